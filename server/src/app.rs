@@ -3,7 +3,7 @@
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use api::ErrorCode;
-use queue::{ConcurrencyLimits, Outcome, Registry, worker};
+use queue::{ConcurrencyLimits, JobResult, Registry, worker};
 use semantics::prices::PriceTable;
 use store::{Db, Transaction, quotas::Quota, traces::TraceRules};
 use tokio::sync::{Semaphore, broadcast};
@@ -357,7 +357,7 @@ impl worker::Context for App {
         Self::is_stopping(self)
     }
 
-    fn ended(&self, kind: &str, outcome: &Outcome) {
+    fn ended(&self, kind: &str, outcome: &JobResult) {
         self.telemetry.work.ended(kind, outcome);
     }
 }

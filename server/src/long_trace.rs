@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use entities::job;
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{derived_id, traces};
 use uuid::Uuid;
@@ -46,7 +46,7 @@ pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
 
 // Makes the trace's row again, unless it has all spans already.
 impl RunJob<App> for LongTrace {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match traces::sum_up_long(&app.db, app.rules.as_ref(), row.tenant_id, self.trace, app.clock.now())
             .await
         {
@@ -55,9 +55,9 @@ impl RunJob<App> for LongTrace {
                     // There may be no subscribers.
                     _ = app.changed.send(row.tenant_id);
                 }
-                Outcome::Done
+                JobResult::Done
             }
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use entities::job;
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{DbError, derived_id, projects, traces};
 use uuid::Uuid;
@@ -58,11 +58,11 @@ pub async fn look(app: &App, tenant: Uuid) -> Result<usize, DbError> {
 
 // Removes what is old, as much as fits into a turn.
 impl RunJob<App> for Retention {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match turn(app, row.tenant_id, self.project).await {
-            Ok(true) => Outcome::Snooze { until: app.clock.now() },
-            Ok(false) => Outcome::Done,
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Ok(true) => JobResult::Snooze { until: app.clock.now() },
+            Ok(false) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }

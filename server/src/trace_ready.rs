@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use entities::job;
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -41,10 +41,10 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
 
 // Marks those that are ready indeed, and lets rules judge them.
 impl RunJob<App> for TraceReady {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match fire::ready(app, row.tenant_id, &self.traces, self.ready_at).await {
-            Ok(()) => Outcome::Done,
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Ok(()) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }

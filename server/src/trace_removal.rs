@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use entities::{audit_record, job, trace};
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{DbError, derived_id, traces};
 use uuid::Uuid;
@@ -59,10 +59,10 @@ pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbE
 
 // Removes what is left of a trace.
 impl RunJob<App> for TraceRemoval {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match remove_if(app, row.tenant_id, self.trace, |row| row.created_at == self.created_at, None).await {
-            Ok(_) => Outcome::Done,
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Ok(_) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }

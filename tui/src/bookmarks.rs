@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Bookmarks that are kept; the oldest go first.
-const KEPT: usize = 500;
-const FILE: &str = "bookmarks.ndjson";
+const MAX_BOOKMARKS: usize = 500;
+const FILE_NAME: &str = "bookmarks.ndjson";
 
 /// A marked trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl Bookmarks {
     /// Reads the bookmarks of a folder. A missing file holds none, and a line that can't be
     /// read is left out.
     pub fn load(dir: &Path) -> Self {
-        let text = fs::read_to_string(dir.join(FILE)).unwrap_or_default();
+        let text = fs::read_to_string(dir.join(FILE_NAME)).unwrap_or_default();
         Self(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
@@ -49,9 +49,9 @@ impl Bookmarks {
             text.push('\n');
         }
         fs::create_dir_all(dir)?;
-        let temporary: PathBuf = dir.join(format!(".{FILE}.tmp"));
+        let temporary: PathBuf = dir.join(format!(".{FILE_NAME}.tmp"));
         fs::write(&temporary, text)?;
-        fs::rename(temporary, dir.join(FILE))
+        fs::rename(temporary, dir.join(FILE_NAME))
     }
 
     /// Those of a server, newest first.
@@ -70,7 +70,7 @@ impl Bookmarks {
         self.0.retain(|it| it.url != bookmark.url || it.trace != bookmark.trace);
         if !marked {
             self.0.push(bookmark);
-            let surplus = self.0.len().saturating_sub(KEPT);
+            let surplus = self.0.len().saturating_sub(MAX_BOOKMARKS);
             self.0.drain(..surplus);
         }
         !marked
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_mark_takes_the_first_away_and_servers_do_not_mix() {
+    fn second_mark_removes_the_first_per_server() {
         let mut all = Bookmarks::default();
         assert!(all.toggle(bookmark("a", 1)) && all.toggle(bookmark("b", 1)) && all.toggle(bookmark("a", 2)));
         assert!(!all.toggle(bookmark("a", 1)));
@@ -94,6 +94,6 @@ mod tests {
         for n in 10..1_000 {
             all.toggle(bookmark("a", n));
         }
-        assert_eq!(all.0.len(), KEPT);
+        assert_eq!(all.0.len(), MAX_BOOKMARKS);
     }
 }

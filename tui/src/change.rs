@@ -1,4 +1,4 @@
-//! What the console can change on the server, in the words that a dialog asks and tells with.
+//! The changes that the console can make on the server, with the texts of their dialogs.
 //!
 //! Each is one request. When its answer is lost, [`Change::landed`] judges from a fresh list
 //! whether it happened; nothing here is ever sent twice.
@@ -15,79 +15,79 @@ use uuid::Uuid;
 /// One request that changes something.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Make an API key.
+    /// Create an API key.
     CreateKey {
-        /// Its name.
+        /// The name.
         name: String,
-        /// It may only read.
+        /// Whether the key is limited to reading.
         query: bool,
-        /// Where its traces go; the server's choice if absent.
+        /// The project of its traces; none leaves the choice to the server.
         project: Option<Uuid>,
     },
-    /// End an API key.
+    /// Revoke an API key.
     RevokeKey {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// Make a project.
+    /// Create a project.
     CreateProject {
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// Archive a project, or let it take traces again.
+    /// Archive or unarchive a project.
     SetStatus {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its name.
+        /// The name.
         name: String,
-        /// What it is to be.
+        /// The new value.
         status: ProjectStatus,
     },
-    /// Ship prompts that passed their test without approval, or not.
+    /// Turn shipping without approval on or off for prompts that passed their test.
     SetAutoship {
-        /// Which project.
+        /// The id of the project.
         id: Uuid,
-        /// Its name.
+        /// The name.
         name: String,
-        /// What it is to be.
+        /// The new value.
         on: bool,
     },
     /// Run an evaluation.
     Evaluate(Box<NewEvaluation>),
-    /// Make a rule.
+    /// Create a rule.
     CreateRule(Box<NewEvalRule>),
     /// Enable or disable a rule.
     SetEnabled {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its metric.
+        /// The metric of the rule.
         name: String,
-        /// What it is to be.
+        /// The new value.
         on: bool,
-        /// It is enabled but paused, and is to try again.
+        /// Whether the rule is enabled but paused, and resumes.
         paused: bool,
     },
     /// Delete a rule.
     DeleteRule {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its metric.
+        /// The metric of the rule.
         name: String,
     },
-    /// Try a rule on a trace. Nothing is stored, but a judge costs as ever.
+    /// Test a rule on a trace. Nothing is stored, but calls of a judge are charged.
     TestRule {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its metric.
+        /// The metric of the rule.
         name: String,
         /// The trace.
         trace: Uuid,
     },
 }
 
-/// The list that a change shows in.
+/// The list that shows a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touches {
     /// API keys.
@@ -98,28 +98,28 @@ pub enum Touches {
     Rules,
     /// Evaluations.
     Evaluations,
-    /// None: it leaves nothing behind.
+    /// No list: the change stores nothing.
     Nothing,
 }
 
-/// What fresh lists say of a change whose answer was lost.
+/// The outcome of a change whose response was lost, as fresh lists show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Landed {
+pub enum ChangeOutcome {
     /// It happened; with the record that it made, where it makes one to go to.
     Yes(Option<Uuid>),
-    /// This may be it, or somebody else's.
+    /// This record may be the result of the change, or of another client.
     Perhaps(Uuid),
     /// It did not happen.
     No,
 }
 
-impl Landed {
+impl ChangeOutcome {
     const fn of(happened: bool) -> Self {
         if happened { Self::Yes(None) } else { Self::No }
     }
 }
 
-/// Fresh lists, to see in them what happened.
+/// Fresh lists that show whether a change happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Lists<'a> {
     /// API keys.
@@ -128,14 +128,14 @@ pub struct Lists<'a> {
     pub projects: &'a [Project],
     /// Rules.
     pub rules: &'a [EvalRule],
-    /// Evaluations of the trace and the metric, asked for shortly before the change or since.
+    /// Evaluations of the trace and the metric that were created since shortly before the change.
     pub evaluations: &'a [Evaluation],
     /// When the change was sent, by this machine's clock.
     pub sent: Timestamp,
 }
 
 impl Change {
-    /// Title of the dialog that asks.
+    /// Returns the title of the dialog.
     pub const fn title(&self) -> &'static str {
         match self {
             Self::CreateKey { .. } => "New API key",
@@ -154,7 +154,7 @@ impl Change {
         }
     }
 
-    /// The word on the button that does it.
+    /// Returns the label of the button.
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::CreateKey { .. } | Self::CreateProject { .. } => "Create",
@@ -173,7 +173,7 @@ impl Change {
         }
     }
 
-    /// What it means, in a sentence or two.
+    /// Returns the consequences, in one or two sentences.
     pub const fn meaning(&self) -> &'static str {
         match self {
             Self::RevokeKey { .. } => {
@@ -212,7 +212,7 @@ impl Change {
         }
     }
 
-    /// What it is done to.
+    /// Returns the name of the record that changes.
     pub fn name(&self) -> &str {
         match self {
             Self::CreateKey { name, .. }
@@ -228,7 +228,7 @@ impl Change {
         }
     }
 
-    /// The record that it is done to, where there is one already.
+    /// Returns the id of the record that changes, if it exists already.
     pub const fn id(&self) -> Option<Uuid> {
         match self {
             Self::CreateKey { .. } | Self::CreateProject { .. } | Self::Evaluate(_) | Self::CreateRule(_) => {
@@ -243,7 +243,7 @@ impl Change {
         }
     }
 
-    /// The list that it shows in.
+    /// Returns the list that shows the change.
     pub const fn touches(&self) -> Touches {
         match self {
             Self::CreateKey { .. } | Self::RevokeKey { .. } => Touches::Keys,
@@ -256,7 +256,7 @@ impl Change {
         }
     }
 
-    /// What to tell once it happened.
+    /// Returns the notice after success.
     pub fn done(&self) -> String {
         let name = self.name();
         match self {
@@ -276,18 +276,19 @@ impl Change {
         }
     }
 
-    /// Whether a fresh list shows that it happened. `before` are the ids of the list as it was.
-    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> Landed {
+    /// Determines from fresh lists whether the change happened. `before` are the ids of the list before it.
+    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> ChangeOutcome {
         let Lists { keys, projects, rules, evaluations, sent } = lists;
         let project = |id: &Uuid| projects.iter().find(|project| project.id == *id);
-        Landed::of(match self {
+        ChangeOutcome::of(match self {
             Self::Evaluate(new) => {
-                let newest = evaluations.iter().find(|it| asked(it, new) && !before.contains(&it.id));
+                let newest =
+                    evaluations.iter().find(|it| is_same_request(it, new) && !before.contains(&it.id));
                 return match newest {
-                    Some(it) if it.created_at >= sent => Landed::Yes(Some(it.id)),
-                    // The clocks may differ, or another asked for the same a moment before.
-                    Some(it) => Landed::Perhaps(it.id),
-                    None => Landed::No,
+                    Some(it) if it.created_at >= sent => ChangeOutcome::Yes(Some(it.id)),
+                    // The clocks can differ, or another client created a similar one a moment before.
+                    Some(it) => ChangeOutcome::Perhaps(it.id),
+                    None => ChangeOutcome::No,
                 };
             }
             Self::CreateRule(new) => {
@@ -295,7 +296,7 @@ impl Change {
                     let same = rule.metric_name == new.metric_name && rule.project_id == new.project_id;
                     same && !before.contains(&rule.id)
                 });
-                return made.map_or(Landed::No, |rule| Landed::Yes(Some(rule.id)));
+                return made.map_or(ChangeOutcome::No, |rule| ChangeOutcome::Yes(Some(rule.id)));
             }
             Self::SetEnabled { id, on, paused, .. } => {
                 let rule = rules.iter().find(|rule| rule.id == *id);
@@ -318,8 +319,8 @@ impl Change {
     }
 }
 
-/// Whether an evaluation is of the kind that was asked for, by hand.
-fn asked(it: &Evaluation, new: &NewEvaluation) -> bool {
+/// Returns whether an evaluation matches a request made by hand.
+fn is_same_request(it: &Evaluation, new: &NewEvaluation) -> bool {
     let by_hand = it.rule_id.is_none() && it.bulk_id.is_none() && it.context == EvaluationContext::Fresh;
     let kind = new.evaluator_type.as_deref().is_none_or(|kind| kind == it.evaluator_type.as_str());
     // Only judges have tiers, and the server chooses one where none was named.

@@ -1,4 +1,4 @@
-//! The dialog that stands between a wish and a change, and the one that shows a new secret.
+//! Dialogs: confirmations and forms before a change, and the secret of a new key.
 //!
 //! Its keys are fixed, like those of the line editor. Performing them is `update::dialog`.
 
@@ -9,44 +9,44 @@ use std::fmt;
 use api::Timestamp;
 use uuid::Uuid;
 
-pub use form::{Choice, Field, Form, Given, Kind, Loaded, Name, Value};
+pub use crate::dialog::form::{Choice, Field, Form, FormDefaults, Kind, Name, Value};
 
 use crate::{
     change::Change,
-    input::{Input, Purpose},
+    input::{Input, InputKind},
 };
 
 /// Microseconds after opening in which keys are ignored: they were meant for what was there
 /// before.
-pub const DEAF: i64 = 300_000;
+pub const GUARD_MICROS: i64 = 300_000;
 /// Last characters of an id that have to be typed on a protected context.
-const TYPED: usize = 4;
+const CONFIRMATION_DIGITS: usize = 4;
 
 /// A dialog.
 #[derive(Debug)]
 pub struct Dialog {
-    /// What it is about.
+    /// The content.
     pub body: Body,
-    /// When it opened, or last asked anew.
+    /// When the dialog opened, or last returned to the form.
     pub opened: Timestamp,
     /// When its request was sent, if it was.
     pub sent: Timestamp,
-    /// How far it is.
+    /// The progress of the request.
     pub phase: Phase,
-    /// Where the keys go.
+    /// The element with the focus.
     pub focus: Stop,
-    /// What is wrong with what was entered, or what the server said of it.
+    /// The error of the input, or of the server.
     pub complaint: Option<String>,
     /// `ctrl-c` was pressed where it can't simply close; once more quits.
     pub interrupted: bool,
 }
 
-/// What a dialog is about.
+/// The content of a dialog.
 #[derive(Debug)]
 pub enum Body {
     /// Whether to do something.
     Confirm {
-        /// What.
+        /// The change.
         change: Change,
         /// On a protected context: what has to be typed, and what was.
         typed: Option<(String, Input)>,
@@ -57,7 +57,7 @@ pub enum Body {
         name: Input,
         /// It may only read.
         query: bool,
-        /// Where its traces go; the server's choice if absent.
+        /// The project of its traces; none leaves the choice to the server.
         project: Option<Uuid>,
     },
     /// A project to be made.
@@ -71,7 +71,7 @@ pub enum Body {
     Secret {
         /// Its name.
         name: String,
-        /// What it may do, for people.
+        /// The access of the key, as text.
         access: &'static str,
         /// The key.
         secret: Secret,
@@ -92,27 +92,27 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How far a dialog is.
+/// The progress of a dialog's request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// It waits for the reader.
     Asking,
-    /// The one request is under way. `before` are the ids of the list as it was.
+    /// The request is open. `before` are the ids of the list before the change.
     Sending {
-        /// What was asked for.
+        /// The change that was sent.
         change: Change,
         /// Ids of the list that it changes.
         before: Vec<Uuid>,
     },
     /// The answer was lost, and the list is read to see what happened.
     Checking {
-        /// What was asked for.
+        /// The change that was sent.
         change: Change,
         /// Ids of the list as it was before.
         before: Vec<Uuid>,
-        /// What became of the request.
+        /// The error of the request.
         why: String,
-        /// Why the list can't be read either, while nothing is under way.
+        /// The error of reading the list, if that failed too.
         stuck: Option<String>,
     },
 }
@@ -122,9 +122,9 @@ pub enum Phase {
 pub enum Stop {
     /// The line of text.
     Text,
-    /// What the key may do.
+    /// The access of a new key.
     Access,
-    /// Where the key's traces go.
+    /// The project of a new key.
     Project,
     /// A line of a form, by its number.
     Field(usize),
@@ -140,19 +140,20 @@ impl Dialog {
     /// A dialog that asks whether to do something. `protected` asks for characters to be typed.
     pub fn confirm(change: Change, protected: bool, now: Timestamp) -> Self {
         let id = change.id().map(|id| id.simple().to_string()).filter(|_| protected);
-        let typed = id.map(|id| (id[id.len() - TYPED..].to_owned(), Input::new(Purpose::Dialog, "")));
+        let typed =
+            id.map(|id| (id[id.len() - CONFIRMATION_DIGITS..].to_owned(), Input::new(InputKind::Dialog, "")));
         Self::new(Body::Confirm { change, typed }, Stop::Cancel, now)
     }
 
     /// A dialog that asks for the parts of a new key.
     pub fn new_key(project: Option<Uuid>, now: Timestamp) -> Self {
-        let name = Input::new(Purpose::Dialog, "");
+        let name = Input::new(InputKind::Dialog, "");
         Self::new(Body::NewKey { name, query: false, project }, Stop::Text, now)
     }
 
     /// A dialog that asks for the name of a new project.
     pub fn new_project(now: Timestamp) -> Self {
-        Self::new(Body::NewProject { name: Input::new(Purpose::Dialog, "") }, Stop::Text, now)
+        Self::new(Body::NewProject { name: Input::new(InputKind::Dialog, "") }, Stop::Text, now)
     }
 
     /// A dialog with lines to fill in.
@@ -210,7 +211,7 @@ impl Dialog {
                 typed.as_ref().is_none_or(|(wanted, given)| given.text().eq_ignore_ascii_case(wanted))
             }
             Body::NewKey { name, .. } | Body::NewProject { name } => !name.text().trim().is_empty(),
-            // What is wrong with a form is told when it is to be sent.
+            // A form reports its errors when it is sent.
             Body::Form(_) => true,
             Body::Secret { stored, .. } => *stored,
         }
@@ -254,7 +255,7 @@ impl Dialog {
         }
     }
 
-    /// What stands above it.
+    /// Returns the title.
     pub fn title(&self) -> &'static str {
         match &self.body {
             Body::Confirm { change, .. } => change.title(),
@@ -264,7 +265,7 @@ impl Dialog {
         }
     }
 
-    /// Asks anew, with what went wrong.
+    /// Returns to the form, with an error.
     pub fn ask_again(&mut self, complaint: String, now: Timestamp) {
         self.phase = Phase::Asking;
         self.complaint = Some(complaint);

@@ -7,7 +7,7 @@ pub fn next(count: usize, at: usize, forward: bool, hit: impl Fn(usize) -> bool)
         .find(|at| hit(*at))
 }
 
-/// Which hit a position is on or after, from 1, and how many there are.
+/// Returns the number of the match at or before a position, from 1, and the number of matches.
 pub fn counted(count: usize, at: usize, hit: impl Fn(usize) -> bool) -> (usize, usize) {
     let hits: Vec<usize> = (0..count).filter(|at| hit(*at)).collect();
     (hits.iter().filter(|hit| **hit <= at).count(), hits.len())

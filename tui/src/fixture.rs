@@ -8,14 +8,14 @@ use api::{
 use uuid::Uuid;
 
 /// 2026-11-21T14:02:00Z.
-pub const BASE: i64 = 1_795_269_720_000_000;
+pub const BASE_MICROS: i64 = 1_795_269_720_000_000;
 
 /// An id that ends in the number.
 pub fn id(n: u128) -> Uuid {
     Uuid::from_u128((0x0198_0f6e_7000_7000_8000_u128 << 48) | n)
 }
 
-/// A trace that started this many seconds after [`BASE`].
+/// A trace that started this many seconds after [`BASE_MICROS`].
 pub fn trace(second: i64) -> Trace {
     Trace {
         id: id(second.unsigned_abs().into()),
@@ -28,7 +28,7 @@ pub fn trace(second: i64) -> Trace {
         output: Some("Sunny.".into()),
         error: None,
         model: Some("gpt-4o".into()),
-        started_at: Timestamp::from_micros(BASE + second * 1_000_000),
+        started_at: Timestamp::from_micros(BASE_MICROS + second * 1_000_000),
         ended_at: None,
         latency_ms: Some(1_840),
         cost: Some(0.0312),
@@ -48,9 +48,9 @@ pub fn trace(second: i64) -> Trace {
     }
 }
 
-/// A span of 100 ms that started `n` times 100 ms after [`BASE`].
+/// A span of 100 ms that started `n` times 100 ms after [`BASE_MICROS`].
 pub fn span(n: u128, parent: Option<u128>) -> Span {
-    let start = BASE + i64::try_from(n).unwrap_or_default() * 100_000;
+    let start = BASE_MICROS + i64::try_from(n).unwrap_or_default() * 100_000;
     Span {
         id: id(n),
         trace_id: id(1),
@@ -77,10 +77,10 @@ pub fn span(n: u128, parent: Option<u128>) -> Span {
     }
 }
 
-/// An evaluation asked for so many seconds after [`BASE`]: complete with a score, else pending.
+/// An evaluation asked for so many seconds after [`BASE_MICROS`]: complete with a score, else pending.
 pub fn evaluation(n: u128, metric: &str, score: Option<f64>) -> Evaluation {
     let second = i64::try_from(n).unwrap_or_default();
-    let at = |second: i64| Timestamp::from_micros(BASE + second * 1_000_000);
+    let at = |second: i64| Timestamp::from_micros(BASE_MICROS + second * 1_000_000);
     let label = score.map(|score| {
         if score >= 0.7 {
             "pass"

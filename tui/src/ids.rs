@@ -1,48 +1,59 @@
-//! Records told by the end of their id, which is all that a table has room for.
+//! Resolution of records by the end of their id, which is all that a table has room for.
 
 use uuid::Uuid;
 
-/// Digits that the end of an id has at least, so that it names one.
-const SHORTEST: usize = 4;
-/// Characters of a whole id.
-const WHOLE: usize = 36;
+/// Minimum length of the end of an id.
+const MIN_SUFFIX_LEN: usize = 4;
+/// Length of a whole id.
+const ID_LEN: usize = 36;
 
-/// Why the end of an id names no record.
+/// The end of an id that names no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
-    /// None of the loaded ones ends so.
-    Nothing,
-    /// More than one does.
-    Several,
+pub enum IdError {
+    /// No loaded record has such an id.
+    NotFound,
+    /// More than one loaded record has such an id.
+    Ambiguous,
 }
 
-impl Unknown {
-    /// The reason as a sentence; `what` is the kind of record, `end` what was typed.
-    pub fn why(self, what: &str, end: &str) -> String {
+impl IdError {
+    /// Returns the error as a sentence; `what` is the kind of record, `end` the text.
+    pub fn message(self, what: &str, end: &str) -> String {
         match self {
-            Self::Nothing => format!("no loaded {what} has an id that ends in {end}"),
-            Self::Several => {
+            Self::NotFound => format!("no loaded {what} has an id that ends in {end}"),
+            Self::Ambiguous => {
                 format!("more than one loaded {what} has an id that ends in {end}; type more of it")
             }
         }
     }
 }
 
-/// Whether a word may be the end of an id, in small letters or capitals.
-pub fn is_end(word: &str) -> bool {
-    (SHORTEST..WHOLE).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+/// Returns whether a word can be the end of an id, in lower or upper case.
+pub fn is_suffix(word: &str) -> bool {
+    (MIN_SUFFIX_LEN..ID_LEN).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// The one id that ends so. It may be there more than once.
+/// Returns the id with such an end. The same id can occur more than once.
 ///
 /// # Errors
-/// Whether there is none, or more than one.
-pub fn ending(ids: impl IntoIterator<Item = Uuid>, end: &str) -> Result<Uuid, Unknown> {
+/// No id ends so, or more than one.
+pub fn resolve_suffix(ids: impl IntoIterator<Item = Uuid>, end: &str) -> Result<Uuid, IdError> {
     let end = end.to_ascii_lowercase();
     let fits = |id: &Uuid| id.to_string().ends_with(&end) || id.simple().to_string().ends_with(&end);
-    let mut found = ids.into_iter().filter(|id| is_end(&end) && fits(id));
-    let first = found.next().ok_or(Unknown::Nothing)?;
-    if found.all(|id| id == first) { Ok(first) } else { Err(Unknown::Several) }
+    let mut found = ids.into_iter().filter(|id| is_suffix(&end) && fits(id));
+    let first = found.next().ok_or(IdError::NotFound)?;
+    if found.all(|id| id == first) { Ok(first) } else { Err(IdError::Ambiguous) }
+}
+
+/// The ids of loaded records, which the end of an id is resolved against.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadedIds {
+    /// Traces: listed, judged or opened.
+    pub traces: Vec<Uuid>,
+    /// Spans: judged ones and those of the opened trace.
+    pub spans: Vec<Uuid>,
+    /// Rules.
+    pub rules: Vec<Uuid>,
 }
 
 #[cfg(test)]
@@ -51,14 +62,14 @@ mod tests {
     use crate::fixture::id;
 
     #[test]
-    fn an_end_names_one_id_or_none() {
+    fn id_suffix_resolves_to_one_id_or_fails() {
         let ids = [id(0xab_cdef), id(0x12_cdef), id(0xab_cdef)];
-        assert_eq!(ending(ids, "abcdef"), Ok(id(0xab_cdef)));
-        assert_eq!(ending(ids, "ABCDEF"), Ok(id(0xab_cdef)), "capitals are the same digits");
-        assert_eq!(ending(ids, "8000-000000abcdef"), Ok(id(0xab_cdef)), "dashes may be there");
-        assert_eq!(ending(ids, "8000000000abcdef"), Ok(id(0xab_cdef)), "or not");
-        assert_eq!(ending(ids, "cdef"), Err(Unknown::Several));
-        assert_eq!(ending(ids, "0000"), Err(Unknown::Nothing));
-        assert_eq!(ending(ids, "def"), Err(Unknown::Nothing), "three digits name nothing");
+        assert_eq!(resolve_suffix(ids, "abcdef"), Ok(id(0xab_cdef)));
+        assert_eq!(resolve_suffix(ids, "ABCDEF"), Ok(id(0xab_cdef)), "capitals are the same digits");
+        assert_eq!(resolve_suffix(ids, "8000-000000abcdef"), Ok(id(0xab_cdef)), "dashes may be there");
+        assert_eq!(resolve_suffix(ids, "8000000000abcdef"), Ok(id(0xab_cdef)), "or not");
+        assert_eq!(resolve_suffix(ids, "cdef"), Err(IdError::Ambiguous));
+        assert_eq!(resolve_suffix(ids, "0000"), Err(IdError::NotFound));
+        assert_eq!(resolve_suffix(ids, "def"), Err(IdError::NotFound), "three digits name nothing");
     }
 }

@@ -4,22 +4,25 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest text that is taken, in bytes; a pasted page is not a filter.
-const LIMIT: usize = 1_000;
-/// The same for a line of a dialog, which may hold a schema.
-const DIALOG_LIMIT: usize = 16 * 1_024;
+const MAX_LINE_BYTES: usize = 1_000;
+/// Maximum length of a line of a dialog, in bytes; it can hold a schema.
+const MAX_DIALOG_LINE_BYTES: usize = 16 * 1_024;
 
-/// What a line of text is for.
+/// A line that a screen defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// The server filter.
-    Filter,
-    /// The filter of evaluations.
-    EvalFilter,
-    /// The trace that a rule is asked about.
-    Why,
-    /// What to search for.
-    Search,
-    /// Find in what is loaded.
+pub struct LineKind {
+    /// The text before the line.
+    pub prompt: &'static str,
+    /// The text at the right end.
+    pub hint: &'static str,
+}
+
+/// The use of a line of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// A line of the current screen, such as its filter.
+    Screen(LineKind),
+    /// Find in the loaded records.
     Find,
     /// Find among the keys of help.
     Help,
@@ -27,24 +30,50 @@ pub enum Purpose {
     Palette,
     /// The file to write to.
     Export,
-    /// An answer in a dialog.
+    /// A field of a dialog.
     Dialog,
+}
+
+impl InputKind {
+    /// Returns the text before the line.
+    pub const fn prompt(self) -> &'static str {
+        match self {
+            Self::Screen(line) => line.prompt,
+            Self::Find => " find ",
+            Self::Help => " keys ",
+            Self::Palette => " : ",
+            Self::Export => " write to ",
+            Self::Dialog => "",
+        }
+    }
+
+    /// Returns the text at the right end of the line.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Screen(line) => line.hint,
+            Self::Find => "find in what is loaded",
+            Self::Help => "narrow down",
+            Self::Palette => "actions, screens, projects",
+            Self::Export => ".csv or .ndjson",
+            Self::Dialog => "",
+        }
+    }
 }
 
 /// A line being edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// What it is for.
-    pub purpose: Purpose,
+    /// The use of the line.
+    pub kind: InputKind,
     text: String,
     /// Byte offset of the cursor, always between grapheme clusters.
     cursor: usize,
-    /// How far back in the history, 0 for the text itself.
+    /// The position in the history, counted from its end; 0 for the text itself.
     back: usize,
     draft: String,
 }
 
-/// What a key did to the line.
+/// The effect of a key on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// The text or the cursor changed, or nothing did.
@@ -59,8 +88,8 @@ pub enum Edit {
 
 impl Input {
     /// A line that holds a text, with the cursor at its end.
-    pub fn new(purpose: Purpose, text: &str) -> Self {
-        Self { purpose, text: text.to_owned(), cursor: text.len(), back: 0, draft: String::new() }
+    pub fn new(kind: InputKind, text: &str) -> Self {
+        Self { kind, text: text.to_owned(), cursor: text.len(), back: 0, draft: String::new() }
     }
 
     /// The text.
@@ -80,7 +109,7 @@ impl Input {
 
     /// Inserts text at the cursor; line breaks become blanks.
     pub fn insert(&mut self, text: &str) {
-        let limit = if self.purpose == Purpose::Dialog { DIALOG_LIMIT } else { LIMIT };
+        let limit = if self.kind == InputKind::Dialog { MAX_DIALOG_LINE_BYTES } else { MAX_LINE_BYTES };
         let room = limit.saturating_sub(self.text.len());
         let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let flat = &flat[..flat.floor_char_boundary(room)];
@@ -166,13 +195,15 @@ impl Input {
 mod tests {
     use super::*;
 
+    const FILTER_LINE: LineKind = LineKind { prompt: " / ", hint: "" };
+
     fn press(input: &mut Input, code: KeyCode) -> Edit {
         input.key(KeyEvent::new(code, KeyModifiers::NONE), &["error:true".to_owned(), "model:x".to_owned()])
     }
 
     #[test]
     fn editing_never_splits_a_cluster() {
-        let mut input = Input::new(Purpose::Find, "a👩‍👩‍👧e\u{301}");
+        let mut input = Input::new(InputKind::Find, "a👩‍👩‍👧e\u{301}");
         press(&mut input, KeyCode::Backspace);
         press(&mut input, KeyCode::Left);
         assert_eq!(input.around(), ("a", "👩‍👩‍👧"));
@@ -183,7 +214,7 @@ mod tests {
 
     #[test]
     fn history_goes_back_and_returns_to_the_draft() {
-        let mut input = Input::new(Purpose::Filter, "dra");
+        let mut input = Input::new(InputKind::Screen(FILTER_LINE), "dra");
         press(&mut input, KeyCode::Up);
         assert_eq!(input.text(), "model:x");
         press(&mut input, KeyCode::Up);
@@ -195,9 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_page_becomes_one_bounded_line() {
-        let mut input = Input::new(Purpose::Filter, "");
+    fn pasted_page_becomes_one_bounded_line() {
+        let mut input = Input::new(InputKind::Screen(FILTER_LINE), "");
         input.insert(&"ä\n".repeat(2_000));
-        assert!(input.text().len() <= LIMIT && !input.text().contains('\n'));
+        assert!(input.text().len() <= MAX_LINE_BYTES && !input.text().contains('\n'));
     }
 }

@@ -12,8 +12,20 @@ mod tests;
 
 use std::{collections::BTreeMap, fmt};
 
-pub use names::{key_label, key_name};
-pub use table::{Action, BINDINGS, Binding, Scope};
+pub use crate::keymap::names::{key_label, key_name};
+pub(crate) use table::bindings;
+pub use table::{
+    Action, BOOKMARKS_SCOPE, Binding, CONTEXTS_SCOPE, Group, HELP_SCOPE, OVERLAY_SCOPES, PROJECTS_SCOPE,
+    SHARED_BINDINGS, Scope,
+};
+
+/// The groups of bindings that a scope can take.
+pub mod groups {
+    pub use crate::keymap::table::{
+        ARCHIVED_KEYS, COPY_CURL_KEYS, COPY_KEYS, COPY_TEXT_KEYS, END_STEP_KEYS, EXPORT_KEYS, FIND_KEYS,
+        FIND_STEP_KEYS, MARK_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_STEP_KEYS,
+    };
+}
 
 /// Keys that a configuration gives to actions: the action's name and its sequences.
 pub type Rebinding = BTreeMap<String, Vec<String>>;
@@ -39,14 +51,18 @@ pub struct Row {
     pub keys: Vec<String>,
 }
 
-/// The table with the keys in force.
+/// All bindings with the keys in force, in the order of footer, help and palette.
 #[derive(Clone, Debug)]
-pub struct Keymap(Vec<Row>);
+pub struct Keymap {
+    rows: Vec<Row>,
+    /// The scopes within which keys must not be ambiguous.
+    scopes: Vec<Scope>,
+}
 
-/// What a key sequence means in a scope.
+/// The meaning of a key sequence in a scope.
 #[derive(Clone, Copy, Debug)]
 pub enum Lookup {
-    /// What a row does.
+    /// The binding of the sequence.
     Action(&'static Binding),
     /// The beginning of longer sequences.
     Prefix,
@@ -54,29 +70,22 @@ pub enum Lookup {
     Nothing,
 }
 
-impl Default for Keymap {
-    fn default() -> Self {
-        let row = |binding: &'static Binding| Row {
-            binding,
-            keys: binding.keys.iter().map(|it| (*it).to_owned()).collect(),
-        };
-        Self(BINDINGS.iter().map(row).collect())
-    }
-}
-
 impl Keymap {
-    /// The table with some actions on other keys.
+    /// Returns the key map of these tables, with the keys of a configuration.
     ///
     /// # Errors
-    /// A name that no action has, a key that no terminal sends, and two actions of one place
-    /// on one key.
-    pub fn new(chosen: &Rebinding) -> Result<Self, KeymapError> {
-        let mut keymap = Self::default();
+    /// An action that does not exist, a key that no terminal sends, or ambiguous keys within a scope.
+    pub fn new(
+        tables: &[&'static [Binding]],
+        scopes: Vec<Scope>,
+        chosen: &Rebinding,
+    ) -> Result<Self, KeymapError> {
+        let mut keymap = Self::defaults(tables, scopes);
         for (name, keys) in chosen {
             if let Some(bad) = keys.iter().find(|keys| !names::is_sequence(keys)) {
                 return Err(KeymapError(format!("`{bad}` of `{name}` is not a key")));
             }
-            match keymap.0.iter_mut().find(|row| row.binding.name == name) {
+            match keymap.rows.iter_mut().find(|row| row.binding.name == name) {
                 Some(row) => row.keys.clone_from(keys),
                 None => return Err(KeymapError(format!("there is no action `{name}`"))),
             }
@@ -85,6 +94,17 @@ impl Keymap {
             Some(clash) => Err(KeymapError(clash)),
             None => Ok(keymap),
         }
+    }
+
+    /// Returns the key map of these tables with their own keys.
+    pub fn defaults(tables: &[&'static [Binding]], scopes: Vec<Scope>) -> Self {
+        let row = |binding: &'static Binding| Row {
+            binding,
+            keys: binding.keys.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let mut rows: Vec<Row> = tables.iter().flat_map(|table| table.iter()).map(row).collect();
+        rows.sort_by_key(|row| row.binding.group.position);
+        Self { rows, scopes }
     }
 
     /// Looks a sequence up, single keys separated by a blank.
@@ -105,12 +125,18 @@ impl Keymap {
 
     /// The rows of a scope, in the table's order.
     pub fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Row> {
-        self.0.iter().filter(move |row| row.binding.scopes.contains(&scope))
+        self.rows.iter().filter(move |row| scope.includes(row.binding))
     }
 
     /// The first key of an action, for a sentence; nothing if it has none.
     pub fn key_of(&self, scope: Scope, action: Action) -> Option<&str> {
         let row = self.of_scope(scope).find(|row| row.binding.action == action)?;
+        row.keys.first().map(String::as_str)
+    }
+
+    /// Returns the first key of an action by its name.
+    pub fn key_named(&self, name: &str) -> Option<&str> {
+        let row = self.rows.iter().find(|row| row.binding.name == name)?;
         row.keys.first().map(String::as_str)
     }
 
@@ -126,7 +152,7 @@ impl Keymap {
         let mut text = String::from(
             "# action = [\"key\", ...]; two keys after each other are separated by a blank\n[keys]\n",
         );
-        for Row { binding, keys } in &self.0 {
+        for Row { binding, keys } in &self.rows {
             // A JSON string is a TOML basic string for every key that the table can name.
             let quoted: Vec<String> =
                 keys.iter().map(|key| serde_json::Value::from(key.as_str()).to_string()).collect();
@@ -135,9 +161,9 @@ impl Keymap {
         text
     }
 
-    /// Two actions of one place that can't be told apart by their keys, as a sentence.
+    /// Returns a conflict of two actions of one scope whose keys are ambiguous, as a sentence.
     fn clash(&self) -> Option<String> {
-        Scope::ALL.iter().find_map(|scope| {
+        self.scopes.iter().find_map(|scope| {
             let keys: Vec<(&str, &str)> = self
                 .of_scope(*scope)
                 .flat_map(|row| row.keys.iter().map(|key| (key.as_str(), row.binding.name)))
@@ -145,10 +171,7 @@ impl Keymap {
             keys.iter().enumerate().find_map(|(at, (key, name))| {
                 let (other, other_name) =
                     keys[at + 1..].iter().find(|(other, _)| begins(key, other) || begins(other, key))?;
-                Some(format!(
-                    "`{key}` of `{name}` and `{other}` of `{other_name}` clash in {}",
-                    scope.title()
-                ))
+                Some(format!("`{key}` of `{name}` and `{other}` of `{other_name}` clash in {}", scope.title))
             })
         })
     }

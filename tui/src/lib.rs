@@ -6,36 +6,27 @@
 //!
 //! Formats, text width, tones and charts are those of the crate `present`, which the command line uses too.
 
+mod app;
 mod bookmarks;
 mod change;
-mod content;
-mod detail;
 mod dialog;
-mod driver;
-mod evals;
-mod export;
+mod evaluations;
 mod find;
 #[cfg(test)]
 mod fixture;
-mod freshness;
+mod fuzzy;
 mod ids;
 mod input;
 mod keymap;
 mod layout;
-mod list;
-mod manage;
-mod metrics;
-mod msg;
+mod net;
 mod options;
-mod palette;
-mod screens;
-mod search;
-mod state;
+mod record;
+mod screen;
+mod shell;
 mod terminal;
 mod theme;
-mod tree;
-mod update;
-mod view;
+mod travel;
 mod widgets;
 
 #[cfg(test)]
@@ -47,16 +38,19 @@ use std::{
 };
 
 use anyhow::Context;
-use present::{chart, evaluation, format, share, text};
 use ratatui::{Terminal, backend::CrosstermBackend};
 
 use crate::{
-    bookmarks::Bookmarks, format::Zone, keymap::Keymap, options::Target, state::State, theme::Theme,
+    app::{App, connection, driver},
+    bookmarks::Bookmarks,
+    options::Target,
+    theme::Theme,
 };
 pub use crate::{
     keymap::{KeymapError, Rebinding},
     options::{Connection, Options},
 };
+use present::format::Zone;
 
 /// Standard input or output is not a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,27 +74,26 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(NoTerminal.into());
     }
-    let keymap = Keymap::new(&options.keys)?;
-    let client = driver::connect(&options.connection)?;
+    let keymap = screen::keymap(&options.keys)?;
+    let client = net::requests::connect(&options.connection)?;
 
     #[expect(clippy::disallowed_methods, reason = "colours and characters are the terminal's own settings")]
     let theme = Theme::of_environment(|name| std::env::var(name).ok());
     let size = crossterm::terminal::size().context("the terminal does not tell its size")?;
-    let mut state = State::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
-    state.keymap = keymap;
-    state.rng = fastrand::Rng::new();
-    state.saved.clone_from(&options.filters);
+    let mut app = App::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
+    app.shell.keymap = keymap;
+    app.shell.rng = fastrand::Rng::new();
+    app.shell.saved.clone_from(&options.filters);
     if let Some(dir) = &options.state_dir {
-        state.bookmarks = Bookmarks::load(dir);
+        app.shell.bookmarks = Bookmarks::load(dir);
     }
-    state.contexts = options.contexts.iter().map(Target::of).collect();
-    let effects = update::start(&mut state, &options);
+    app.shell.contexts = options.contexts.iter().map(Target::of).collect();
+    let effects = connection::start(&mut app, &options);
     let result = {
         let guard = terminal::Guard::take().context("can't take the terminal over")?;
         let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let result =
-            driver::run(client, options.contexts, options.state_dir, &mut state, &mut terminal, effects)
-                .await;
+            driver::run(client, options.contexts, options.state_dir, &mut app, &mut terminal, effects).await;
         drop(guard);
         result
     };
@@ -124,7 +117,7 @@ pub fn describe(error: &anyhow::Error) -> String {
 /// # Errors
 /// When the reader's own keys can't be used.
 pub fn print_keymap(keys: &Rebinding) -> Result<String, KeymapError> {
-    Ok(Keymap::new(keys)?.to_toml())
+    Ok(screen::keymap(keys)?.to_toml())
 }
 
 fn farewell() -> &'static str {

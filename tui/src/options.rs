@@ -1,4 +1,4 @@
-//! What the console is started with.
+//! The options that the console is started with.
 
 use std::{fmt, path::PathBuf};
 
@@ -6,12 +6,12 @@ use api::filter::Saved;
 
 use crate::keymap::Rebinding;
 
-/// How the console is started.
+/// The options of the console.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The server to begin with.
     pub connection: Connection,
-    /// Servers that can be gone to without leaving, each with its stored credentials.
+    /// The contexts that the console can switch to, each with its stored credentials.
     pub contexts: Vec<Connection>,
     /// Saved filters, used as `@name`.
     pub filters: Saved,
@@ -61,7 +61,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// What the console knows of a [`Connection`]. Nothing here is secret.
+/// The part of a [`Connection`] that can be shown. It contains no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// Address of the server, without a slash at its end.
@@ -76,16 +76,16 @@ pub struct Target {
     pub api_key: bool,
     /// There is a session token.
     pub session: bool,
-    /// Which credential reads, for people: its kind and first characters.
+    /// The credential that reads, as text: its kind and first characters.
     pub credential: Option<String>,
     /// The environment variable that holds such a credential.
     pub variable: &'static str,
-    /// Name or id of the project asked for.
+    /// Name or id of the requested project.
     pub project: Option<String>,
 }
 
 impl Target {
-    /// What may be shown of a connection.
+    /// Returns the part of a connection that can be shown.
     pub fn of(connection: &Connection) -> Self {
         let prefix = |secret: &str| secret.chars().take(11).collect::<String>();
         let (credential, variable) = match (&connection.api_key, &connection.session_token) {

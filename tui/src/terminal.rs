@@ -19,8 +19,8 @@ impl Guard {
     /// # Errors
     /// When it is no terminal, or refuses raw mode.
     pub fn take() -> io::Result<Self> {
-        static HOOK: Once = Once::new();
-        HOOK.call_once(|| {
+        static PANIC_HOOK: Once = Once::new();
+        PANIC_HOOK.call_once(|| {
             let next = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
                 restore();
@@ -44,7 +44,7 @@ fn enter() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
 }
 
-/// Gives the terminal back. What fails here can't be told to anyone.
+/// Restores the terminal. Failures are ignored: there is no output left to report them on.
 fn restore() {
     let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();

@@ -5,39 +5,36 @@ mod dialogs;
 mod effects;
 mod eval_forms;
 mod eval_screens;
-mod eval_tab;
-mod evals;
-mod manage;
-mod metrics;
 mod recovery;
-mod rules;
-mod screens;
-mod search;
+pub mod screens;
 
-use api::{
+pub use api::{
     Plan, Role, Timestamp,
     tenant::{Limits, Me, RequestLimits, Tenant, Usage},
     trace::{Span, Trace, TraceList},
 };
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use serde_json::value::RawValue;
+pub use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+pub use serde_json::value::RawValue;
 
-use crate::{
+pub use crate::{
     Options,
-    fixture::{BASE, id, span, trace},
-    format::Zone,
-    msg::{Effect, Msg, NetError, Reply, StreamEvent},
+    app::App,
+    app::connection::start,
+    app::update::update,
+    fixture::{BASE_MICROS, id, span, trace},
+    net::{Effect, Msg, NetError, Reply, StreamEvent},
     options::Target,
-    state::{Link, State},
+    screen::traces::state::TracesRequest,
+    shell::Link,
     theme::{Glyphs, Theme},
-    update::{start, update},
 };
+pub use present::format::Zone;
 
-const UNICODE: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
-const ASCII: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
+pub const UNICODE_THEME: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
+pub const ASCII_THEME: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
 
 /// A console that was just started, and its first effects.
-fn started(size: (u16, u16), theme: Theme) -> (State, Vec<Effect>) {
+pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
     let target = Target {
         url: "https://loupe.example".into(),
         context: Some("prod".into()),
@@ -49,14 +46,15 @@ fn started(size: (u16, u16), theme: Theme) -> (State, Vec<Effect>) {
         variable: "LOUPE_API_KEY",
         project: None,
     };
-    let mut state = State::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE + 60_000_000), size);
+    let mut state =
+        App::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE_MICROS + 60_000_000), size);
     let effects = start(&mut state, &Options::default());
-    state.toast = None;
+    state.shell.toast = None;
     (state, effects)
 }
 
 /// A console with a list of traces, over the stream.
-fn filled(size: (u16, u16), theme: Theme) -> State {
+pub fn filled(size: (u16, u16), theme: Theme) -> App {
     let (mut state, effects) = started(size, theme);
     update(&mut state, Msg::Reply(me_request(&effects), Ok(Reply::Me(Box::new(me())))));
     let effects = answer(&mut state, &effects, page(rows()));
@@ -66,19 +64,19 @@ fn filled(size: (u16, u16), theme: Theme) -> State {
     state
 }
 
-fn me() -> Me {
+pub fn me() -> Me {
     Me {
         tenant: Tenant {
             id: id(0),
             name: "demo".into(),
             plan: Plan::Team,
             external_id: None,
-            created_at: Timestamp::from_micros(BASE),
+            created_at: Timestamp::from_micros(BASE_MICROS),
         },
         role: Role::Owner,
         subject: Some("you@example".into()),
         api_key: None,
-        expires_at: Some(Timestamp::from_micros(BASE + 60_000_000 + 41 * 60_000_000)),
+        expires_at: Some(Timestamp::from_micros(BASE_MICROS + 60_000_000 + 41 * 60_000_000)),
         limits: Limits {
             requests_per_minute: RequestLimits {
                 traces: Some(60),
@@ -97,9 +95,9 @@ fn me() -> Me {
     }
 }
 
-fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
+pub fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
     use api::project::{Project, ProjectStatus};
-    let time = Timestamp::from_micros(BASE);
+    let time = Timestamp::from_micros(BASE_MICROS);
     Project {
         id: id(n),
         name: name.into(),
@@ -112,7 +110,7 @@ fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
     }
 }
 
-fn me_request(effects: &[Effect]) -> u64 {
+pub fn me_request(effects: &[Effect]) -> u64 {
     effects
         .iter()
         .find_map(|it| if let Effect::LoadMe { request, .. } = it { Some(*request) } else { None })
@@ -120,12 +118,12 @@ fn me_request(effects: &[Effect]) -> u64 {
 }
 
 /// Answers the request for traces among the effects.
-fn answer(state: &mut State, effects: &[Effect], page: TraceList) -> Vec<Effect> {
+pub fn answer(state: &mut App, effects: &[Effect], page: TraceList) -> Vec<Effect> {
     reply(state, effects, Ok(Reply::Traces(page)))
 }
 
 /// Answers the last request among the effects.
-fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
+pub fn reply(state: &mut App, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
     let request = effects.iter().rev().find_map(|effect| match effect {
         Effect::LoadMe { request, .. }
         | Effect::LoadProjects(request)
@@ -141,22 +139,28 @@ fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>)
         | Effect::LoadRules { request, .. }
         | Effect::LoadDecisions { request, .. }
         | Effect::LoadEvaluators(request)
-        | Effect::Search { request, .. }
         | Effect::LoadSpans { request, .. } => Some(*request),
+        Effect::Fetch(fetch) => Some(fetch.request),
         _ => None,
     });
     update(state, Msg::Reply(request.expect("no request"), result))
 }
 
-fn page(traces: Vec<Trace>) -> TraceList {
+/// Starts a request of the list of traces.
+pub fn start_list_request(state: &mut App, purpose: TracesRequest) -> u64 {
+    let ticket = state.shell.ticket();
+    state.screens.traces.pending.start(ticket, purpose)
+}
+
+pub fn page(traces: Vec<Trace>) -> TraceList {
     TraceList { traces, has_more: true, next_cursor: Some("older".into()) }
 }
 
-fn last_page(traces: Vec<Trace>) -> TraceList {
+pub fn last_page(traces: Vec<Trace>) -> TraceList {
     TraceList { traces, has_more: false, next_cursor: None }
 }
 
-fn rows() -> Vec<Trace> {
+pub fn rows() -> Vec<Trace> {
     let mut rows: Vec<Trace> = (0..40).map(trace).collect();
     for (at, row) in rows.iter_mut().enumerate() {
         match at % 5 {
@@ -185,15 +189,15 @@ fn rows() -> Vec<Trace> {
 }
 
 /// The trace of the failed refund.
-fn refund() -> Trace {
+pub fn refund() -> Trace {
     let mut trace = rows().remove(36);
     let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
     let at = |mut span: Span, name: &str, kind: &str, from: i64, ms: i64| {
         span.name = name.into();
         span.kind = kind.to_owned().into();
         span.trace_id = trace.id;
-        span.start_time = Timestamp::from_micros(BASE + from * 1_000);
-        span.end_time = Some(Timestamp::from_micros(BASE + (from + ms) * 1_000));
+        span.start_time = Timestamp::from_micros(BASE_MICROS + from * 1_000);
+        span.end_time = Some(Timestamp::from_micros(BASE_MICROS + (from + ms) * 1_000));
         span.latency_ms = Some(ms);
         span
     };
@@ -225,7 +229,7 @@ fn refund() -> Trace {
 }
 
 /// A console with the failed refund opened.
-fn opened(size: (u16, u16), theme: Theme) -> State {
+pub fn opened(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     press(&mut state, "jjj");
     let effects = key(&mut state, KeyCode::Enter);
@@ -233,31 +237,31 @@ fn opened(size: (u16, u16), theme: Theme) -> State {
     state
 }
 
-fn press(state: &mut State, keys: &str) -> Vec<Effect> {
+pub fn press(state: &mut App, keys: &str) -> Vec<Effect> {
     keys.chars().flat_map(|c| key(state, KeyCode::Char(c))).collect()
 }
 
-fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
+pub fn key(state: &mut App, code: KeyCode) -> Vec<Effect> {
     update(state, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
 /// Moves the clock. An open stream brings its heartbeats during a longer jump.
-fn tick(state: &mut State, seconds: i64) -> Vec<Effect> {
-    let now = Timestamp::from_micros(state.now.micros() + seconds * 1_000_000);
-    if state.link == Link::Streaming && seconds >= 15 {
-        state.heard = Some(now);
+pub fn tick(state: &mut App, seconds: i64) -> Vec<Effect> {
+    let now = Timestamp::from_micros(state.shell.now.micros() + seconds * 1_000_000);
+    if state.shell.link == Link::Streaming && seconds >= 15 {
+        state.shell.heard = Some(now);
     }
     update(state, Msg::Tick(now))
 }
 
-fn offline() -> NetError {
+pub fn offline() -> NetError {
     NetError {
         message: "can't reach https://loupe.example: connection refused".into(),
         ..NetError::default()
     }
 }
 
-fn answered(status: u16, code: &str, message: &str) -> NetError {
+pub fn answered(status: u16, code: &str, message: &str) -> NetError {
     NetError {
         status: Some(status),
         code: Some(code.into()),

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_no_colour_does_not_count() {
+    fn empty_no_color_variable_is_ignored() {
         assert!(Theme::of_environment(|name| (name == "NO_COLOR").then(String::new)).colour);
         assert!(Theme::of_environment(|_| None).colour);
     }

@@ -1,32 +1,32 @@
-//! How much is waiting, for the operator.
+//! The numbers of waiting, running and dead jobs, for the operator.
 
 use sea_orm::{ConnectionTrait, DbErr, Value};
 use store::Db;
 
 use super::{WorkerPool, statement};
 
-/// The jobs of a pool, of all tenants together. Each count ends at `MOST`.
+/// The job counts of a pool over all tenants. No count exceeds `MAX_COUNT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// The pool.
     pub pool: &'static WorkerPool,
-    /// Jobs that could run now.
+    /// Jobs that are due.
     pub due: i64,
-    /// Since when the first of them could, microseconds since the epoch.
+    /// Due time of the oldest of them, in microseconds since the epoch.
     pub oldest: Option<i64>,
-    /// Jobs that a worker has claimed.
+    /// Jobs that are claimed.
     pub running: i64,
-    /// Jobs that failed for good.
+    /// Jobs that failed permanently.
     pub dead: i64,
 }
 
-/// Beyond this it does not matter how many there are, and counting them would be work.
-const MOST: i64 = 100_000;
+/// Number at which counting stops, to bound the cost.
+const MAX_COUNT: i64 = 100_000;
 
-/// Counts the jobs of some pools.
+/// Counts the jobs of each pool.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn depths(db: &Db, pools: &[&'static WorkerPool], now: i64) -> Result<Vec<Depth>, DbErr> {
     let mut depths = Vec::with_capacity(pools.len());
     for &pool in pools {
@@ -38,19 +38,19 @@ pub async fn depths(db: &Db, pools: &[&'static WorkerPool], now: i64) -> Result<
     Ok(depths)
 }
 
-/// Jobs of a status, and the earliest time at which one was to run; `by` leaves out later ones.
+/// Counts the jobs with a status that are due by `by`, and returns the earliest due time.
 async fn count(
     db: &Db,
     pool: &WorkerPool,
     status: &'static str,
     by: Option<i64>,
 ) -> Result<(i64, Option<i64>), DbErr> {
-    // Over tenants, without a lock. The status is written out so that its partial index serves.
+    // Covers all tenants, without a lock. The status is a literal, so that the partial index is used.
     let sql = format!(
         "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job \
          WHERE status = '{status}' AND lane = $1 AND run_at <= $2 ORDER BY run_at LIMIT $3) AS found"
     );
-    let values: [Value; 3] = [pool.name.into(), by.unwrap_or(i64::MAX).into(), MOST.into()];
+    let values: [Value; 3] = [pool.name.into(), by.unwrap_or(i64::MAX).into(), MAX_COUNT.into()];
     let Some(row) = db.read.query_one_raw(statement(db, &sql, values)).await? else { return Ok((0, None)) };
     Ok((row.try_get("", "jobs")?, row.try_get("", "oldest")?))
 }

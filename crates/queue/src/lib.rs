@@ -1,10 +1,10 @@
-//! One durable queue for all work that is done later. It knows no kind of work.
+//! The durable queue of background jobs. It is independent of the kinds of jobs.
 //!
-//! A job is enqueued in the transaction that makes it necessary. A worker claims it in two
-//! steps (which tenants have work, without a lock; then a few jobs of one of them, locked),
-//! which is fair to tenants and is what a database distributed by tenant can do. A claim is a
-//! lease with a fence: who lost the lease can no longer finish the job. What is done is
-//! deleted; what failed too often stays as `dead`.
+//! A job is enqueued in the transaction that makes it necessary. A worker claims jobs in two steps: it
+//! selects tenants that have due jobs, without a lock, and then locks a few jobs of one tenant. This
+//! treats tenants equally and works on a database distributed by tenant. A claim is a lease with a
+//! fence: a worker that has lost its lease can't finish the job. Finished jobs are deleted; jobs that
+//! failed too often stay with the status `dead`.
 //!
 //! **Invariant:** no transaction is open while a job runs.
 
@@ -27,54 +27,54 @@ pub use depth::{Depth, depths};
 pub use pool::WorkerPool;
 pub use registry::{Registry, RunJob};
 
-/// The payload of a kind of job, with the name of the kind and its workers.
+/// The payload of a job kind, with the name of the kind and its worker pool.
 pub trait Job: Serialize {
-    /// The word in the database. Never changed once released.
+    /// The name in the database. It must not change after a release.
     const KIND: &'static str;
-    /// The workers that take it.
+    /// The pool whose workers run it.
     const POOL: &'static WorkerPool;
-    /// Dead after so many attempts.
+    /// Number of failed attempts after which the job is dead.
     const MAX_ATTEMPTS: i32 = 10;
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing is left to do.
+pub enum JobResult {
+    /// The job is finished.
     Done,
-    /// Trying again may help.
+    /// The attempt failed, and a retry may succeed.
     Retry {
-        /// For the log and the job's row.
+        /// The reason, for the log and the job's row.
         why: String,
     },
-    /// Not yet; this was no attempt.
+    /// The job runs later; this does not count as an attempt.
     Snooze {
-        /// Returns the microseconds since the epoch.
+        /// The time of the next run, in microseconds since the epoch.
         until: i64,
     },
-    /// Trying again can't help.
+    /// The attempt failed, and a retry can't succeed.
     Discard {
-        /// For the log and the job's row.
+        /// The reason, for the log and the job's row.
         why: String,
     },
 }
 
-/// How long a claim lasts without a heartbeat, microseconds.
-pub const LEASE: i64 = 30_000_000;
+/// Duration of a claim without a heartbeat, in microseconds.
+pub const LEASE_MICROS: i64 = 30_000_000;
 
-/// First pause before another attempt, doubled each time, microseconds.
-const BACKOFF: i64 = 1_000_000;
-/// Longest pause before another attempt, microseconds.
-const BACKOFF_MAX: i64 = 3_600_000_000;
+/// Delay before the first retry in microseconds; each further retry doubles it.
+const MIN_RETRY_DELAY_MICROS: i64 = 1_000_000;
+/// Maximum delay before a retry, in microseconds.
+const MAX_RETRY_DELAY_MICROS: i64 = 3_600_000_000;
 
-/// The row of a job, to be inserted in the caller's transaction.
+/// Creates the row of a job, for the caller to insert.
 pub fn new_job<J: Job>(tenant_id: Uuid, payload: &J, run_at: i64, now: i64) -> job::Model {
     job::Model {
         tenant_id,
         id: new_id(),
         lane: J::POOL.name.to_owned(),
         kind: J::KIND.to_owned(),
-        // A payload is ids and numbers; it always serialises.
+        // A payload consists of IDs and numbers, so serializing it can't fail.
         payload: serde_json::to_string(payload).unwrap_or_default(),
         status: "ready".to_owned(),
         run_at,
@@ -90,7 +90,7 @@ pub fn new_job<J: Job>(tenant_id: Uuid, payload: &J, run_at: i64, now: i64) -> j
 /// Enqueues a job in the caller's transaction.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn enqueue<J: Job>(
     txn: &impl ConnectionTrait,
     tenant_id: Uuid,
@@ -106,7 +106,7 @@ pub async fn enqueue<J: Job>(
 /// Enqueues jobs in the caller's transaction.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn enqueue_all(txn: &impl ConnectionTrait, jobs: Vec<job::Model>) -> Result<(), DbErr> {
     for block in jobs.chunks(500) {
         let rows = block.iter().map(|it| job::ActiveModel::from(it.clone()));
@@ -115,20 +115,21 @@ pub async fn enqueue_all(txn: &impl ConnectionTrait, jobs: Vec<job::Model>) -> R
     Ok(())
 }
 
-/// Enqueues a job whose id its kind chose; false when it waits or runs already.
+/// Enqueues a job with an ID chosen by its kind. Returns false if it is enqueued or running already.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<bool, DbErr> {
     insert_once(db, job).await
 }
 
-/// Up to `limit` tenants with work that is due in `pool`, in a circle that begins behind
-/// `last`: whoever was served last is asked last, so a tenant with much work waiting doesn't
-/// keep the others from theirs. Those that are `busy` are left out.
+/// Returns up to `limit` tenants with due jobs in `pool`, without those in `busy`.
+///
+/// They are ordered by ID, beginning after `last`, the tenant whose jobs were claimed last: a tenant with
+/// many jobs does not delay the jobs of others.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn candidates(
     db: &Db,
     pool: &WorkerPool,
@@ -138,7 +139,7 @@ pub async fn candidates(
     limit: u64,
 ) -> Result<Vec<Uuid>, DbErr> {
     let others: String = (0..busy.len()).map(|it| format!(" AND tenant_id <> ${}", it + 5)).collect();
-    // Over tenants, without a lock: one of the few statements that name none.
+    // Covers all tenants, without a lock; few statements do.
     let sql = format!(
         "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2{others} \
          GROUP BY tenant_id ORDER BY (tenant_id <= $3), tenant_id LIMIT $4"
@@ -151,10 +152,10 @@ pub async fn candidates(
     rows.iter().map(|it| it.try_get("", "tenant_id")).collect()
 }
 
-/// Claims up to `limit` due jobs of one tenant until `now + LEASE`.
+/// Claims up to `limit` due jobs of one tenant until `now + LEASE_MICROS`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn claim(
     db: &Db,
     tenant: Uuid,
@@ -163,8 +164,8 @@ pub async fn claim(
     limit: u64,
 ) -> Result<Vec<job::Model>, DbErr> {
     let sql = format!(
-        // Materialized: PostgreSQL may run a plain subquery once for each row, and then the limit
-        // holds each time and all jobs are taken.
+        // Materialized: PostgreSQL may run a plain subquery once per row. The limit would then apply to
+        // each run, and all jobs would be claimed.
         "WITH due AS MATERIALIZED (SELECT id FROM job WHERE tenant_id = $2 AND lane = $3 AND status = 'ready' \
          AND run_at <= $4 ORDER BY run_at, id LIMIT $5{}) \
          UPDATE job SET status = 'running', attempts = attempts + 1, fence = fence + 1, lease_until = $1 \
@@ -172,69 +173,76 @@ pub async fn claim(
         db.dialect.for_update_skip_locked()
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values = [(now + LEASE).into(), tenant.into(), pool.name.into(), now.into(), limit.into()];
+    let values = [(now + LEASE_MICROS).into(), tenant.into(), pool.name.into(), now.into(), limit.into()];
     let rows = db.write.query_all_raw(statement(db, &sql, values)).await?;
     rows.iter().map(|it| job::Model::from_query_result(it, "")).collect()
 }
 
-/// Prolongs a claim. False when it was lost.
+/// Extends a claim. Returns false if it was lost.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn heartbeat(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
     let sql = "UPDATE job SET lease_until = $1 WHERE tenant_id = $2 AND id = $3 AND fence = $4 AND status = 'running'";
-    changed(db, sql, [(now + LEASE).into(), job.tenant_id.into(), job.id.into(), job.fence.into()]).await
+    execute(db, sql, [(now + LEASE_MICROS).into(), job.tenant_id.into(), job.id.into(), job.fence.into()])
+        .await
 }
 
-/// Ends an attempt. False when the claim was lost: then another worker has the job, and
+/// Stores the result of an attempt. Returns false if the claim was lost: another worker has the job, and
 /// nothing was changed.
 ///
 /// # Errors
-/// When the database fails.
-pub async fn finish(db: &Db, job: &job::Model, outcome: &Outcome, now: i64) -> Result<bool, DbErr> {
-    let held = "WHERE tenant_id = $1 AND id = $2 AND fence = $3 AND status = 'running'";
+/// Fails when the database fails.
+pub async fn finish(db: &Db, job: &job::Model, outcome: &JobResult, now: i64) -> Result<bool, DbErr> {
+    let claimed = "WHERE tenant_id = $1 AND id = $2 AND fence = $3 AND status = 'running'";
     let key: [Value; 3] = [job.tenant_id.into(), job.id.into(), job.fence.into()];
     let [tenant, id, fence] = key;
     match outcome {
-        Outcome::Done => changed(db, &format!("DELETE FROM job {held}"), [tenant, id, fence]).await,
-        Outcome::Snooze { until } => {
+        JobResult::Done => execute(db, &format!("DELETE FROM job {claimed}"), [tenant, id, fence]).await,
+        JobResult::Snooze { until } => {
             let sql = format!(
-                "UPDATE job SET status = 'ready', lease_until = NULL, attempts = attempts - 1, run_at = $4 {held}"
+                "UPDATE job SET status = 'ready', lease_until = NULL, attempts = attempts - 1, run_at = $4 {claimed}"
             );
-            changed(db, &sql, [tenant, id, fence, (*until).into()]).await
+            execute(db, &sql, [tenant, id, fence, (*until).into()]).await
         }
-        Outcome::Retry { why } if job.attempts < job.max_attempts => {
+        JobResult::Retry { why } if job.attempts < job.max_attempts => {
             let sql = format!(
-                "UPDATE job SET status = 'ready', lease_until = NULL, run_at = $4, last_error = $5 {held}"
+                "UPDATE job SET status = 'ready', lease_until = NULL, run_at = $4, last_error = $5 {claimed}"
             );
-            changed(db, &sql, [tenant, id, fence, (now + backoff(job.attempts)).into(), why.as_str().into()])
-                .await
+            execute(
+                db,
+                &sql,
+                [tenant, id, fence, (now + retry_delay(job.attempts)).into(), why.as_str().into()],
+            )
+            .await
         }
-        Outcome::Retry { why } | Outcome::Discard { why } => {
-            let sql = format!("UPDATE job SET status = 'dead', lease_until = NULL, last_error = $4 {held}");
-            changed(db, &sql, [tenant, id, fence, why.as_str().into()]).await
+        JobResult::Retry { why } | JobResult::Discard { why } => {
+            let sql =
+                format!("UPDATE job SET status = 'dead', lease_until = NULL, last_error = $4 {claimed}");
+            execute(db, &sql, [tenant, id, fence, why.as_str().into()]).await
         }
     }
 }
 
-/// Gives a job back unfinished, as on shutdown; it is due at once and this was no attempt.
+/// Releases an unfinished job, for example on shutdown. It is due immediately, and the run does not count
+/// as an attempt.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn give_back(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
-    finish(db, job, &Outcome::Snooze { until: now }, now).await
+    finish(db, job, &JobResult::Snooze { until: now }, now).await
 }
 
-/// Takes other waiting jobs of the same tenant and kind into a claimed one, whenever they are due.
+/// Merges waiting jobs of the same tenant and kind into a claimed one, including jobs that are not due.
 ///
-/// `merge` is given the payloads of up to `limit` of them in the order in which they are due, and
-/// answers how many it takes, from the first on, and the payload of all together. Theirs are gone
-/// with the transaction that changes this one's. Answers the new payload; none when nothing waits,
-/// nothing is taken, or the claim was lost.
+/// `merge` gets the payloads of up to `limit` jobs, ordered by due time. It returns the number of jobs to
+/// merge, counted from the first, and the merged payload. One transaction deletes these jobs and stores
+/// the payload in the claimed job. Returns the merged payload, or `None` if no job waits, none is merged,
+/// or the claim was lost.
 ///
 /// # Errors
-/// When the database fails; nothing has changed then.
-pub async fn take_in<J: Job>(
+/// Fails when the database fails; nothing has changed then.
+pub async fn merge_waiting<J: Job>(
     db: &Db,
     job: &job::Model,
     limit: u64,
@@ -273,32 +281,32 @@ pub async fn take_in<J: Job>(
     Ok(Some(merged))
 }
 
-/// Makes jobs whose worker is gone ready again, or dead when that was the last attempt.
-/// Answers how many.
+/// Releases jobs whose lease has expired: they become ready, or dead after their last attempt. Returns
+/// their number.
 ///
 /// # Errors
-/// When the database fails.
-pub async fn rescue(db: &Db, now: i64) -> Result<u64, DbErr> {
+/// Fails when the database fails.
+pub async fn release_expired(db: &Db, now: i64) -> Result<u64, DbErr> {
     let sql = "SELECT DISTINCT tenant_id FROM job WHERE status = 'running' AND lease_until < $1 LIMIT 100";
     let tenants = db.write.query_all_raw(statement(db, sql, [now.into()])).await?;
-    let mut rescued = 0;
+    let mut released = 0;
     for row in tenants {
         let tenant: Uuid = row.try_get("", "tenant_id")?;
         let sql = "UPDATE job SET status = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'ready' END, \
-                   lease_until = NULL, last_error = 'its worker did not come back' \
+                   lease_until = NULL, last_error = 'the lease expired' \
                    WHERE tenant_id = $1 AND status = 'running' AND lease_until < $2";
-        rescued +=
+        released +=
             db.write.execute_raw(statement(db, sql, [tenant.into(), now.into()])).await?.rows_affected();
     }
-    Ok(rescued)
+    Ok(released)
 }
 
-fn backoff(attempts: i32) -> i64 {
+fn retry_delay(attempts: i32) -> i64 {
     let doublings = u32::try_from(attempts.clamp(1, 20) - 1).unwrap_or(0);
-    (BACKOFF << doublings).min(BACKOFF_MAX)
+    (MIN_RETRY_DELAY_MICROS << doublings).min(MAX_RETRY_DELAY_MICROS)
 }
 
-async fn changed<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Result<bool, DbErr> {
+async fn execute<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Result<bool, DbErr> {
     Ok(db.write.execute_raw(statement(db, sql, values)).await?.rows_affected() > 0)
 }
 

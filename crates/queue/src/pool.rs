@@ -1,18 +1,18 @@
-//! Worker pools: the workers of one pool never wait for those of another.
+//! Worker pools. Jobs of one pool do not wait for jobs of another.
 
 use std::hash::{Hash, Hasher};
 
-/// Workers for some kinds of jobs.
+/// The workers of some job kinds.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerPool {
-    /// The word in the column `lane`. Never changed once released.
+    /// The name in the column `lane`. It must not change after a release.
     pub name: &'static str,
-    /// Jobs that one process runs at once.
+    /// Maximum number of jobs that a process runs concurrently.
     pub concurrency: usize,
-    /// Jobs of one tenant that one process runs at once. Less than `concurrency` where jobs that wait for a
-    /// provider or take long would leave no worker to other tenants.
+    /// Maximum number of jobs of one tenant that a process runs concurrently. Less than `concurrency` for
+    /// long jobs and jobs that wait for providers, so that workers remain for other tenants.
     pub concurrency_per_tenant: usize,
-    /// Jobs of one tenant that a worker claims at once.
+    /// Maximum number of jobs of one tenant that a worker claims in one statement.
     pub batch: u64,
 }
 

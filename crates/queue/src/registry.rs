@@ -1,4 +1,4 @@
-//! The kinds of jobs that a process runs.
+//! The job kinds that a process runs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,17 +6,17 @@ use entities::job;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::{Job, Outcome, WorkerPool};
+use crate::{Job, JobResult, WorkerPool};
 
-/// A kind of job that a context `C` can run.
+/// A job kind that a context `C` can run.
 pub trait RunJob<C>: Job + DeserializeOwned + Send + 'static {
-    /// Does the work. `row` is the claimed job that carried this payload.
-    fn run(self, context: &Arc<C>, row: &job::Model) -> impl Future<Output = Outcome> + Send;
+    /// Runs the job. `row` is the claimed job with this payload.
+    fn run(self, context: &Arc<C>, row: &job::Model) -> impl Future<Output = JobResult> + Send;
 }
 
-type Handler<C> = for<'a> fn(&'a Arc<C>, &'a job::Model) -> BoxFuture<'a, Outcome>;
+type Handler<C> = for<'a> fn(&'a Arc<C>, &'a job::Model) -> BoxFuture<'a, JobResult>;
 
-/// The kinds of jobs that a context `C` runs, and the pools whose workers run them.
+/// The job kinds that a context `C` runs, and their worker pools.
 #[derive(Debug)]
 pub struct Registry<C> {
     handlers: BTreeMap<&'static str, Handler<C>>,
@@ -30,14 +30,14 @@ impl<C> Default for Registry<C> {
 }
 
 impl<C: Send + Sync + 'static> Registry<C> {
-    /// Adds a kind of job and, unless it is there already, its pool.
+    /// Registers a job kind and its pool.
     pub fn register<J: RunJob<C>>(&mut self) {
         self.handlers.insert(J::KIND, |context, row| {
-            // Boxed, because the future of one kind would enlarge the futures of all.
+            // Boxed: otherwise every future would be as large as that of the largest kind.
             Box::pin(async move {
                 match serde_json::from_str::<J>(&row.payload) {
                     Ok(payload) => payload.run(context, row).await,
-                    Err(error) => Outcome::Discard { why: format!("unreadable payload: {error}") },
+                    Err(error) => JobResult::Discard { why: format!("unreadable payload: {error}") },
                 }
             })
         });
@@ -51,14 +51,17 @@ impl<C: Send + Sync + 'static> Registry<C> {
         &self.pools
     }
 
-    /// Runs a claimed job. A job of an unknown kind is put off by a minute: it belongs to a newer version that
-    /// shares the database.
-    pub(crate) async fn run(&self, context: &Arc<C>, row: &job::Model, now: i64) -> Outcome {
+    /// Runs a claimed job. A job of an unknown kind is postponed by a minute: a newer version that shares the
+    /// database enqueued it.
+    pub(crate) async fn run(&self, context: &Arc<C>, row: &job::Model, now: i64) -> JobResult {
         match self.handlers.get(row.kind.as_str()) {
             Some(handler) => handler(context, row).await,
             None => {
-                tracing::warn!(kind = row.kind, "a job of an unknown kind is left for a newer version");
-                Outcome::Snooze { until: now + 60_000_000 }
+                tracing::warn!(
+                    kind = row.kind,
+                    "postponed a job of an unknown kind; a newer version may run it"
+                );
+                JobResult::Snooze { until: now + 60_000_000 }
             }
         }
     }

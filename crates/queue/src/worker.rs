@@ -1,4 +1,4 @@
-//! Workers: claim, run with a heartbeat, finish.
+//! Workers, which claim jobs, run them with a heartbeat, and store the results.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,158 +9,162 @@ use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
 
 use super::{
-    ConcurrencyLimits, ConcurrencyPermit, LEASE, Outcome, Registry, WorkerPool, candidates, claim, finish,
-    give_back, heartbeat, rescue,
+    ConcurrencyLimits, ConcurrencyPermit, JobResult, LEASE_MICROS, Registry, WorkerPool, candidates, claim,
+    finish, give_back, heartbeat, release_expired,
 };
 
-/// What workers need of the process that runs them.
+/// What the workers require from their process.
 pub trait Context: Send + Sync + Sized + 'static {
     /// Returns the database.
     fn db(&self) -> &Db;
 
-    /// Returns the present, microseconds since the epoch.
+    /// Returns the current time in microseconds since the epoch.
     fn now(&self) -> i64;
 
-    /// Returns the kinds of jobs that the process runs.
+    /// Returns the job kinds that the process runs.
     fn registry(&self) -> &Registry<Self>;
 
-    /// Returns the permits of tenants in pools, by the name of the pool.
+    /// Returns the concurrency limits, by name of the pool and tenant.
     fn working(&self) -> &ConcurrencyLimits<(&'static str, Uuid)>;
 
-    /// Runs a task that a stop of the process waits for.
+    /// Spawns a task; the process waits for it before it stops.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
 
-    /// Waits, but no longer than until the process stops. Returns whether it stops.
+    /// Waits for `time`, or until the process stops. Returns whether it stops.
     fn pause(&self, time: Duration) -> impl Future<Output = bool> + Send;
 
     /// Returns whether the process is stopping.
     fn is_stopping(&self) -> bool;
 
-    /// Notes the end of an attempt.
-    fn ended(&self, kind: &str, outcome: &Outcome);
+    /// Records the result of an attempt in the process's metrics.
+    fn ended(&self, kind: &str, outcome: &JobResult);
 }
 
-/// How long a pool with nothing to do waits before it looks again, unless woken.
-const IDLE: Duration = Duration::from_millis(500);
-/// Pause between searches for jobs whose worker is gone.
-const RESCUE: Duration = Duration::from_secs(10);
+/// Interval at which an idle pool looks for jobs, unless it is woken.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval at which jobs with expired leases are released.
+const RELEASE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Looking for work, which one worker of a pool does at a time: when there is none the others wait
-/// for it, and cost nothing.
+/// The lock under which a worker of a pool looks for jobs. Only one does at a time, so idle workers send no
+/// statements.
 #[derive(Default)]
-struct Look {
-    turn: Mutex<()>,
-    /// Somebody has let go of a tenant's turn, so that its work may be taken up.
-    freed: Notify,
+struct PollLock {
+    lock: Mutex<()>,
+    /// Notified when a permit of a tenant was returned, so that the tenant's jobs can be claimed.
+    permit_returned: Notify,
 }
 
-/// Starts the workers of every pool and the search for lost jobs; they stop with the context.
+/// Starts the workers of every pool and the release of jobs with expired leases. They stop with the process.
 pub fn start<C: Context>(context: &Arc<C>) {
     for &pool in context.registry().pools() {
-        let look = Arc::new(Look::default());
+        let poll = Arc::new(PollLock::default());
         for _ in 0..pool.concurrency {
-            let (worker, look) = (Arc::clone(context), Arc::clone(&look));
-            context.spawn(async move { work(&worker, pool, &look).await });
+            let (worker, poll) = (Arc::clone(context), Arc::clone(&poll));
+            context.spawn(async move { work(&worker, pool, &poll).await });
         }
     }
-    let rescuer = Arc::clone(context);
+    let releaser = Arc::clone(context);
     context.spawn(async move {
-        while !rescuer.pause(RESCUE).await {
-            let rescued = rescuer.db().health.while_reachable(rescue(rescuer.db(), rescuer.now()));
-            match rescued.await.unwrap_or_else(|it| Err(it.into())) {
+        while !releaser.pause(RELEASE_INTERVAL).await {
+            let released =
+                releaser.db().health.while_reachable(release_expired(releaser.db(), releaser.now()));
+            match released.await.unwrap_or_else(|it| Err(it.into())) {
                 Ok(0) => {}
-                Ok(n) => tracing::warn!(jobs = n, "{n} jobs whose worker did not come back are ready again"),
-                Err(error) => tracing::warn!(%error, "could not look for lost jobs"),
+                Ok(n) => tracing::warn!(jobs = n, "released {n} jobs with expired leases"),
+                Err(error) => tracing::warn!(%error, "could not release jobs with expired leases"),
             }
         }
     });
 }
 
-/// Runs everything that is due now, one after the other; answers how many jobs ran.
+/// Runs all due jobs sequentially. Returns their number.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn drain<C: Context>(context: &Arc<C>) -> Result<usize, DbError> {
     let mut ran = 0;
     let mut last = Uuid::nil();
     loop {
-        let mut found = false;
+        let mut any_ran = false;
         for &pool in context.registry().pools() {
-            let (jobs, _turn) = due(context, pool, &mut last).await?;
+            let (jobs, _permit) = claim_due(context, pool, &mut last).await?;
             for job in jobs {
-                found = true;
+                any_ran = true;
                 ran += 1;
                 run(context, job).await;
             }
         }
-        if !found {
+        if !any_ran {
             return Ok(ran);
         }
     }
 }
 
-async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, look: &Look) {
+async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, poll: &PollLock) {
     let mut last = Uuid::nil();
-    // Nothing more is claimed once the server stops: what was given back is due at once.
-    while let Some((jobs, turn)) = found(context, pool, look, &mut last).await {
+    // No job is claimed while the server stops: released jobs are due immediately.
+    while let Some((jobs, permit)) = next_jobs(context, pool, poll, &mut last).await {
         for job in jobs {
             if context.is_stopping() {
                 if let Err(error) = give_back(context.db(), &job, context.now()).await {
-                    tracing::warn!(%error, "a job could not be given back; its lease will end by itself");
+                    tracing::warn!(%error, "could not release a job; its lease will expire");
                 }
                 continue;
             }
             if context.db().health.while_reachable(Box::pin(run(context, job))).await.is_err() {
-                tracing::warn!("a job was given up because the database can't be reached; it will run again");
+                tracing::warn!(
+                    "a job was interrupted because the database is unreachable; it will be retried"
+                );
             }
         }
-        drop(turn);
+        drop(permit);
         if pool.concurrency_per_tenant < pool.concurrency {
-            look.freed.notify_one();
+            poll.permit_returned.notify_one();
         }
     }
 }
 
-/// The next jobs of a pool, when there are some; nothing when the server stops.
-async fn found<'a, C: Context>(
+/// Waits for due jobs of a pool and claims them. Returns `None` when the server stops.
+async fn next_jobs<'a, C: Context>(
     context: &'a Arc<C>,
     pool: &'static WorkerPool,
-    look: &Look,
+    poll: &PollLock,
     last: &mut Uuid,
-) -> Option<Due<'a>> {
-    let _looking = look.turn.lock().await;
+) -> Option<ClaimedJobs<'a>> {
+    let _polling = poll.lock.lock().await;
     while !context.is_stopping() {
         // The health check has logged the reason already.
         let health = &context.db().health;
         if health.unavailable().is_some() {
-            context.pause(IDLE).await;
+            context.pause(IDLE_POLL_INTERVAL).await;
             continue;
         }
-        match health.while_reachable(due(context, pool, last)).await.unwrap_or_else(|it| Err(it.into())) {
-            Ok(due) if !due.0.is_empty() => return Some(due),
+        match health.while_reachable(claim_due(context, pool, last)).await.unwrap_or_else(|it| Err(it.into()))
+        {
+            Ok(claimed) if !claimed.0.is_empty() => return Some(claimed),
             Ok(_) => {}
             Err(error) => tracing::warn!(pool = pool.name, %error, "could not claim jobs"),
         }
         tokio::select! {
-            _ = context.pause(IDLE) => {}
-            () = look.freed.notified() => {}
+            _ = context.pause(IDLE_POLL_INTERVAL) => {}
+            () = poll.permit_returned.notified() => {}
         }
     }
     None
 }
 
-/// A worker's place among those of its pool that work for a tenant.
-type Turn<'a> = ConcurrencyPermit<'a, (&'static str, Uuid)>;
+/// A permit of a pool to run jobs of a tenant.
+type TenantPermit<'a> = ConcurrencyPermit<'a, (&'static str, Uuid)>;
 
-/// Jobs that are claimed, and the turn of their tenant.
-type Due<'a> = (Vec<job::Model>, Option<Turn<'a>>);
+/// Claimed jobs, and the permit for their tenant.
+type ClaimedJobs<'a> = (Vec<job::Model>, Option<TenantPermit<'a>>);
 
-/// Claims jobs of the next tenant after `last` that has some and has a turn, and remembers it there.
-async fn due<'a, C: Context>(
+/// Claims due jobs of the next tenant after `last` that has a free permit, and stores the tenant in `last`.
+async fn claim_due<'a, C: Context>(
     context: &'a Arc<C>,
     pool: &'static WorkerPool,
     last: &mut Uuid,
-) -> Result<Due<'a>, DbError> {
+) -> Result<ClaimedJobs<'a>, DbError> {
     let (now, limit) = (context.now(), pool.concurrency_per_tenant);
     let busy: Vec<Uuid> = context
         .working()
@@ -170,64 +174,64 @@ async fn due<'a, C: Context>(
         .map(|((_, tenant), _)| tenant)
         .collect();
     for tenant in candidates(context.db(), pool, now, *last, &busy, 8).await? {
-        let Some(turn) = context.working().take(&(pool.name, tenant), limit) else { continue };
+        let Some(permit) = context.working().take(&(pool.name, tenant), limit) else { continue };
         let jobs = claim(context.db(), tenant, pool, now, pool.batch).await?;
         if !jobs.is_empty() {
             *last = tenant;
-            return Ok((jobs, Some(turn)));
+            return Ok((jobs, Some(permit)));
         }
     }
     Ok((Vec::new(), None))
 }
 
 async fn run<C: Context>(context: &Arc<C>, job: job::Model) {
-    if !still_held(context, &job).await {
-        tracing::warn!(job.id = %job.id, "the lease ended before its turn came; another worker has the job");
+    if !still_claimed(context, &job).await {
+        tracing::warn!(job.id = %job.id, "the lease expired before the job ran; another worker has the job");
         return;
     }
-    let outcome = with_heartbeat(context, &job).await;
-    if let Outcome::Retry { why } | Outcome::Discard { why } = &outcome {
-        tracing::warn!(job.kind = job.kind, job.id = %job.id, job.attempts, why, "job {} did not succeed", job.kind);
+    let outcome = run_with_heartbeat(context, &job).await;
+    if let JobResult::Retry { why } | JobResult::Discard { why } = &outcome {
+        tracing::warn!(job.kind = job.kind, job.id = %job.id, job.attempts, why, "job {} failed", job.kind);
     }
     context.ended(&job.kind, &outcome);
     match finish(context.db(), &job, &outcome, context.now()).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!(job.id = %job.id, "the lease was lost; another worker has the job"),
         Err(error) => {
-            tracing::warn!(job.id = %job.id, %error, "a job's end could not be stored; it will run again")
+            tracing::warn!(job.id = %job.id, %error, "could not store the result of a job; it will be retried")
         }
     }
 }
 
-/// Whether the claim holds: those before it in its batch may have taken long.
-async fn still_held<C: Context>(context: &Arc<C>, job: &job::Model) -> bool {
+/// Whether the job is still claimed. Jobs before it in the batch may have taken longer than the lease.
+async fn still_claimed<C: Context>(context: &Arc<C>, job: &job::Model) -> bool {
     let now = context.now();
-    if job.lease_until.is_some_and(|until| until - now > LEASE / 2) {
+    if job.lease_until.is_some_and(|until| until - now > LEASE_MICROS / 2) {
         return true;
     }
     match heartbeat(context.db(), job, now).await {
         Ok(held) => held,
         Err(error) => {
-            tracing::warn!(%error, "no heartbeat");
+            tracing::warn!(%error, "could not send the heartbeat of a job");
             false
         }
     }
 }
 
-async fn with_heartbeat<C: Context>(context: &Arc<C>, job: &job::Model) -> Outcome {
+async fn run_with_heartbeat<C: Context>(context: &Arc<C>, job: &job::Model) -> JobResult {
     let work =
         std::panic::AssertUnwindSafe(context.registry().run(context, job, context.now())).catch_unwind();
     tokio::pin!(work);
-    let beat = Duration::from_micros(LEASE.unsigned_abs() / 3);
+    let beat = Duration::from_micros(LEASE_MICROS.unsigned_abs() / 3);
     loop {
         match tokio::time::timeout(beat, &mut work).await {
             Ok(Ok(outcome)) => return outcome,
-            Ok(Err(_)) => return Outcome::Retry { why: "the job panicked".to_owned() },
+            Ok(Err(_)) => return JobResult::Retry { why: "the job panicked".to_owned() },
             Err(_) => match heartbeat(context.db(), job, context.now()).await {
-                // Whoever has it now will finish it.
-                Ok(false) => return Outcome::Retry { why: "the lease was lost".to_owned() },
+                // Another worker has claimed the job.
+                Ok(false) => return JobResult::Retry { why: "the lease was lost".to_owned() },
                 Ok(true) => {}
-                Err(error) => tracing::warn!(%error, "no heartbeat"),
+                Err(error) => tracing::warn!(%error, "could not send the heartbeat of a job"),
             },
         }
     }

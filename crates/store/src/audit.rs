@@ -25,7 +25,7 @@ pub struct Filter {
 /// Adds a record.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn add(db: &impl ConnectionTrait, row: audit_record::Model) -> Result<(), DbErr> {
     audit_record::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
     Ok(())
@@ -34,7 +34,7 @@ pub async fn add(db: &impl ConnectionTrait, row: audit_record::Model) -> Result<
 /// A page, newest first, after the (time, id) of `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,

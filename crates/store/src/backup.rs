@@ -7,7 +7,7 @@ use super::Db;
 /// Returns the size of a copy in bytes: the pages in use.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn copy_bytes(db: &Db) -> Result<u64, DbErr> {
     let sql = "SELECT (p.page_count - f.freelist_count) * s.page_size \
         FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s";
@@ -20,7 +20,7 @@ pub async fn copy_bytes(db: &Db) -> Result<u64, DbErr> {
 /// blocked. The copy is not flushed to the disk.
 ///
 /// # Errors
-/// When the database fails, or the file can't be written.
+/// Fails when the database fails, or the file can't be written.
 pub async fn copy_into(db: &Db, path: &str) -> Result<(), DbErr> {
     let statement = Statement::from_sql_and_values(db.dialect.backend(), "VACUUM INTO $1", [path.into()]);
     db.read.execute_raw(statement).await.map(drop)

@@ -55,7 +55,7 @@ pub trait Bulk: Sized + Sync {
     ) -> Query<'q, Postgres, PgArguments>;
     /// Reads a row whose columns are [`Self::COLUMNS`] in their order.
     fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self>;
-    /// As [`Self::from_sqlite`].
+    /// Like [`Self::from_sqlite`].
     fn from_postgres(row: &PgRow) -> sqlx::Result<Self>;
 
     /// The columns, each after `alias` and a dot, for a `SELECT`.
@@ -159,7 +159,7 @@ const SIZES: [usize; 4] = [64, 16, 4, 1];
 /// Inserts all rows into SQLite.
 ///
 /// # Errors
-/// When the database fails, or a key is taken under [`OnConflict::Fail`].
+/// Fails when the database fails, or a key is taken under [`OnConflict::Fail`].
 pub async fn insert_sqlite<T: Bulk>(
     connection: &mut SqliteConnection,
     rows: &[&T],
@@ -172,11 +172,11 @@ pub async fn insert_sqlite<T: Bulk>(
     Ok(())
 }
 
-/// As [`insert_sqlite`] with [`OnConflict::Keep`], answering the keys of the rows that were
+/// Like [`insert_sqlite`] with [`OnConflict::Keep`], answering the keys of the rows that were
 /// not there before, as pairs of the key's last two columns.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn insert_new_sqlite<T: Bulk>(
     connection: &mut SqliteConnection,
     rows: &[&T],
@@ -192,7 +192,7 @@ pub async fn insert_new_sqlite<T: Bulk>(
 /// Inserts all rows into PostgreSQL with one statement.
 ///
 /// # Errors
-/// As [`insert_sqlite`].
+/// Like [`insert_sqlite`].
 pub async fn insert_postgres<T: Bulk>(
     connection: &mut PgConnection,
     rows: &[&T],
@@ -206,10 +206,10 @@ pub async fn insert_postgres<T: Bulk>(
     Ok(())
 }
 
-/// As [`insert_new_sqlite`].
+/// Like [`insert_new_sqlite`].
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn insert_new_postgres<T: Bulk>(
     connection: &mut PgConnection,
     rows: &[&T],
@@ -224,7 +224,7 @@ pub async fn insert_new_postgres<T: Bulk>(
 /// Reads rows with a statement that selects [`Bulk::COLUMNS`] in their order.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn fetch<T: Bulk>(
     db: &DatabaseConnection,
     sql: String,

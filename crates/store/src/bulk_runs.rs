@@ -19,7 +19,7 @@ const BLOCK: usize = 500;
 /// One run.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).one(db).await
 }
@@ -27,7 +27,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 /// The options of a run's evaluations, as text.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn config(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<String>, DbErr> {
     let query = Entity::find_by_id((tenant, id)).select_only().column(Column::Config);
     query.into_tuple().one(db).await
@@ -36,7 +36,7 @@ pub async fn config(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result
 /// One run, locked until the transaction ends.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
@@ -44,7 +44,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
 /// Stores a new run.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
     Ok(())
@@ -53,7 +53,7 @@ pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
 /// Stores a run in place of the one with its id.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     row.into_active_model().reset_all().update(txn).await?;
     Ok(())
@@ -62,7 +62,7 @@ pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr>
 /// How many evaluations of a run wait, or are being worked on.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn waiting(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<u64, DbErr> {
     let unfinished = [EvaluationStatus::Pending.as_str(), EvaluationStatus::Running.as_str()];
     evaluation::Entity::find()
@@ -78,7 +78,7 @@ pub async fn waiting(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Resul
 /// Those of the traces that a run has asked for an evaluation of.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn made(
     db: &impl ConnectionTrait,
     tenant: Uuid,

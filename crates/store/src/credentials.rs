@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// All credentials of a tenant, by provider.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
     Entity::find().filter(Column::TenantId.eq(tenant)).order_by_asc(Column::Provider).all(db).await
 }
@@ -19,7 +19,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
 /// One credential, locked until the transaction ends.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(
     txn: &impl ConnectionTrait,
     tenant: Uuid,
@@ -31,7 +31,7 @@ pub async fn lock(
 /// Stores a credential in the place of the one with its key.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn set(db: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
     let rest = [
         Column::SealedKey,
@@ -54,7 +54,7 @@ pub async fn set(db: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
 /// Deletes a credential. False if there is none.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn delete(db: &impl ConnectionTrait, tenant: Uuid, provider: Provider) -> Result<bool, DbErr> {
     let done = Entity::delete_by_id((tenant, provider.as_str().to_owned())).exec(db).await?;
     Ok(done.rows_affected > 0)

@@ -49,7 +49,7 @@ impl Db {
     /// PostgreSQL as many for everything. `read_url` sends reads to a replica.
     ///
     /// # Errors
-    /// When the database can't be reached or the address can't be read.
+    /// Fails when the database can't be reached or the address can't be read.
     pub async fn open(url: &str, read_url: Option<&str>, connections: u32) -> Result<Self, DbErr> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let health = Health::default();
@@ -87,13 +87,13 @@ impl Db {
     /// migrations that were applied.
     ///
     /// # Errors
-    /// When a migration fails; those before it stay applied.
+    /// Fails when a migration fails; those before it stay applied.
     pub async fn migrate(&self) -> Result<usize, DbErr> {
         if self.dialect == Dialect::Postgres {
             let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
             // "loupe" as a number; held by this session only while it migrates.
-            // Asked for again and again: whoever waits inside of a statement holds up an index that is
-            // built beside other transactions, and would wait for ever.
+            // Polled: a session that waits inside a statement would block `CREATE INDEX CONCURRENTLY` of
+            // the session that holds the lock, and both would wait forever.
             let ask = || sqlx::query_scalar("SELECT pg_try_advisory_lock(465557418597)");
             while !ask().fetch_one(&mut *lock).await.map_err(conn_err)? {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -111,7 +111,7 @@ impl Db {
     /// Returns the number of migrations that this version has and the database lacks. Changes nothing.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Fails when the database fails.
     pub async fn pending_migrations(&self) -> Result<usize, DbErr> {
         Ok(migrations::Migrator::get_pending_migrations_read_only(&self.read).await?.len())
     }
@@ -134,7 +134,7 @@ impl Db {
     /// reads first and writes later could not be granted it.
     ///
     /// # Errors
-    /// When no connection is available, or the database file was replaced.
+    /// Fails when no connection is available, or the database file was replaced.
     pub async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
         self.health.check_file()?;
         let mode = (self.dialect == Dialect::Sqlite).then_some(SqliteTransactionMode::Immediate);
@@ -146,7 +146,7 @@ impl Db {
     /// Begins a transaction that reads everything as of one moment.
     ///
     /// # Errors
-    /// When no connection can be had.
+    /// Fails when no connection can be had.
     pub async fn snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
         match self.dialect {
             // A reader of SQLite sees what was there at its first read.
@@ -175,7 +175,7 @@ impl Db {
     /// Begins a writing transaction with the types of sqlx if the database is SQLite.
     ///
     /// # Errors
-    /// As [`Self::begin`].
+    /// Like [`Self::begin`].
     pub async fn begin_sqlite(&self) -> sqlx::Result<sqlx::Transaction<'static, Sqlite>> {
         self.health.check_file()?;
         self.write.get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await
@@ -184,7 +184,7 @@ impl Db {
     /// Begins a writing transaction with the types of sqlx if the database is PostgreSQL.
     ///
     /// # Errors
-    /// As [`Self::begin`].
+    /// Like [`Self::begin`].
     pub async fn begin_postgres(&self) -> sqlx::Result<sqlx::Transaction<'static, Postgres>> {
         self.write.get_postgres_connection_pool().begin().await
     }

@@ -16,7 +16,7 @@ use super::{Db, page::newest_first};
 /// One rule.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).one(db).await
 }
@@ -24,7 +24,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 /// One rule, locked until the transaction ends.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
@@ -32,7 +32,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
 /// All rules of a tenant, oldest first.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
     let query = Entity::find().filter(Column::TenantId.eq(tenant));
     query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id).all(db).await
@@ -41,7 +41,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
 /// A page of rules, newest first.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -58,7 +58,7 @@ pub async fn page(
 /// How many rules a tenant has.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
     Entity::find().filter(Column::TenantId.eq(tenant)).count(db).await
 }
@@ -66,7 +66,7 @@ pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
 /// Bytes that the configs and filters of all of a tenant's rules take up together.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbErr> {
     let bytes = "CAST(COALESCE(SUM(octet_length(config) + octet_length(filter)), 0) AS BIGINT)";
     let query = Entity::find().select_only().expr(Expr::cust(bytes)).filter(Column::TenantId.eq(tenant));
@@ -77,7 +77,7 @@ pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbE
 /// How many rules of its tenant are older than a rule, at most `most`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<usize, DbErr> {
     let same_time = Condition::all().add(Column::CreatedAt.eq(row.created_at)).add(Column::Id.lt(row.id));
     let query = Entity::find()
@@ -93,7 +93,7 @@ pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<
 /// How many of a tenant's rules run an evaluator.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn count_using(db: &impl ConnectionTrait, tenant: Uuid, metric: &str) -> Result<u64, DbErr> {
     let query = Entity::find().filter(Column::TenantId.eq(tenant));
     query.filter(Column::MetricName.eq(metric)).count(db).await
@@ -102,7 +102,7 @@ pub async fn count_using(db: &impl ConnectionTrait, tenant: Uuid, metric: &str) 
 /// Stores a new rule.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
     Ok(())
@@ -111,7 +111,7 @@ pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
 /// Stores a rule in place of the one with its id.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     row.into_active_model().reset_all().update(txn).await?;
     Ok(())
@@ -120,7 +120,7 @@ pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr>
 /// Deletes a rule; what it asked for stays. False if there is none.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
@@ -129,7 +129,7 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
 /// what can't be had, or was paused after `since`. Times in microseconds.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn pause(
     txn: &DatabaseTransaction,
     tenant: Uuid,
@@ -153,7 +153,7 @@ pub async fn pause(
 /// Lets all paused rules of a tenant try again.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::PausedReason, Expr::value(Option::<String>::None))
@@ -168,7 +168,7 @@ pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), D
 /// Notes why rules left out traces; what was noted of the same before goes.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) -> Result<(), DbErr> {
     use rule_decision::Column;
     for block in rows.chunks(1_000) {
@@ -184,7 +184,7 @@ pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) ->
 /// What was noted of a rule and these traces.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn noted(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -204,7 +204,7 @@ pub async fn noted(
 /// last trace; none when no note is left.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn forget(
     db: &Db,
     tenant: Uuid,

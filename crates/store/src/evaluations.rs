@@ -95,7 +95,7 @@ impl Judged {
 /// One evaluation, whatever a replica says.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).one(db.current()).await
 }
@@ -103,7 +103,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr
 /// A page, newest first, after the (time, id) of `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -144,7 +144,7 @@ fn without_config() -> Select<Entity> {
 /// failed. Answers how many are new.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, DbErr> {
     let mut added = 0;
     for block in rows.chunks(BLOCK) {
@@ -160,7 +160,7 @@ pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, D
 /// have been asked for again.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn of_rule(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -189,7 +189,7 @@ pub async fn of_rule(
 /// evaluation is no judgement.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn judged(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -215,7 +215,7 @@ pub async fn judged(
 /// Takes up those of the evaluations that have not ended, and answers them as they are now.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
     let mut started = Vec::with_capacity(ids.len());
     for block in ids.chunks(BLOCK) {
@@ -239,7 +239,7 @@ pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, Db
 /// since are left alone. What failed is given back to the month's quota. Answers how many ended.
 ///
 /// # Errors
-/// When the database fails; nothing has ended then.
+/// Fails when the database fails; nothing has ended then.
 pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Result<usize, DbErr> {
     if ends.is_empty() {
         return Ok(0);
@@ -290,7 +290,7 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
 /// used that was asked for nothing.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>) -> Result<(), DbErr> {
     let asks = row.asked.saturating_add(i32::from(asked.is_some()));
     let Judged { model, prompt_tokens, completion_tokens, cost } =
@@ -313,7 +313,7 @@ pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>)
 /// added to `forgone`, by month: it is to be given back.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn forgo(
     txn: &DatabaseTransaction,
     tenant: Uuid,
@@ -352,7 +352,7 @@ pub async fn forgo(
 /// Lets the evaluations of a rule that wait keep the options that they were asked for with.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn keep_config(
     txn: &DatabaseTransaction,
     tenant: Uuid,
@@ -374,7 +374,7 @@ pub async fn keep_config(
 /// How many evaluations of a bulk run are how far.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn progress(
     db: &impl ConnectionTrait,
     tenant: Uuid,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// One evaluator, unless it was deleted.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, name: &str) -> Result<Option<Model>, DbErr> {
     Ok(Entity::find_by_id((tenant, name.to_owned())).one(db).await?.filter(|it| it.deleted_at.is_none()))
 }
@@ -18,7 +18,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, name: &str) -> Result<
 /// One evaluator, deleted or not, locked until the transaction ends.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, name: &str) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, name.to_owned())).lock_exclusive().one(txn).await
 }
@@ -26,7 +26,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, name: &str) -> Result
 /// All that are there.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
     let query = Entity::find().filter(Column::TenantId.eq(tenant)).filter(Column::DeletedAt.is_null());
     query.order_by_asc(Column::Name).all(db).await
@@ -35,7 +35,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
 /// Bytes that the definitions of all take up together, and how many there are.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(usize, usize), DbErr> {
     let query = Entity::find()
         .select_only()
@@ -50,7 +50,7 @@ pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(usize, us
 /// Stores an evaluator that was never there.
 ///
 /// # Errors
-/// When the database fails; a taken name is a duplicate.
+/// Fails when the database fails; a taken name is a duplicate.
 pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
     Ok(())
@@ -59,7 +59,7 @@ pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
 /// Stores an evaluator in place of the one with its name.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     row.into_active_model().reset_all().update(txn).await?;
     Ok(())

@@ -1,8 +1,8 @@
-//! Feedback: what was said of traces.
+//! Feedback on traces.
 //!
-//! A trace's row keeps the label of its newest feedback, because the metrics count traces by it.
-//! Whoever says something holds the lock of that row, so what is newest is settled one after the
-//! other, and nothing is said of a trace that is being removed.
+//! A trace's row has the label of its newest feedback, because the metrics count traces by it.
+//! Transactions that store feedback lock this row, so that the newest feedback is determined
+//! sequentially, and a trace that is being removed gets no feedback.
 
 use api::feedback::FeedbackLabel;
 use entities::{feedback, span, trace};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Db, metrics, page::newest_first};
 use crate::metrics::fact::stored_label;
 
-/// Which feedback a list shows.
+/// The filters of a feedback list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
     /// Only on traces of this project.
@@ -24,18 +24,18 @@ pub struct Filter {
     pub trace_id: Option<Uuid>,
     /// Only with this label.
     pub label: Option<FeedbackLabel>,
-    /// First said from this time on, microseconds.
+    /// Created at or after this time, in microseconds.
     pub from: Option<i64>,
-    /// First said up to this time, microseconds.
+    /// Created at or before this time, in microseconds.
     pub to: Option<i64>,
 }
 
-/// What became of something that was said.
+/// The result of storing feedback.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// It is stored, as a row of its own.
+    /// A row was inserted.
     Added(feedback::Model),
-    /// It stands where the same user's word from the same source stood.
+    /// It replaced the feedback of the same user from the same source.
     Replaced(feedback::Model),
     /// The trace does not exist.
     NoTrace,
@@ -43,11 +43,10 @@ pub enum Said {
     NoSpan,
 }
 
-/// Stores what was said. `new` brings the ids and times of a row of its own; the project is taken
-/// from the trace.
+/// Stores feedback. `new` has the ID and times for a new row; the project is the trace's.
 ///
 /// # Errors
-/// When the database fails; nothing is stored then.
+/// Fails when the database fails; nothing is stored then.
 pub async fn say(db: &Db, new: feedback::Model) -> Result<Said, DbErr> {
     let (tenant, trace, said_at) = (new.tenant_id, new.trace_id, new.updated_at);
     let txn = db.begin().await?;
@@ -77,10 +76,10 @@ pub async fn say(db: &Db, new: feedback::Model) -> Result<Said, DbErr> {
     Ok(said)
 }
 
-/// A page, newest first, after the (time, id) of `after`.
+/// Returns a page, newest first, beginning after the time and ID of `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -99,7 +98,7 @@ pub async fn page(
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
 }
 
-/// What the same user said of the same trace before, from the same source.
+/// Returns the earlier feedback of the same user on the same trace, from the same source.
 async fn of_user(txn: &DatabaseTransaction, new: &feedback::Model) -> Result<Option<feedback::Model>, DbErr> {
     use feedback::Column;
     let Some(user) = &new.user_id else { return Ok(None) };
@@ -112,7 +111,7 @@ async fn of_user(txn: &DatabaseTransaction, new: &feedback::Model) -> Result<Opt
         .await
 }
 
-/// Brings the trace's row, which is locked, and the metrics in line with its newest feedback.
+/// Updates the trace's locked row and the metrics to its newest feedback.
 async fn settle(txn: &DatabaseTransaction, row: trace::Model, now: i64) -> Result<(), DbErr> {
     use feedback::Column;
     let newest: Option<String> = feedback::Entity::find()
@@ -129,7 +128,7 @@ async fn settle(txn: &DatabaseTransaction, row: trace::Model, now: i64) -> Resul
     if label == row.feedback {
         return Ok(());
     }
-    // A row from before there were metrics is counted from now on.
+    // A trace stored before metrics existed is counted from now on.
     let settled = trace::Model { feedback: label, measured: true, ..row.clone() };
     trace::Entity::update_many()
         .col_expr(trace::Column::Feedback, settled.feedback.into())

@@ -175,7 +175,7 @@ impl Health {
     /// writing connection, because the write-ahead log may be a new file then.
     ///
     /// # Errors
-    /// When the file can't be found or is not the one that was opened first.
+    /// Fails when the file can't be found or is not the one that was opened first.
     pub fn opened(&self, path: &Path, writes: bool) -> Result<(), sqlx::Error> {
         let file = self.0.file.get_or_init(|| DatabaseFile::new(path));
         if writes { Ok(file.remember()?) } else { self.check_file().map_err(sqlx::Error::from) }

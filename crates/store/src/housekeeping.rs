@@ -1,4 +1,4 @@
-//! Rows that stay as they are for a time only: which tenants have some, and what is done about them.
+//! Rows with a limited lifetime: finds tenants that have such rows, and removes them.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
@@ -6,30 +6,30 @@ use uuid::Uuid;
 
 use super::Db;
 
-/// What is kept for a time only.
+/// A kind of rows with a limited lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Traces of projects with a retention.
+    /// Traces of projects with a retention period.
     Traces,
-    /// Answers that are given again to the same idempotency key.
+    /// Responses stored for idempotency keys.
     Answers,
-    /// Counts of requests by the minute.
+    /// Request counts per minute.
     Windows,
-    /// Traces that no metric counts, kept as such only until they are counted.
+    /// Traces that are not counted in the metrics yet.
     Unmeasured,
-    /// Vectors that the graph of an index does not hold, which is so until a tenant has many.
+    /// Vectors that are not in the graph of an index yet.
     Unindexed,
     /// Bulk runs of evaluators.
     BulkRuns,
 }
 
 impl Kept {
-    /// All of them.
+    /// All kinds.
     pub const ALL: &'static [Self] =
         &[Self::Traces, Self::Answers, Self::Windows, Self::Unmeasured, Self::Unindexed, Self::BulkRuns];
 
-    /// Statements over all tenants: which one comes after `$1` among those that have any rows?
-    /// Each is one hop along an index.
+    /// Returns the statement that selects the next tenant after `$1` with rows of this kind, by one index
+    /// look-up.
     fn next(self, dialect: Dialect) -> String {
         let statement = match self {
             Self::Traces => {
@@ -58,10 +58,10 @@ impl Kept {
     }
 }
 
-/// The next tenant after `last` that has rows of this kind.
+/// Returns the next tenant after `last` that has rows of this kind.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn next_tenant(db: &Db, kept: Kept, last: Uuid) -> Result<Option<Uuid>, DbErr> {
     if kept == Kept::Unindexed && !db.finds_nearest() {
         return Ok(None);
@@ -70,27 +70,27 @@ pub async fn next_tenant(db: &Db, kept: Kept, last: Uuid) -> Result<Option<Uuid>
     row.map(|it| it.try_get_by_index(0)).transpose()
 }
 
-/// Removes some `limit` answers that expired before `now` (microseconds); answers how many.
+/// Removes about `limit` responses that expired before `now` (microseconds). Returns their number.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn forget_answers(db: &Db, tenant: Uuid, now: i64, limit: u64) -> Result<u64, DbErr> {
     remove(db, "idempotency", "expires_at", tenant, now, limit).await
 }
 
-/// Removes some `limit` windows that began before `before` (seconds); answers how many.
+/// Removes about `limit` windows that began before `before` (seconds). Returns their number.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn forget_windows(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
     remove(db, "rate_window", "starts_at", tenant, before, limit).await
 }
 
-/// Removes some `limit` bulk runs that began before `before` (microseconds) and of which nothing waits:
-/// what waits is judged by the run's options. Answers how many.
+/// Removes about `limit` bulk runs that began before `before` (microseconds) and have no waiting evaluations,
+/// which need the run's options. Returns their number.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn forget_bulk_runs(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
     let sql = "DELETE FROM eval_bulk WHERE tenant_id = $1 AND id IN (\
          SELECT b.id FROM eval_bulk b WHERE b.tenant_id = $1 AND b.created_at < $2 AND b.filled \
@@ -101,7 +101,7 @@ pub async fn forget_bulk_runs(db: &Db, tenant: Uuid, before: i64, limit: u64) ->
     Ok(done.rows_affected())
 }
 
-/// Removes the rows with the lowest `column`, `limit` of them and those that share the last value.
+/// Removes the `limit` rows with the lowest `column`, and those with the same value as the last of them.
 async fn remove(
     db: &Db,
     table: &str,

@@ -11,7 +11,7 @@ use sea_orm::{
 /// like this one, without an answer.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn claim(db: &impl ConnectionTrait, row: &Model, now: i64) -> Result<Option<Model>, DbErr> {
     // Twice, for the case that what stood in the way is gone when it is looked at.
     for _ in 0..2 {
@@ -39,7 +39,7 @@ pub async fn claim(db: &impl ConnectionTrait, row: &Model, now: i64) -> Result<O
 /// Stores the response of the request that holds the key. Returns whether the request still holds it.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<bool, DbErr> {
     let answer = ActiveModel {
         status: Set(row.status),
@@ -61,7 +61,7 @@ pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<bool, DbErr
 /// Releases a key without a response. Returns whether the request still held it.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn release(db: &impl ConnectionTrait, row: &Model) -> Result<bool, DbErr> {
     let deleted = Entity::delete_many()
         .filter(Column::TenantId.eq(row.tenant_id))

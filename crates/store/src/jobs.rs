@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait, sea_query::OnConflict};
 /// Inserts a job unless one with its id is stored already. Returns whether it was inserted.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn insert_once(db: &impl ConnectionTrait, job: job::Model) -> Result<bool, DbErr> {
     let row: job::ActiveModel = job.into();
     let keep = OnConflict::new().do_nothing().to_owned();

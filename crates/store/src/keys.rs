@@ -34,7 +34,7 @@ pub struct KeyWithPlan {
 /// The key of this hash, unless it was revoked; whether it has expired is for the caller to see.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Option<Arc<KeyWithPlan>>, DbErr> {
     let found = api_key::Entity::find()
         .filter(api_key::Column::Hash.eq(hash.to_vec()))
@@ -60,7 +60,7 @@ pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Optio
 /// One key of a tenant that is not revoked.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<api_key::Model>, DbErr> {
     of_tenant(tenant).filter(api_key::Column::Id.eq(id)).one(db).await
 }
@@ -68,7 +68,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 /// A page of keys that are not revoked, newest first, after the (time, id) of `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -82,7 +82,7 @@ pub async fn page(
 /// Adds a key.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn add(db: &impl ConnectionTrait, row: api_key::Model) -> Result<(), DbErr> {
     api_key::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
     Ok(())
@@ -91,7 +91,7 @@ pub async fn add(db: &impl ConnectionTrait, row: api_key::Model) -> Result<(), D
 /// Revokes a key. False if there is no such key or it was revoked before.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn revoke(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid, now: i64) -> Result<bool, DbErr> {
     let done = api_key::Entity::update_many()
         .col_expr(api_key::Column::RevokedAt, Expr::value(now))

@@ -13,7 +13,7 @@ use super::page::newest_first;
 /// The member of that subject.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn by_subject(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -29,7 +29,7 @@ pub async fn by_subject(
 /// One member.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<member::Model>, DbErr> {
     member::Entity::find_by_id((tenant, id)).one(db).await
 }
@@ -37,7 +37,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 /// How many seats are taken.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn seats(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
     member::Entity::find()
         .filter(member::Column::TenantId.eq(tenant))
@@ -49,7 +49,7 @@ pub async fn seats(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
 /// A page, newest first, after the (time, id) of `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -63,7 +63,7 @@ pub async fn page(
 /// Adds a member.
 ///
 /// # Errors
-/// When the database fails, or the subject is there.
+/// Fails when the database fails, or the subject is there.
 pub async fn add(db: &impl ConnectionTrait, row: member::Model) -> Result<(), DbErr> {
     member::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
     Ok(())
@@ -72,7 +72,7 @@ pub async fn add(db: &impl ConnectionTrait, row: member::Model) -> Result<(), Db
 /// Lets a member in or keeps one out.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn set_status(
     db: &impl ConnectionTrait,
     row: member::Model,
@@ -88,7 +88,7 @@ pub async fn set_status(
 /// Notes that a token of the member was seen, and the role that it gave.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn seen(
     db: &impl ConnectionTrait,
     row: member::Model,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// All prices of a tenant, by model.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<HashMap<String, ModelPrice>, DbErr> {
     let rows = model_price::Entity::find().filter(model_price::Column::TenantId.eq(tenant)).all(db).await?;
     rows.into_iter()
@@ -24,7 +24,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<HashMap<Stri
 /// Sets the price of a model.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn set(
     db: &impl ConnectionTrait,
     tenant: Uuid,

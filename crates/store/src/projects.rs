@@ -24,7 +24,7 @@ pub enum Show {
 /// One project.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<project::Model>, DbErr> {
     project::Entity::find_by_id((tenant, id)).one(db).await
 }
@@ -32,7 +32,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 /// The project of that name.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn by_name(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -48,7 +48,7 @@ pub async fn by_name(
 /// The oldest project that takes traces.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn oldest_active(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<project::Model>, DbErr> {
     project::Entity::find()
         .filter(project::Column::TenantId.eq(tenant))
@@ -62,7 +62,7 @@ pub async fn oldest_active(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Op
 /// Counts the projects that ingest created, archived ones included.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn count_created_by_ingest(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
     project::Entity::find()
         .filter(project::Column::TenantId.eq(tenant))
@@ -74,7 +74,7 @@ pub async fn count_created_by_ingest(db: &impl ConnectionTrait, tenant: Uuid) ->
 /// The ids of all projects, archived ones included.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn ids(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Uuid>, DbErr> {
     let ids = project::Entity::find().select_only().column(project::Column::Id);
     ids.filter(project::Column::TenantId.eq(tenant)).into_tuple().all(db).await
@@ -83,7 +83,7 @@ pub async fn ids(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Uuid>, D
 /// A page, newest first, after the (time, id) of `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -103,7 +103,7 @@ pub async fn page(
 /// The projects that keep their traces for a time only.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn with_retention(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<project::Model>, DbErr> {
     project::Entity::find()
         .filter(project::Column::TenantId.eq(tenant))
@@ -116,7 +116,7 @@ pub async fn with_retention(db: &impl ConnectionTrait, tenant: Uuid) -> Result<V
 /// Adds a project.
 ///
 /// # Errors
-/// When the database fails, or the name is taken.
+/// Fails when the database fails, or the name is taken.
 pub async fn add(db: &impl ConnectionTrait, row: project::Model) -> Result<(), DbErr> {
     project::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
     Ok(())
@@ -125,7 +125,7 @@ pub async fn add(db: &impl ConnectionTrait, row: project::Model) -> Result<(), D
 /// Whether a project other than this one takes traces.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn another_is_active(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
     let other = project::Entity::find()
         .filter(project::Column::TenantId.eq(tenant))
@@ -139,7 +139,7 @@ pub async fn another_is_active(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid
 /// One project, locked until the transaction ends.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(
     txn: &impl ConnectionTrait,
     tenant: Uuid,
@@ -151,7 +151,7 @@ pub async fn lock(
 /// Puts a row in the place of the one with its key.
 ///
 /// # Errors
-/// When the database fails, or the name is taken.
+/// Fails when the database fails, or the name is taken.
 pub async fn replace(db: &impl ConnectionTrait, row: project::Model) -> Result<(), DbErr> {
     row.into_active_model().reset_all().update(db).await?;
     Ok(())

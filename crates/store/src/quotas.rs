@@ -1,8 +1,7 @@
-//! What tenants used of their monthly quotas.
+//! The use of the tenants' monthly quotas.
 //!
-//! Where a plan has a limit, one row counts, and whoever adds to it keeps the others waiting until
-//! the transaction ends, so that the limit is never passed. Where it has none, each adds to a row
-//! of its own.
+//! If the plan has a limit, one row has the count. A transaction that increments it locks it until its end,
+//! so the limit is never exceeded. Without a limit, each transaction inserts its own row, without waiting.
 
 use entities::quota_use;
 use sea_orm::{
@@ -57,7 +56,7 @@ pub fn own_slot() -> i16 {
 /// How much of each quota a tenant used in a month (year * 100 + month); what is missing is 0.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn used(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -75,7 +74,7 @@ pub async fn used(
 /// there were.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn reserve(
     txn: &DatabaseTransaction,
     tenant: Uuid,
@@ -102,7 +101,7 @@ pub async fn reserve(
 /// Gives back what was taken and came to nothing.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn give_back(
     txn: &DatabaseTransaction,
     tenant: Uuid,

@@ -58,7 +58,7 @@ const TAKE: &str = "\
 /// many were granted and how many are taken by all.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn take(
     db: &Db,
     tenant: Uuid,

@@ -1,4 +1,4 @@
-//! Columns that hold sealed secrets, for sealing them anew when the master key is exchanged.
+//! Columns of sealed secrets, which are sealed again when the master key is replaced.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
@@ -23,18 +23,18 @@ pub struct Sealed {
     column: &'static str,
     /// The column that identifies a row within its tenant.
     row: &'static str,
-    /// Both names: what secrets of this column are bound to. Never changed once released.
+    /// The names of table and column, to which the secrets are bound. They must not change after a release.
     name: &'static str,
 }
 
 impl Sealed {
-    /// Where the secret of a row is sealed.
+    /// Returns the location of a row's secret.
     pub fn place(self, tenant: Uuid, row: &str) -> SecretLocation<'_> {
         SecretLocation { tenant, column: self.name, row }
     }
 }
 
-/// Where the key of a provider is sealed.
+/// Returns the location of a provider's key.
 pub const PROVIDER_KEY: Sealed = Sealed {
     table: "provider_credential",
     column: "sealed_key",
@@ -42,13 +42,13 @@ pub const PROVIDER_KEY: Sealed = Sealed {
     name: "provider_credential.sealed_key",
 };
 
-/// Every column of sealed secrets.
+/// All columns of sealed secrets.
 pub const ALL: &[Sealed] = &[PROVIDER_KEY];
 
-/// The secrets of a tenant: what identifies each row, and what is sealed there.
+/// Returns a tenant's secrets: the identifier of each row, and its sealed secret.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn of_tenant(db: &Db, it: Sealed, tenant: Uuid) -> Result<Vec<(String, Vec<u8>)>, DbErr> {
     let Sealed { table, column, row, .. } = it;
     let sql =
@@ -58,10 +58,10 @@ pub async fn of_tenant(db: &Db, it: Sealed, tenant: Uuid) -> Result<Vec<(String,
     rows.iter().map(|it| Ok((it.try_get("", "row")?, it.try_get("", "sealed")?))).collect()
 }
 
-/// Puts `new` in the place of `old`. False if somebody else was first.
+/// Replaces `old` by `new`. Returns false if the stored secret is no longer `old`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn replace(
     db: &Db,
     it: Sealed,

@@ -8,7 +8,7 @@ use crate::new_id;
 /// The value of a fact.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, name: &str) -> Result<Option<String>, DbErr> {
     Ok(setting::Entity::find_by_id(name.to_owned()).one(db).await?.map(|it| it.value))
 }
@@ -16,7 +16,7 @@ pub async fn get(db: &impl ConnectionTrait, name: &str) -> Result<Option<String>
 /// Notes a fact that must not be there yet.
 ///
 /// # Errors
-/// When the database fails or the fact is there.
+/// Fails when the database fails or the fact is there.
 pub async fn add(db: &impl ConnectionTrait, name: &str, value: &str) -> Result<(), DbErr> {
     let row = setting::ActiveModel { name: Set(name.to_owned()), value: Set(value.to_owned()) };
     setting::Entity::insert(row).exec_without_returning(db).await?;
@@ -30,7 +30,7 @@ pub const GENERATION: &str = "generation";
 /// last: other changes wait for its row.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn new_generation(txn: &impl ConnectionTrait) -> Result<(), DbErr> {
     let row = setting::ActiveModel { name: Set(GENERATION.to_owned()), value: Set(new_id().to_string()) };
     setting::Entity::insert(row)

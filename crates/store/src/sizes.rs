@@ -52,7 +52,7 @@ pub struct IndexSize {
 /// Measures the database. On SQLite this reads the whole file once.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn measure(db: &Db) -> Result<Sizes, DbErr> {
     let mut sizes = match db.dialect {
         Dialect::Sqlite => sqlite(db).await?,

@@ -22,7 +22,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenan
 /// The tenant of that name at an identity provider.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn by_external_id(db: &impl ConnectionTrait, external_id: &str) -> Result<Option<Uuid>, DbErr> {
     let found = external_tenant::Entity::find_by_id(external_id.to_owned()).one(db).await?;
     Ok(found.map(|it| it.tenant_id))
@@ -31,7 +31,7 @@ pub async fn by_external_id(db: &impl ConnectionTrait, external_id: &str) -> Res
 /// All tenants, oldest first. For administration: nothing on a user's path lists tenants.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn all(db: &impl ConnectionTrait) -> Result<Vec<tenant::Model>, DbErr> {
     tenant::Entity::find()
         .order_by_asc(tenant::Column::CreatedAt)
@@ -43,7 +43,7 @@ pub async fn all(db: &impl ConnectionTrait) -> Result<Vec<tenant::Model>, DbErr>
 /// Returns the tenant that was created first.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<tenant::Model>, DbErr> {
     tenant::Entity::find()
         .order_by_asc(tenant::Column::CreatedAt)
@@ -55,7 +55,7 @@ pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<tenant::Model>, 
 /// Whether there is no tenant at all.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(tenant::Entity::find().count(db).await? == 0)
 }
@@ -64,17 +64,17 @@ pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
 /// before more is added.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
-    // Not the strongest lock: that one would also stop whoever adds a row that refers to the
-    // tenant, and two who add the same project would wait for each other.
+    // Not `FOR UPDATE`: it would also block transactions that insert rows with a foreign key to the
+    // tenant, and two transactions that insert the same project would deadlock.
     tenant::Entity::find_by_id(tenant).lock(LockType::NoKeyUpdate).one(txn).await.map(drop)
 }
 
 /// Adds a tenant.
 ///
 /// # Errors
-/// When the database fails, or another tenant has the external id.
+/// Fails when the database fails, or another tenant has the external id.
 pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), DbErr> {
     if let Some(external_id) = row.external_id.clone() {
         let name = external_tenant::Model { external_id, tenant_id: row.tenant_id };
@@ -90,7 +90,7 @@ pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), Db
 /// judges follows from the plan.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn set_plan(
     db: &DatabaseTransaction,
     tenant: Uuid,

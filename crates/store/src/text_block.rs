@@ -98,7 +98,7 @@ pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result
 /// Fails when the data is not a valid block.
 pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
     DECOMPRESSOR.with_borrow_mut(|context| {
-        // An earlier reader may have stopped in the middle of a frame.
+        // The previous reader may have stopped within a frame.
         context.reset(zstd::zstd_safe::ResetDirective::SessionOnly).map_err(|_| damaged())?;
         read_entries(&mut zstd::stream::read::Decoder::with_context(data, context), count)
     })

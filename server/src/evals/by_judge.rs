@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, eval::ModelTier};
 use entities::{evaluation, job};
 use evaluators::judge::{self, Token};
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
@@ -61,20 +61,22 @@ pub fn job(tenant: Uuid, evaluation: Uuid, now: i64) -> job::Model {
 }
 
 impl RunJob<App> for EvaluateByJudge {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row.tenant_id, self.evaluation).await {
             Ok(outcome) => outcome,
             // The evaluation is retried after any error.
             Err(error) => {
                 tracing::warn!(tenant = %row.tenant_id, %error, "an LLM evaluation is postponed");
-                Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+                JobResult::Snooze { until: app.clock.now() + 5_000_000 }
             }
         }
     }
 }
 
-async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
-    let Some(row) = evaluations::start(&app.db, tenant, &[id]).await?.pop() else { return Ok(Outcome::Done) };
+async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<JobResult> {
+    let Some(row) = evaluations::start(&app.db, tenant, &[id]).await?.pop() else {
+        return Ok(JobResult::Done);
+    };
     let attempted = match lost(&row) {
         it if it >= MAX_LOST_WORKERS => Ok(ExecutionResult::End(lost_too_often(it))),
         _ => attempt(app, &row).await,
@@ -90,11 +92,11 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     match ended {
         ExecutionResult::End(end) => {
             store_end(app, &row, &end).await?;
-            Ok(Outcome::Done)
+            Ok(JobResult::Done)
         }
         ExecutionResult::Later { until, asked } => {
             evaluations::put_back(&app.db, tenant, &row, asked).await?;
-            Ok(Outcome::Snooze { until })
+            Ok(JobResult::Snooze { until })
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use entities::{evaluation, job};
 use evaluators::Subject;
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
@@ -57,14 +57,14 @@ pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
 
 // Does them.
 impl RunJob<App> for EvaluateByRule {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row.tenant_id, &self.evaluations).await {
-            Ok(None) => Outcome::Done,
-            Ok(Some(until)) => Outcome::Snooze { until },
+            Ok(None) => JobResult::Done,
+            Ok(Some(until)) => JobResult::Snooze { until },
             // The evaluations are retried after any error.
             Err(error) => {
                 tracing::warn!(tenant = %row.tenant_id, %error, "code evaluations are postponed");
-                Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+                JobResult::Snooze { until: app.clock.now() + 5_000_000 }
             }
         }
     }

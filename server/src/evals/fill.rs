@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use api::{EvaluatorType, Plan};
 use entities::{eval_bulk, evaluation, job, trace};
-use queue::{Job, Outcome, RunJob, WorkerPool};
+use queue::{Job, JobResult, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{
     Transaction, bulk_runs, evaluations,
@@ -69,23 +69,23 @@ enum Step {
 
 // Makes the evaluations of a run, as much as fits into a turn.
 impl RunJob<App> for FillBulk {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         for _ in 0..BLOCKS_PER_RUN {
             if app.is_stopping() {
                 break;
             }
             match fill(app, row.tenant_id, self.bulk).await {
-                Ok(Step::Done) => return Outcome::Done,
+                Ok(Step::Done) => return JobResult::Done,
                 Ok(Step::More) => {}
-                Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT_MICROS },
+                Ok(Step::Enough) => return JobResult::Snooze { until: app.clock.now() + WAIT_MICROS },
                 Err(error) => {
                     tracing::warn!(tenant = %row.tenant_id, %error, "a bulk evaluation is postponed");
-                    return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
+                    return JobResult::Snooze { until: app.clock.now() + 5_000_000 };
                 }
             }
         }
         // Other jobs run first, including the evaluations that were created.
-        Outcome::Snooze { until: app.clock.now() }
+        JobResult::Snooze { until: app.clock.now() }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use entities::job;
-use queue::{Job, Outcome, RunJob, WorkerPool};
+use queue::{Job, JobResult, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{DbError, Transaction, eval_rules};
 use uuid::Uuid;
@@ -45,10 +45,10 @@ pub async fn soon(txn: &Transaction, tenant: Uuid, rule: Uuid, now: i64) -> Resu
 
 // Removes notes, as many as fit into a turn.
 impl RunJob<App> for ForgetRule {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match turn(app, row.tenant_id, self).await {
-            Ok(()) => Outcome::Done,
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Ok(()) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }

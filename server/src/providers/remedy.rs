@@ -23,12 +23,13 @@ pub fn describe(refusal: Refusal, url: &str) -> String {
     };
     match refusal {
         Refusal::NotHttps if target.plain => format!(
-            "the address must be https; to allow http to this address, whoever operates this server adds {value} to \
-             LOUPE_EGRESS_ALLOW_CIDRS and restarts it"
+            "the address must be https; to allow http, the operator of this server can add {value} to \
+             LOUPE_EGRESS_ALLOW_CIDRS and restart the server"
         ),
         Refusal::Private => format!(
-            "the address is not public, or its name leads to one that is not; to allow it, whoever operates this \
-             server adds {value} to LOUPE_EGRESS_ALLOW_CIDRS and restarts it (the server's own addresses stay closed)"
+            "the address is not public, or its name resolves to one that is not; to allow it, the operator of this \
+             server can add {value} to LOUPE_EGRESS_ALLOW_CIDRS and restart the server (the server's own addresses \
+             are never allowed)"
         ),
         other => other.to_string(),
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use entities::job;
-use queue::{Job, Outcome, RunJob, WorkerPool};
+use queue::{Job, JobResult, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{DbError, traces};
 use uuid::Uuid;
@@ -33,10 +33,10 @@ const MAX_TRACES: u64 = 20_000;
 
 // Enqueues what the newest traces need.
 impl RunJob<App> for Backfill {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match enqueue(app, row.tenant_id).await {
-            Ok(()) => Outcome::Done,
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Ok(()) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }

@@ -10,7 +10,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entities::job;
-use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::traces::TraceChunk;
 use uuid::Uuid;
@@ -83,40 +83,40 @@ impl EmbedSpans {
 
 // Embeds the spans of a job, and of others that wait beside it.
 impl RunJob<App> for EmbedSpans {
-    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row, self).await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::Retry { why: error.to_string() },
+            Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }
 
-async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Outcome> {
+async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<JobResult> {
     let (tenant, embedder) = (row.tenant_id, &app.embedder);
-    let Some(known) = app.known.tenant(tenant).await? else { return Ok(Outcome::Done) };
+    let Some(known) = app.known.tenant(tenant).await? else { return Ok(JobResult::Done) };
     let plan = known.plan.parse().map_err(anyhow::Error::from)?;
     // The plan may have been lowered, or the credential deleted.
-    let Some(chosen) = embedder.chosen(tenant, plan).await? else { return Ok(Outcome::Done) };
+    let Some(chosen) = embedder.chosen(tenant, plan).await? else { return Ok(JobResult::Done) };
     let Some(_turn) = embedder.turns.take(&tenant, MAX_WORKERS_PER_TENANT) else {
-        return Ok(Outcome::Snooze { until: app.clock.now() + SECOND });
+        return Ok(JobResult::Snooze { until: app.clock.now() + SECOND });
     };
     let job = with_others(app, row, job).await?;
     if let Err(resting) = embedder.rests.admit(&chosen.who, app.clock.now(), REQUEST_TIMEOUT) {
-        return Ok(Outcome::Snooze { until: resting.until });
+        return Ok(JobResult::Snooze { until: resting.until });
     }
     let (ended, works) = EmbeddingRun::of(app, tenant, &chosen).run(job).await?;
     if works && !matches!(ended, RunEnd::Failed(_)) && embedder.rests.recovered(&chosen.who) {
         tracing::info!(%tenant, "the embedding provider works again");
     }
     let failure = match ended {
-        RunEnd::Done => return Ok(Outcome::Done),
+        RunEnd::Done => return Ok(JobResult::Done),
         RunEnd::Later(rest) => {
             // If the process stops here, both jobs run, and the second finds less to do.
             let now = app.clock.now();
             queue::enqueue(&app.db.write, tenant, &rest, now, now).await?;
-            return Ok(Outcome::Done);
+            return Ok(JobResult::Done);
         }
-        RunEnd::Stopping => return Ok(Outcome::Snooze { until: app.clock.now() }),
+        RunEnd::Stopping => return Ok(JobResult::Snooze { until: app.clock.now() }),
         RunEnd::Failed(failure) => failure,
     };
     let (now, why) = (app.clock.now(), failure.to_string());
@@ -126,7 +126,7 @@ async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Outcome> {
     if is_first {
         tracing::warn!(%tenant, model = chosen.endpoint.model, why, "the embedding provider fails; spans wait for it");
     }
-    Ok(Outcome::Snooze { until })
+    Ok(JobResult::Snooze { until })
 }
 
 /// Merges waiting jobs into this one until it is large enough.
@@ -134,7 +134,7 @@ async fn with_others(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Emb
     if job.spans >= FULL_JOB_SPANS || job.after.is_some() {
         return Ok(job);
     }
-    let merged = queue::take_in(&app.db, row, MAX_MERGED_JOBS, |others| {
+    let merged = queue::merge_waiting(&app.db, row, MAX_MERGED_JOBS, |others| {
         let mut all = job.clone();
         let mut taken = 0;
         for other in others {

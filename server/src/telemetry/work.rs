@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
-use queue::{Depth, Outcome, WorkerPool, depths};
+use queue::{Depth, JobResult, WorkerPool, depths};
 use store::Db;
 use tokio::sync::Mutex;
 
@@ -75,12 +75,12 @@ impl Work {
     }
 
     /// Counts a finished attempt.
-    pub fn ended(&self, kind: &str, outcome: &Outcome) {
+    pub fn ended(&self, kind: &str, outcome: &JobResult) {
         let outcome = match outcome {
-            Outcome::Done => "done",
-            Outcome::Retry { .. } => "retry",
-            Outcome::Snooze { .. } => "snoozed",
-            Outcome::Discard { .. } => "discarded",
+            JobResult::Done => "done",
+            JobResult::Retry { .. } => "retry",
+            JobResult::Snooze { .. } => "snoozed",
+            JobResult::Discard { .. } => "discarded",
         };
         self.ended.get_or_create_owned(&JobLabels { kind: kind.to_owned(), outcome }).inc();
     }

@@ -106,7 +106,7 @@ on_both! {
         third.stop().await;
         scene.own.turn(Mood::Well);
         scene.app.advance(60);
-        queue::rescue(&scene.app.app.db, server::clock::Clock::now(scene.app.clock.as_ref())).await.unwrap();
+        queue::release_expired(&scene.app.app.db, server::clock::Clock::now(scene.app.clock.as_ref())).await.unwrap();
         scene.app.drain().await;
         assert_eq!(scene.vectors().await.len(), 2);
         scene.stop().await;

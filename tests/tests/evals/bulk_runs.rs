@@ -1,7 +1,7 @@
 //! Bulk runs under way: what they take in, what stops them, what they leave to judges.
 
 use api::{Plan, Role};
-use queue::{Outcome, RunJob, new_job};
+use queue::{JobResult, RunJob, new_job};
 use serde_json::{Value, json};
 use server::evals::{fill::FillBulk, rules::PAUSE_MICROS};
 use store::eval_rules;
@@ -44,7 +44,7 @@ async fn progress(app: &TestApp, bulk: &str) -> Value {
 }
 
 /// One turn of a worker.
-async fn turn(app: &TestApp, bulk: &str) -> Outcome {
+async fn turn(app: &TestApp, bulk: &str) -> JobResult {
     let payload = || FillBulk { bulk: bulk.parse().unwrap() };
     payload().run(&app.app, &new_job(app.tenant, &payload(), 0, 0)).await
 }
@@ -97,7 +97,7 @@ on_both_databases! {
         let bulk = begun(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
         for _ in 0..2 {
             let until = app.app.clock.now() + 2_000_000;
-            assert_eq!(turn(app, &bulk).await, Outcome::Snooze { until });
+            assert_eq!(turn(app, &bulk).await, JobResult::Snooze { until });
             let now = progress(app, &bulk).await;
             assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(1_000), &json!(1_000)), "{now}");
         }
@@ -105,7 +105,7 @@ on_both_databases! {
         let rule: Uuid = rule.parse().unwrap();
         assert!(eval_rules::pause(&txn, app.tenant, rule, "the key is refused", now, (now - PAUSE_MICROS, now)).await.unwrap());
         app.app.commit(txn).await.unwrap();
-        assert_eq!(turn(app, &bulk).await, Outcome::Done);
+        assert_eq!(turn(app, &bulk).await, JobResult::Done);
         let ended = progress(app, &bulk).await;
         assert_eq!((&ended["queued"], &ended["detail"]), (&json!(1_000), &json!("the key is refused")), "{ended}");
         assert_eq!(used(app).await, 1_000);
@@ -122,7 +122,7 @@ on_both_databases! {
         let bulk = reply["bulk_id"].as_str().unwrap();
         let now = progress(app, bulk).await;
         assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(0), &json!(0)), "{now}");
-        assert_eq!(turn(app, bulk).await, Outcome::Done);
+        assert_eq!(turn(app, bulk).await, JobResult::Done);
         let now = progress(app, bulk).await;
         assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(1), &json!(1)), "{now}");
         assert!(now["detail"].as_str().unwrap().contains("used up"), "{now}");
@@ -146,7 +146,7 @@ on_both_databases! {
         let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 99}});
         let bulk = begun(&key, "/v1/eval/bulk", body).await;
         assert_eq!(progress(app, &bulk).await["matched"], 2_101);
-        assert!(matches!(turn(app, &bulk).await, Outcome::Snooze { .. }));
+        assert!(matches!(turn(app, &bulk).await, JobResult::Snooze { .. }));
         app.advance(1);
         key.post("/v1/otlp/traces", &span(2, tests::app::START - 86_400_000_000)).await.ok();
         let late = trace(&key, json!({"started_at": "2026-06-13T12:00:00Z", "latency_ms": 1})).await;

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod merging_jobs;
 mod promises;
 mod simulation;
-mod taking_in;
 mod worker;
 
 use entities::job;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use queue::{LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
+use queue::{JobResult, LEASE_MICROS, candidates, claim, finish, give_back, heartbeat, release_expired};
 use sea_orm::ConnectionTrait;
 use tests::on_both_databases;
 use tokio::task::JoinSet;
@@ -35,7 +35,7 @@ on_both_databases! {
         for expected in [first, second, third] {
             let claimed = claim(db, app.tenant, POOL, now(app), 1).await.unwrap();
             assert_eq!((claimed.len(), claimed[0].id), (1, expected));
-            assert_eq!((claimed[0].attempts, claimed[0].lease_until), (1, Some(now(app) + LEASE)));
+            assert_eq!((claimed[0].attempts, claimed[0].lease_until), (1, Some(now(app) + LEASE_MICROS)));
         }
         assert_eq!(claim(db, app.tenant, POOL, now(app), 10).await.unwrap(), []);
         assert!(candidates(db, POOL, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
@@ -62,7 +62,7 @@ on_both_databases! {
                 assert_eq!(claimed.len(), limit.min(left), "{limit} of {left}, {believed} believed");
                 left -= claimed.len();
                 for job in claimed {
-                    assert!(finish(db, &job, &Outcome::Done, now(app)).await.unwrap());
+                    assert!(finish(db, &job, &JobResult::Done, now(app)).await.unwrap());
                 }
             }
         }
@@ -107,9 +107,9 @@ on_both_databases! {
     async fn what_is_done_is_gone(app: TestApp) {
         enqueue(app, app.tenant, 1, now(app)).await;
         let job = claim(&app.app.db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
-        assert!(finish(&app.app.db, &job, &Outcome::Done, now(app)).await.unwrap());
+        assert!(finish(&app.app.db, &job, &JobResult::Done, now(app)).await.unwrap());
         assert_eq!(stored(app).await, []);
-        assert!(!finish(&app.app.db, &job, &Outcome::Done, now(app)).await.unwrap(), "only once");
+        assert!(!finish(&app.app.db, &job, &JobResult::Done, now(app)).await.unwrap(), "only once");
     }
 
     async fn a_heartbeat_keeps_a_claim(app: TestApp) {
@@ -117,11 +117,11 @@ on_both_databases! {
         enqueue(app, app.tenant, 1, now(app)).await;
         let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         for _ in 0..3 {
-            app.advance(LEASE / SECOND - 1);
+            app.advance(LEASE_MICROS / SECOND - 1);
             assert!(heartbeat(db, &job, now(app)).await.unwrap());
-            assert_eq!(rescue(db, now(app)).await.unwrap(), 0);
+            assert_eq!(release_expired(db, now(app)).await.unwrap(), 0);
         }
-        assert!(finish(db, &job, &Outcome::Done, now(app)).await.unwrap());
+        assert!(finish(db, &job, &JobResult::Done, now(app)).await.unwrap());
         assert!(!heartbeat(db, &job, now(app)).await.unwrap());
     }
 
@@ -129,12 +129,12 @@ on_both_databases! {
         let db = &app.app.db;
         let id = enqueue(app, app.tenant, 1, now(app)).await;
         let lost = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
-        app.advance(LEASE / SECOND);
-        assert_eq!(rescue(db, now(app)).await.unwrap(), 0, "to the last moment it is held");
+        app.advance(LEASE_MICROS / SECOND);
+        assert_eq!(release_expired(db, now(app)).await.unwrap(), 0, "to the last moment it is held");
         app.advance(1);
-        assert_eq!(rescue(db, now(app)).await.unwrap(), 1);
-        let why = Outcome::Retry { why: "late".to_owned() };
-        let ways = [Outcome::Done, why, Outcome::Snooze { until: 0 }, Outcome::Discard { why: String::new() }];
+        assert_eq!(release_expired(db, now(app)).await.unwrap(), 1);
+        let why = JobResult::Retry { why: "late".to_owned() };
+        let ways = [JobResult::Done, why, JobResult::Snooze { until: 0 }, JobResult::Discard { why: String::new() }];
         for again in [false, true] {
             if again {
                 let held = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
@@ -157,7 +157,7 @@ on_both_databases! {
         for _ in 0..5 {
             let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
             assert_eq!(job.attempts, 1);
-            assert!(finish(db, &job, &Outcome::Snooze { until: now(app) + 10 * SECOND }, now(app)).await.unwrap());
+            assert!(finish(db, &job, &JobResult::Snooze { until: now(app) + 10 * SECOND }, now(app)).await.unwrap());
             assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap(), []);
             app.advance(10);
             let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
@@ -174,7 +174,7 @@ on_both_databases! {
             let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
             assert_eq!(job.attempts, attempt);
             let why = format!("failure {attempt}");
-            assert!(finish(db, &job, &Outcome::Retry { why: why.clone() }, now(app)).await.unwrap());
+            assert!(finish(db, &job, &JobResult::Retry { why: why.clone() }, now(app)).await.unwrap());
             let job = stored(app).await.remove(0);
             assert_eq!((job.id, job.last_error), (id, Some(why)));
             if attempt < 3 {
@@ -188,13 +188,13 @@ on_both_databases! {
         assert!(waits[0] >= SECOND && waits[1] > waits[0], "{waits:?}");
         app.advance(100_000);
         assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap(), []);
-        assert_eq!(rescue(db, now(app)).await.unwrap(), 0);
+        assert_eq!(release_expired(db, now(app)).await.unwrap(), 0);
     }
 
     async fn what_can_not_succeed_is_dead_at_once(app: TestApp) {
         enqueue(app, app.tenant, 1, now(app)).await;
         let job = claim(&app.app.db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
-        assert!(finish(&app.app.db, &job, &Outcome::Discard { why: "no".to_owned() }, now(app)).await.unwrap());
+        assert!(finish(&app.app.db, &job, &JobResult::Discard { why: "no".to_owned() }, now(app)).await.unwrap());
         let job = stored(app).await.remove(0);
         assert_eq!((job.status.as_str(), job.last_error.as_deref()), ("dead", Some("no")));
     }
@@ -204,8 +204,8 @@ on_both_databases! {
         enqueue(app, app.tenant, 1, now(app)).await;
         for _ in 0..3 {
             assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap().len(), 1);
-            app.advance(LEASE / SECOND + 1);
-            assert_eq!(rescue(db, now(app)).await.unwrap(), 1);
+            app.advance(LEASE_MICROS / SECOND + 1);
+            assert_eq!(release_expired(db, now(app)).await.unwrap(), 1);
         }
         assert_eq!(stored(app).await[0].status, "dead");
     }
@@ -231,7 +231,7 @@ on_both_databases! {
                     last = *tenant;
                     for job in claim(&db, *tenant, POOL, at, 1 + worker).await.unwrap() {
                         mine.push(job.id);
-                        assert!(finish(&db, &job, &Outcome::Done, at).await.unwrap());
+                        assert!(finish(&db, &job, &JobResult::Done, at).await.unwrap());
                     }
                 }
             });

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use entities::job;
-use queue::{LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
+use queue::{JobResult, LEASE_MICROS, candidates, claim, finish, give_back, heartbeat, release_expired};
 use sea_orm::EntityTrait;
 use tests::{TestApp, on_both_databases};
 use uuid::Uuid;
@@ -52,8 +52,12 @@ async fn run(app: &TestApp, seed: u64) {
     let rows: BTreeMap<Uuid, Known> = stored(app).await.into_iter().map(|it| (it.id, known(&it))).collect();
     assert_eq!(rows, model.jobs, "seed {seed}");
     let expired = model.jobs.values().filter(|it| it.status == "running").count();
-    app.clock.advance(2 * LEASE);
-    assert_eq!(rescue(&app.app.db, now(app)).await.unwrap(), u64::try_from(expired).unwrap(), "seed {seed}");
+    app.clock.advance(2 * LEASE_MICROS);
+    assert_eq!(
+        release_expired(&app.app.db, now(app)).await.unwrap(),
+        u64::try_from(expired).unwrap(),
+        "seed {seed}"
+    );
     job::Entity::delete_many().exec(&app.app.db.write).await.unwrap();
 }
 
@@ -62,7 +66,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
     let tenant = Uuid::from_u128(u128::from(1 + dice.below(3)));
     match dice.below(10) {
         0..=2 => {
-            let run_at = now + dice.signed(2 * LEASE);
+            let run_at = now + dice.signed(2 * LEASE_MICROS);
             let id = enqueue(app, tenant, 0, run_at).await;
             model.jobs.insert(
                 id,
@@ -85,16 +89,16 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
             due.sort_by_key(|it| *it <= tenant);
             assert_eq!(candidates(db, POOL, now, tenant, &[], 8).await.unwrap(), due, "{at}: candidates");
         }
-        6 => app.clock.advance(dice.signed(LEASE).abs()),
+        6 => app.clock.advance(dice.signed(LEASE_MICROS).abs()),
         7 => {
-            let lost = model.rescue(now);
-            assert_eq!(rescue(db, now).await.unwrap(), lost, "{at}: rescue");
+            let lost = model.release_expired(now);
+            assert_eq!(release_expired(db, now).await.unwrap(), lost, "{at}: release");
         }
         8 => {
             let Some(claim) = model.draw(dice) else { return };
             let held = model.holds(&claim);
             if let Some(known) = held {
-                known.lease_until = Some(now + LEASE);
+                known.lease_until = Some(now + LEASE_MICROS);
             }
             let held = model.holds(&claim).is_some();
             assert_eq!(heartbeat(db, &claim, now).await.unwrap(), held, "{at}: heartbeat");
@@ -103,14 +107,14 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
             let Some(claim) = model.draw(dice) else { return };
             let held = model.holds(&claim).is_some();
             let outcome = match dice.below(5) {
-                0 => Outcome::Done,
-                1 => Outcome::Snooze { until: now + dice.signed(LEASE) },
-                2 => Outcome::Discard { why: "drawn".to_owned() },
+                0 => JobResult::Done,
+                1 => JobResult::Snooze { until: now + dice.signed(LEASE_MICROS) },
+                2 => JobResult::Discard { why: "drawn".to_owned() },
                 3 => {
                     assert_eq!(give_back(db, &claim, now).await.unwrap(), held, "{at}: give back");
-                    return model.finish(&claim, &Outcome::Snooze { until: now }, now);
+                    return model.finish(&claim, &JobResult::Snooze { until: now }, now);
                 }
-                _ => Outcome::Retry { why: "drawn".to_owned() },
+                _ => JobResult::Retry { why: "drawn".to_owned() },
             };
             assert_eq!(finish(db, &claim, &outcome, now).await.unwrap(), held, "{at}: {outcome:?}");
             model.finish(&claim, &outcome, now);
@@ -136,13 +140,13 @@ impl Model {
         due.truncate(limit);
         for (_, id) in &due {
             let job = self.jobs.get_mut(id).unwrap();
-            (job.status, job.lease_until) = ("running", Some(now + LEASE));
+            (job.status, job.lease_until) = ("running", Some(now + LEASE_MICROS));
             (job.attempts, job.fence) = (job.attempts + 1, job.fence + 1);
         }
         due.into_iter().map(|it| it.1).collect()
     }
 
-    fn rescue(&mut self, now: i64) -> u64 {
+    fn release_expired(&mut self, now: i64) -> u64 {
         let lost = self.jobs.values_mut().filter(|it| it.lease_until.is_some_and(|until| until < now));
         let mut count = 0;
         for job in lost {
@@ -153,21 +157,21 @@ impl Model {
         count
     }
 
-    fn finish(&mut self, claim: &job::Model, outcome: &Outcome, now: i64) {
+    fn finish(&mut self, claim: &job::Model, outcome: &JobResult, now: i64) {
         let Some(job) = self.holds(claim) else { return };
         job.lease_until = None;
         match outcome {
-            Outcome::Done => {
+            JobResult::Done => {
                 self.jobs.remove(&claim.id);
             }
-            Outcome::Snooze { until } => {
+            JobResult::Snooze { until } => {
                 (job.status, job.attempts, job.run_at) = ("ready", job.attempts - 1, *until);
             }
-            Outcome::Retry { .. } if job.attempts < MAX_ATTEMPTS => {
+            JobResult::Retry { .. } if job.attempts < MAX_ATTEMPTS => {
                 // A second, doubled with each attempt.
                 (job.status, job.run_at) = ("ready", now + (1_000_000 << (job.attempts - 1)));
             }
-            Outcome::Retry { .. } | Outcome::Discard { .. } => job.status = "dead",
+            JobResult::Retry { .. } | JobResult::Discard { .. } => job.status = "dead",
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use entities::job;
-use queue::{Outcome, claim, finish, worker};
+use queue::{JobResult, claim, finish, worker};
 use serde_json::json;
 use tests::{app::START, on_both_databases};
 use uuid::Uuid;
@@ -56,9 +56,9 @@ on_both_databases! {
         let held = claim(&app.app.db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         assert_eq!(app.drain().await, 0);
         app.advance(31);
-        assert_eq!(queue::rescue(&app.app.db, now(app)).await.unwrap(), 1);
+        assert_eq!(queue::release_expired(&app.app.db, now(app)).await.unwrap(), 1);
         assert_eq!(app.drain().await, 1);
-        assert!(!finish(&app.app.db, &held, &Outcome::Done, now(app)).await.unwrap());
+        assert!(!finish(&app.app.db, &held, &JobResult::Done, now(app)).await.unwrap());
         assert_eq!(stored(app).await, []);
     }
 }

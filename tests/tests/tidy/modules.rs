@@ -1,16 +1,115 @@
-//! Which modules of the server may import which others.
+//! Which module of a crate may import which, and that no two of them import each other in a circle.
+//!
+//! A crate has one table: its modules, lowest first, each with the modules that it may import. A file belongs
+//! to the longest entry that its path begins with, so a folder can be one module or several. Tests are not
+//! part of the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report;
-use crate::source::{Source, product_files};
+use crate::source::{Source, folder_of, product_files};
 
-/// The folder whose files and folders are the modules of the table.
-const SERVER_SOURCE: &str = "server/src/";
+/// A module, and the modules that it may import. The crate's root is the empty name.
+pub type Arrows<'a> = (&'a str, &'a [&'a str]);
 
-/// The modules of the server, from the lowest layer to the highest, each with the modules that it may import.
-/// They all stand above it in the table, so that no modules import each other in a circle.
-const SERVER: &[(&str, &[&str])] = &[
+/// The modules of the console. The shell is what all screens share; a screen knows the shell and no other
+/// screen; the app knows them all.
+const TUI: &[Arrows<'_>] = &[
+    ("theme", &[]),
+    ("terminal", &[]),
+    ("find", &[]),
+    ("fuzzy", &[]),
+    ("ids", &[]),
+    ("input", &[]),
+    ("layout", &[]),
+    ("bookmarks", &[]),
+    ("change", &[]),
+    ("record", &[]),
+    // Records for unit tests.
+    ("fixture", &[]),
+    ("evaluations", &[]),
+    ("widgets", &["theme"]),
+    ("keymap", &["theme"]),
+    ("travel", &["keymap"]),
+    ("options", &["keymap"]),
+    ("dialog", &["change", "fuzzy", "ids", "input"]),
+    ("net", &["bookmarks", "change", "options"]),
+    ("shell", &["bookmarks", "dialog", "ids", "input", "keymap", "net", "options", "theme", "widgets"]),
+    ("screen::planned", &["keymap", "net", "shell", "theme", "widgets"]),
+    (
+        "screen::search",
+        &["ids", "input", "keymap", "layout", "net", "record", "shell", "theme", "travel", "widgets"],
+    ),
+    ("screen::metrics", &["keymap", "layout", "net", "shell", "theme", "travel", "widgets"]),
+    (
+        "screen::manage",
+        &["change", "dialog", "keymap", "layout", "net", "shell", "theme", "travel", "widgets"],
+    ),
+    (
+        "screen::evals",
+        &[
+            "change",
+            "dialog",
+            "evaluations",
+            "find",
+            "ids",
+            "input",
+            "keymap",
+            "layout",
+            "net",
+            "shell",
+            "theme",
+            "travel",
+            "widgets",
+        ],
+    ),
+    (
+        "screen::traces",
+        &["evaluations", "find", "input", "keymap", "layout", "net", "record", "shell", "theme", "widgets"],
+    ),
+    (
+        "screen",
+        &[
+            "keymap",
+            "screen::evals",
+            "screen::manage",
+            "screen::metrics",
+            "screen::planned",
+            "screen::search",
+            "screen::traces",
+            "shell",
+        ],
+    ),
+    (
+        "app",
+        &[
+            "bookmarks",
+            "change",
+            "dialog",
+            "fuzzy",
+            "ids",
+            "input",
+            "keymap",
+            "layout",
+            "net",
+            "options",
+            "screen",
+            "screen::evals",
+            "screen::manage",
+            "screen::traces",
+            "shell",
+            "terminal",
+            "theme",
+            "travel",
+            "widgets",
+        ],
+    ),
+    ("", &["app", "bookmarks", "keymap", "net", "options", "screen", "terminal", "theme"]),
+];
+
+/// The modules of the server, from the lowest layer to the highest: what the state of the process consists of,
+/// the state (`app`), the features that use it, HTTP, and the list of features.
+const SERVER: &[Arrows<'_>] = &[
     ("clock", &[]),
     ("config", &[]),
     ("keyed_semaphore", &[]),
@@ -118,110 +217,254 @@ const SERVER: &[(&str, &[&str])] = &[
             "trace_rules",
         ],
     ),
+    ("signals", &[]),
+    // The program, whose names of the library's modules are the same.
+    ("", &["admin", "demo", "features", "first_start", "http", "idle", "later_start", "signals"]),
 ];
 
 #[test]
-fn modules_import_only_what_the_table_allows() {
-    let allowed: BTreeMap<&str, &[&str]> = SERVER.iter().copied().collect();
-    let mut found = Vec::new();
-    for file in product_files().filter(|it| it.is_in(SERVER_SOURCE)) {
-        let Some(path) = module_path(&file.path) else { continue };
-        let module = path[0].as_str();
-        let Some(imports) = allowed.get(module) else {
-            found.push(format!("{}: add the module `{module}` to the table in tidy/modules.rs", file.path));
-            continue;
-        };
-        for (number, target) in references(&file, &path) {
-            if target != module && allowed.contains_key(target.as_str()) && !imports.contains(&&*target) {
-                let instead = "move what both need to a lower module, or pass it in from a higher one";
-                found.push(file.at(number, &format!("`{module}` may not import `{target}`: {instead}")));
-            }
-        }
-    }
-    report(found);
+fn modules_of_the_server_import_what_their_table_allows() {
+    report(violations("server", SERVER));
 }
 
 #[test]
-fn module_table_is_ordered_and_has_no_unused_arrow() {
+fn modules_of_the_console_import_what_their_table_allows() {
+    report(violations("tui", TUI));
+}
+
+/// Returns the arrows of a crate that its table does not allow, entries of the table that no file needs, and
+/// circles within the table.
+pub fn violations(name: &str, table: &[Arrows<'_>]) -> Vec<String> {
+    let folder = format!("{}/src/", folder_of(name));
+    let sources: Vec<Source> = product_files().filter(|it| it.is_in(&folder)).collect();
+    check(&folder, &sources, table)
+}
+
+fn check(folder: &str, sources: &[Source], table: &[Arrows<'_>]) -> Vec<String> {
+    let files: BTreeSet<Vec<String>> = sources.iter().map(|it| module_of(&it.path, folder)).collect();
+    let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let entry = |path: &[String]| {
+        (0..=path.len()).rev().map(|end| path[..end].join("::")).find(|it| allowed.contains_key(it.as_str()))
+    };
     let mut used = BTreeSet::new();
-    for file in product_files().filter(|it| it.is_in(SERVER_SOURCE)) {
-        let Some(path) = module_path(&file.path) else { continue };
-        used.extend(references(&file, &path).into_iter().map(|(_, target)| (path[0].clone(), target)));
-    }
     let mut found = Vec::new();
-    for (index, (module, imports)) in SERVER.iter().enumerate() {
-        for target in *imports {
-            if !SERVER[..index].iter().any(|it| it.0 == *target) {
-                found.push(format!("`{module}` → `{target}`: an imported module stands above its importers"));
+    for source in sources {
+        let path = module_of(&source.path, folder);
+        let Some(from) = entry(&path).filter(|it| !it.is_empty() || path.is_empty()) else {
+            found.push(source.at(1, "this module is not in the table of its crate: add it with its arrows"));
+            continue;
+        };
+        used.insert((from.clone(), String::new()));
+        for (line, target) in imports(source, &path, &files) {
+            let Some(to) = entry(&target) else { continue };
+            if to == from {
+                continue;
             }
-            if !used.contains(&((*module).to_owned(), (*target).to_owned())) {
-                found.push(format!("`{module}` → `{target}`: no file needs this arrow; remove it"));
+            if allowed[from.as_str()].contains(&to.as_str()) {
+                used.insert((from.clone(), to));
+            } else {
+                let message = format!(
+                    "`{from}` imports `{to}`, which its table does not allow: move what both need below them"
+                );
+                found.push(source.at(line, &message));
             }
         }
     }
-    report(found);
-}
-
-/// Returns the path of a file's module; none for the roots of the library and the program.
-fn module_path(file: &str) -> Option<Vec<String>> {
-    let inner = file.strip_prefix(SERVER_SOURCE)?.strip_suffix(".rs")?;
-    let inner = inner.strip_suffix("/mod").unwrap_or(inner);
-    // `signals` belongs to the program, not to the library.
-    (!matches!(inner, "lib" | "main" | "signals")).then(|| inner.split('/').map(str::to_owned).collect())
-}
-
-/// Returns the top-level modules that a file names, with the numbers of the lines.
-fn references(file: &Source, path: &[String]) -> Vec<(usize, String)> {
-    let mut text = String::new();
-    for (_, line) in file.product_code() {
-        text.push_str(line);
-        text.push('\n');
+    for (from, targets) in table {
+        if !used.contains(&((*from).to_owned(), String::new())) {
+            found.push(format!("{folder}: no file belongs to the table's module `{from}`"));
+        }
+        for to in targets.iter().filter(|to| !used.contains(&((*from).to_owned(), (**to).to_owned()))) {
+            found.push(format!("{folder}: the table lets `{from}` import `{to}`, which it does not"));
+        }
     }
-    let root = format!("{}::", vec!["super"; path.len()].join("::"));
+    found.extend(circle(table).map(|circle| format!("{folder}: the table has a circle: {circle}")));
+    found
+}
+
+/// Returns a circle of the table, if there is one.
+fn circle(table: &[Arrows<'_>]) -> Option<String> {
+    fn walk<'a>(
+        at: &'a str,
+        table: &BTreeMap<&'a str, &'a [&'a str]>,
+        way: &mut Vec<&'a str>,
+        done: &mut BTreeSet<&'a str>,
+    ) -> Option<String> {
+        if let Some(start) = way.iter().position(|it| *it == at) {
+            let circle: Vec<&str> = way[start..].iter().copied().chain([at]).collect();
+            return Some(circle.join(" → "));
+        }
+        if !done.insert(at) {
+            return None;
+        }
+        way.push(at);
+        let targets = table.get(at).copied().unwrap_or_default();
+        let found = targets.iter().find_map(|it| walk(it, table, way, done));
+        way.pop();
+        found
+    }
+    let table: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let mut done = BTreeSet::new();
+    table.keys().find_map(|it| walk(it, &table, &mut Vec::new(), &mut done))
+}
+
+/// Returns the module path of a file: `src/a/mod.rs` and `src/a.rs` are both `a`.
+fn module_of(file: &str, folder: &str) -> Vec<String> {
+    let path = file.strip_prefix(folder).unwrap_or(file);
+    let path = path.strip_suffix(".rs").unwrap_or(path);
+    let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+    if parts.last().is_some_and(|it| it == "mod" || (parts.len() == 1 && (it == "lib" || it == "main"))) {
+        parts.pop();
+    }
+    parts
+}
+
+/// Returns the absolute paths within the crate that a file names, with the line of each.
+fn imports(source: &Source, module: &[String], files: &BTreeSet<Vec<String>>) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
-    for prefix in ["crate::", &root] {
-        for (start, _) in text.match_indices(prefix) {
-            let before = text[..start].chars().next_back().unwrap_or(' ');
-            if before.is_alphanumeric() || before == '_' || before == ':' {
-                continue;
+    let mut statement: Option<(usize, String)> = None;
+    for (number, line) in source.product_code() {
+        let line = line.trim();
+        if statement.is_none() {
+            match line.split_once("use ") {
+                Some((before, tree)) if before.is_empty() || before.starts_with("pub") => {
+                    statement = Some((number, tree.to_owned()));
+                }
+                _ => found.extend(inline(line, module, files).into_iter().map(|path| (number, path))),
             }
-            let number = text[..start].matches('\n').count() + 1;
-            let names = first_segments(&text[start + prefix.len()..]);
-            found.extend(names.into_iter().map(|it| (number, it)));
+        } else if let Some((_, text)) = &mut statement {
+            text.push_str(line);
+        }
+        if let Some((at, text)) = statement.take() {
+            match text.split_once(';') {
+                Some((tree, _)) => {
+                    let paths = expand(tree).into_iter().filter_map(|path| resolve(&path, module, files));
+                    found.extend(paths.map(|path| (at, path)));
+                }
+                None => statement = Some((at, text)),
+            }
         }
     }
     found
 }
 
-/// Returns the first segment of a path, or those of all paths of a group in braces.
-fn first_segments(text: &str) -> Vec<String> {
-    let identifier =
-        |it: &str| it.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect::<String>();
-    let Some(group) = text.strip_prefix('{') else { return vec![identifier(text)] };
-    let (mut names, mut depth, mut at_start) = (Vec::new(), 0, true);
-    for (at, character) in group.char_indices() {
-        match character {
+/// Returns the paths of a line of code that begin with `crate`, `super` or a child of this module.
+fn inline(line: &str, module: &[String], files: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = line.split(|c: char| !is_name(c)).filter(|it| it.contains("::"));
+    words
+        .filter_map(|path| {
+            let path: Vec<String> = path.split("::").map(str::to_owned).collect();
+            resolve(&path, module, files)
+        })
+        .collect()
+}
+
+/// Returns the paths of a `use` tree.
+fn expand(tree: &str) -> Vec<Vec<String>> {
+    let tree = tree.trim();
+    let Some((prefix, rest)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or(tree);
+        return vec![path.split("::").map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect()];
+    };
+    let inner = rest.strip_suffix('}').unwrap_or(rest);
+    let prefix: Vec<String> =
+        prefix.split("::").map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect();
+    let (mut depth, mut start, mut branches) = (0, 0, Vec::new());
+    for (at, c) in inner.char_indices() {
+        match c {
             '{' => depth += 1,
-            '}' if depth == 0 => break,
             '}' => depth -= 1,
-            ',' if depth == 0 => at_start = true,
-            _ if character.is_whitespace() => {}
-            _ if at_start => {
-                names.push(identifier(&group[at..]));
-                at_start = false;
+            ',' if depth == 0 => {
+                branches.push(&inner[start..at]);
+                start = at + 1;
             }
             _ => {}
         }
     }
-    names
+    branches.push(&inner[start..]);
+    let branches = branches.into_iter().filter(|it| !it.trim().is_empty());
+    branches
+        .flat_map(expand)
+        .map(|path| prefix.iter().cloned().chain(path.into_iter().filter(|it| it != "self")).collect())
+        .collect()
 }
 
-#[test]
-fn references_of_every_form_are_recognised() {
-    let names = |text: &str| first_segments(text).join(" ");
-    assert_eq!(names("app::App;"), "app");
-    assert_eq!(names("{\n    app::{App, Feature},\n    error::Result, pools,\n};"), "app error pools");
-    assert_eq!(module_path("server/src/evals/ask.rs").unwrap(), ["evals", "ask"]);
-    assert_eq!(module_path("server/src/ingest/mod.rs").unwrap(), ["ingest"]);
-    assert_eq!(module_path("server/src/main.rs"), None);
+/// Returns the path from the root of the crate; none for a path into another crate.
+fn resolve(path: &[String], module: &[String], files: &BTreeSet<Vec<String>>) -> Option<Vec<String>> {
+    let first = path.first()?;
+    if first == "crate" {
+        return Some(path[1..].to_vec());
+    }
+    if first == "super" || first == "self" {
+        let mut base = module.to_vec();
+        let mut rest = path;
+        while let Some(word) = rest.first().filter(|it| *it == "super" || *it == "self") {
+            if word == "super" {
+                base.pop();
+            }
+            rest = &rest[1..];
+        }
+        base.extend_from_slice(rest);
+        return Some(base);
+    }
+    // A child of this module.
+    let child: Vec<String> = module.iter().chain([first]).cloned().collect();
+    files.contains(&child).then(|| module.iter().chain(path).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(files: &[(&str, &str)]) -> Vec<Source> {
+        files.iter().map(|(path, text)| Source::of(format!("x/src/{path}"), text)).collect()
+    }
+
+    #[test]
+    fn arrow_that_is_not_in_the_table_is_reported() {
+        let sources = sources(&[
+            ("lib.rs", "mod low;\nmod high;\n"),
+            ("low.rs", "use crate::{\n    high::{self, Thing},\n};\n"),
+            ("high/mod.rs", "mod part;\nuse part::It;\n"),
+            ("high/part.rs", "fn f() { super::super::low::g(crate::low::h()) }\n"),
+        ]);
+        let table: &[Arrows<'_>] = &[("", &[]), ("low", &[]), ("high", &["low"])];
+        let found = check("x/src/", &sources, table);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(|it| it.starts_with("x/src/low.rs:1: `low` imports `high`")), "{found:?}");
+        let fixed: &[Arrows<'_>] = &[("", &[]), ("low", &["high"]), ("high", &["low"])];
+        let found = check("x/src/", &sources, fixed);
+        assert!(matches!(&found[..], [it] if it.contains("high → low → high")), "{found:?}");
+    }
+
+    #[test]
+    fn unknown_module_and_unused_entry_are_reported() {
+        let sources = sources(&[("lib.rs", "mod a;\n"), ("a.rs", ""), ("b/c.rs", "use crate::a::A;\n")]);
+        let table: &[Arrows<'_>] = &[("", &["a"]), ("a", &[]), ("gone", &[])];
+        let found = check("x/src/", &sources, table).join("\n");
+        for part in ["x/src/b/c.rs:1: this module", "lets `` import `a`", "module `gone`"] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+    }
+
+    #[test]
+    fn longest_entry_owns_a_file_and_tests_are_left_out() {
+        let unit_test = "use crate::base::B;\n#[cfg(test)]\nmod tests {\n    use crate::other::O;\n}\n";
+        let sources = sources(&[
+            ("lib.rs", ""),
+            ("base.rs", ""),
+            ("other.rs", ""),
+            ("screen/mod.rs", "pub mod one;\nuse one::One;\n"),
+            ("screen/one/mod.rs", unit_test),
+        ]);
+        let table: &[Arrows<'_>] = &[
+            ("", &[]),
+            ("base", &[]),
+            ("other", &[]),
+            ("screen::one", &["base"]),
+            ("screen", &["screen::one"]),
+        ];
+        assert_eq!(check("x/src/", &sources, table), Vec::<String>::new());
+    }
 }

@@ -49,13 +49,17 @@ impl Source {
     }
 
     fn read(root: &Path, file: &Path) -> Self {
-        let text = fs::read_to_string(file).unwrap();
+        Self::of(relative(root, file), &fs::read_to_string(file).unwrap())
+    }
+
+    /// A file of this path and text.
+    pub fn of(path: String, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let code: Vec<String> = blank(&text).lines().map(str::to_owned).collect();
+        let code: Vec<String> = blank(text).lines().map(str::to_owned).collect();
         let tests_from = (0..code.len())
             .find(|&it| code[it].starts_with("#[cfg(test)]") && opens_module(&code[it + 1..]))
             .unwrap_or(lines.len());
-        Self { path: relative(root, file), lines, code, tests_from }
+        Self { path, lines, code, tests_from }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::source::{Source, collect, relative, root, rust_files};
 const CLEAN: &[&str] = &[
     "crates/api/",
     "crates/present/",
+    "crates/queue/",
     "crates/semantics/",
     "entities/",
     "migrations/",
@@ -29,6 +30,7 @@ const CLEAN: &[&str] = &[
     "server/src/providers/",
     "server/src/search/",
     "server/src/telemetry/",
+    "tui/",
 ];
 
 /// Documents that follow the rule on phrases.
@@ -108,6 +110,7 @@ const BANNED_CONSTANTS: &[&str] = &["AT_ONCE", "IN_MIND", "TAKEN_IN", "TAKEN_OUT
 /// Constants of one word that need no subject: units, bounds of their type, and constants of traits.
 const ONE_WORD_CONSTANTS: &[&str] = &[
     "ALL",
+    "ASCII",
     "BASE64",
     "COUNT",
     "DAY",

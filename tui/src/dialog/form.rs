@@ -14,11 +14,10 @@ use crossterm::event::{KeyCode, KeyEvent};
 use uuid::Uuid;
 
 pub use choice::Choice;
-pub use read::Loaded;
 
-use crate::input::{Input, Purpose};
+use crate::input::{Input, InputKind};
 
-/// What a form makes.
+/// The purpose of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An evaluation.
@@ -27,7 +26,7 @@ pub enum Kind {
     Rule,
     /// A test of a rule.
     Test {
-        /// Which one.
+        /// The id.
         id: Uuid,
         /// Its metric.
         name: String,
@@ -54,25 +53,25 @@ impl Kind {
     }
 }
 
-/// What a form of an evaluation begins with.
+/// The values that the form of an evaluation begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct FormDefaults {
     /// The trace.
     pub trace: Option<Uuid>,
     /// The span.
     pub span: Option<Uuid>,
     /// The evaluator.
     pub metric: Option<String>,
-    /// How it judges.
+    /// The type of the evaluator.
     pub kind: Option<EvaluatorType>,
-    /// Which judge model.
+    /// The tier of the judge model.
     pub tier: Option<ModelTier>,
     /// Options of the evaluator.
     pub config: Option<String>,
 }
 
-impl Given {
-    /// All that a record tells of how it was asked for; its options it does not.
+impl FormDefaults {
+    /// Returns the values of an existing evaluation. Its record does not contain the options.
     pub fn again(it: &Evaluation) -> Self {
         Self {
             trace: Some(it.trace_id),
@@ -85,7 +84,7 @@ impl Given {
     }
 }
 
-/// What a line is about.
+/// The name of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// The trace.
@@ -96,9 +95,9 @@ pub enum Name {
     Project,
     /// The evaluator.
     Metric,
-    /// How it judges.
+    /// The type of the evaluator.
     Type,
-    /// Which judge model.
+    /// The tier of the judge model.
     Tier,
     /// Options of the evaluator.
     Config,
@@ -106,14 +105,14 @@ pub enum Name {
     Drop,
     /// The share of traces.
     Sample,
-    /// Which traces.
+    /// The filter of traces.
     Filter,
     /// Whether it runs.
     Enabled,
 }
 
 impl Name {
-    /// What stands before the line.
+    /// Returns the label of the field.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Trace => "Trace",
@@ -130,7 +129,7 @@ impl Name {
         }
     }
 
-    /// What is to be entered, while the line has the keys.
+    /// Returns the hint shown while the field has the focus.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Trace => "the trace's id, or the end of the id of a loaded one",
@@ -151,13 +150,13 @@ impl Name {
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// What it is about.
+    /// The name of the field.
     pub name: Name,
-    /// What was entered.
+    /// The value.
     pub value: Value,
 }
 
-/// What was entered in a line.
+/// The value of a field.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Text.
@@ -168,7 +167,7 @@ pub enum Value {
 
 impl Field {
     fn text(name: Name, text: &str) -> Self {
-        Self { name, value: Value::Text(Input::new(Purpose::Dialog, text)) }
+        Self { name, value: Value::Text(Input::new(InputKind::Dialog, text)) }
     }
 
     fn choice(name: Name, choice: Choice) -> Self {
@@ -195,7 +194,7 @@ impl Field {
 /// The lines of a dialog.
 #[derive(Clone, Debug)]
 pub struct Form {
-    /// What it makes.
+    /// The purpose.
     pub kind: Kind,
     /// The lines.
     pub fields: Vec<Field>,
@@ -205,18 +204,18 @@ pub struct Form {
     of: Option<String>,
 }
 
-/// What is known of the chosen evaluator.
+/// The description of the selected evaluator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// What it checks and needs.
+    /// What the evaluator checks, and the fields it requires.
     pub description: String,
     /// The members of its config; `*` after those that are needed.
     pub options: String,
 }
 
 impl Form {
-    /// Asks for an evaluation, with what is known of it filled in.
-    pub fn evaluate(given: Given, evaluators: &[Evaluator]) -> Self {
+    /// Returns the form of an evaluation with these defaults.
+    pub fn evaluate(given: FormDefaults, evaluators: &[Evaluator]) -> Self {
         let text = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
         let kind = given.kind.map(EvaluatorType::as_str);
         let mut tiers = Choice::of(&["cheap", "premium"]);
@@ -232,7 +231,7 @@ impl Form {
         Self { kind: Kind::Evaluate, fields, about: None, of: given.metric }.with(evaluators)
     }
 
-    /// Asks for a rule of a project.
+    /// Returns the form of a rule.
     pub fn rule(project: Option<Uuid>, projects: Vec<(Uuid, String)>, evaluators: &[Evaluator]) -> Self {
         let mut choice = Choice {
             options: projects.into_iter().map(|(id, name)| (id.to_string(), name)).collect(),
@@ -254,7 +253,7 @@ impl Form {
         Self { kind: Kind::Rule, fields, about: None, of: None }.with(evaluators)
     }
 
-    /// Asks for the trace that a rule is tried on.
+    /// Returns the form that tests a rule on a trace.
     pub fn test(id: Uuid, name: String, trace: Option<Uuid>) -> Self {
         let trace = trace.map(|id| id.to_string()).unwrap_or_default();
         let fields = vec![Field::text(Name::Trace, &trace)];
@@ -278,7 +277,7 @@ impl Form {
         self
     }
 
-    /// Takes in the evaluators to choose from.
+    /// Sets the evaluators to choose from.
     pub fn fill_evaluators(&mut self, evaluators: &[Evaluator]) {
         let options = evaluators.iter().map(|it| (it.name.clone(), it.name.clone())).collect();
         if let Some(metric) = self.choice_mut(Name::Metric) {
@@ -287,7 +286,7 @@ impl Form {
         self.follow(evaluators);
     }
 
-    /// Takes in the projects to choose from.
+    /// Sets the projects to choose from.
     pub fn fill_projects(&mut self, projects: Vec<(Uuid, String)>) {
         if let Some(choice) = self.choice_mut(Name::Project) {
             choice.replace(projects.into_iter().map(|(id, name)| (id.to_string(), name)).collect());
@@ -331,7 +330,7 @@ impl Form {
     /// Another evaluator may have been chosen: offers its types, and says what it is.
     fn follow(&mut self, evaluators: &[Evaluator]) {
         let name = self.choice(Name::Metric).and_then(Choice::word).map(str::to_owned);
-        // As long as the evaluators are not here, what was given stands.
+        // Before the evaluators have arrived, the given value is kept.
         if evaluators.is_empty() && name.is_some() {
             return;
         }
@@ -347,7 +346,7 @@ impl Form {
             }
             let word = |kind: &EvaluatorType| (kind.to_string(), kind.to_string());
             let mut options: Vec<_> = offered.iter().map(word).collect();
-            // Where both are offered, the server chooses by what the config says.
+            // If both types exist, the server chooses by the config.
             if optional && options.len() > 1 {
                 options.insert(0, (String::new(), "by the config".to_owned()));
             }

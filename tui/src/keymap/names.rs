@@ -1,11 +1,11 @@
-//! How keys are written: in the table, in the configuration, and on the screen.
+//! The names of keys in tables and configurations, and their labels on the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::theme::Glyphs;
 
-/// Keys that are no characters.
-const NAMED: &[(&str, KeyCode)] = &[
+/// The names of keys that do not stand for a character.
+const KEY_NAMES: &[(&str, KeyCode)] = &[
     ("space", KeyCode::Char(' ')),
     ("enter", KeyCode::Enter),
     ("esc", KeyCode::Esc),
@@ -25,7 +25,7 @@ const NAMED: &[(&str, KeyCode)] = &[
 
 /// The name of a pressed key as the table writes it, or nothing for keys it can't name.
 pub fn key_name(key: KeyEvent) -> Option<String> {
-    let named = NAMED.iter().find(|(_, code)| *code == key.code);
+    let named = KEY_NAMES.iter().find(|(_, code)| *code == key.code);
     let base = match (named, key.code) {
         (Some((name, _)), _) => (*name).to_owned(),
         (None, KeyCode::Char(c)) => c.to_string(),
@@ -42,11 +42,11 @@ pub fn is_sequence(text: &str) -> bool {
         let base = base.strip_prefix("ctrl-").unwrap_or(base);
         let mut chars = base.chars();
         let single = matches!((chars.next(), chars.next()), (Some(c), None) if !c.is_control());
-        single || NAMED.iter().any(|(name, _)| *name == base)
+        single || KEY_NAMES.iter().any(|(name, _)| *name == base)
     })
 }
 
-/// How a key of the table is shown.
+/// Returns the label of a key.
 pub fn key_label(key: &str, glyphs: &Glyphs) -> String {
     let labels: &[(&str, &str)] = if glyphs.ascii {
         &[]

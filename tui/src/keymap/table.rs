@@ -1,8 +1,8 @@
-//! The one table of keys. Its order is the order of the footer, of help and of the palette.
+//! The vocabulary of key bindings: actions, scopes, groups, and the bindings that several scopes share.
 
 use api::Role;
 
-/// What a key can ask for.
+/// What a key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the table below says in words what each one does")]
 pub enum Action {
@@ -40,8 +40,6 @@ pub enum Action {
     NextTab,
     PreviousTab,
     TextMode,
-    Numbers,
-    Auto,
     EditSearch,
     Evaluate,
     Rules,
@@ -53,7 +51,6 @@ pub enum Action {
     DeleteRule,
     TestRule,
     Why,
-    Neighbours,
     NextTrace,
     PreviousTrace,
     NewKey,
@@ -74,316 +71,179 @@ pub enum Action {
     Redraw,
     Suspend,
     Quit,
+    /// An action that only one screen has, by its name.
+    Custom(&'static str),
 }
 
-/// Where a key is pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// The list of traces.
-    List,
-    /// The span tree of the detail.
-    Tree,
-    /// A pane of the detail.
-    Pane,
-    /// The evaluations.
-    Evals,
-    /// The rules that ask for evaluations.
-    Rules,
-    /// The metrics.
-    Metrics,
-    /// The spans that were searched for.
-    Search,
-    /// The API keys.
-    Keys,
-    /// The projects.
-    Projects,
-    /// The plan and its limits.
-    Plan,
-    /// A screen that this version does not have yet.
-    Panel,
-    /// Help and the log of problems.
-    Overlay,
-    /// The choice of a project.
-    Picker,
-    /// The choice of a context.
-    Contexts,
-    /// The marked traces.
-    Bookmarks,
+/// Bindings that belong together. A scope takes groups as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The name, unique among all groups.
+    pub name: &'static str,
+    /// The position of the bindings in footer, help and palette, lower first. Bindings of groups with equal
+    /// positions keep the order of their tables.
+    pub position: u8,
+}
+
+/// The key scope of a place: its title in help, and the groups of bindings that work there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The title.
+    pub title: &'static str,
+    is_screen: bool,
+    groups: &'static [Group],
 }
 
 impl Scope {
-    /// Every scope.
-    pub const ALL: &'static [Self] = &[
-        Self::List,
-        Self::Tree,
-        Self::Pane,
-        Self::Evals,
-        Self::Rules,
-        Self::Metrics,
-        Self::Search,
-        Self::Keys,
-        Self::Projects,
-        Self::Plan,
-        Self::Panel,
-        Self::Overlay,
-        Self::Picker,
-        Self::Contexts,
-        Self::Bookmarks,
-    ];
+    /// Returns the scope of a screen. It includes the keys that every screen has.
+    pub const fn screen(title: &'static str, groups: &'static [Group]) -> Self {
+        Self { title, is_screen: true, groups }
+    }
 
-    /// What help calls it.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::List => "Traces",
-            Self::Tree => "Trace detail: spans",
-            Self::Pane => "Trace detail: pane",
-            Self::Evals => "Evals: evaluations",
-            Self::Rules => "Evals: rules",
-            Self::Metrics => "Metrics",
-            Self::Search => "Search",
-            Self::Keys => "Keys & Projects: keys",
-            Self::Projects => "Keys & Projects: projects",
-            Self::Plan => "Keys & Projects: plan",
-            Self::Panel => "Screen",
-            Self::Overlay => "Help and problems",
-            Self::Picker => "Choice of a project",
-            Self::Contexts => "Choice of a context",
-            Self::Bookmarks => "Marked traces",
-        }
+    /// Returns the scope of an overlay.
+    pub const fn overlay(title: &'static str, groups: &'static [Group]) -> Self {
+        Self { title, is_screen: false, groups }
+    }
+
+    /// Returns whether a binding works in the scope.
+    pub fn includes(&self, binding: &Binding) -> bool {
+        let group = &binding.group;
+        COMMON_GROUPS.contains(group)
+            || (self.is_screen && SCREEN_GROUPS.contains(group))
+            || self.groups.contains(group)
     }
 }
 
-/// One row of the table.
+/// What a key sequence does.
 #[derive(Debug)]
 pub struct Binding {
-    /// What it does.
+    /// The action.
     pub action: Action,
     /// The action's name, `group.verb`.
     pub name: &'static str,
-    /// Sequences of keys, single keys separated by a blank within one sequence.
+    /// Key sequences; the keys of one sequence are separated by a blank.
     pub keys: &'static [&'static str],
-    /// Where it works.
-    pub scopes: &'static [Scope],
+    /// The group.
+    pub group: Group,
     /// One line for help.
     pub help: &'static str,
-    /// The word in the footer, if it is offered there.
+    /// The word in the footer, if the footer offers the action.
     pub footer: Option<&'static str>,
-    /// It changes the server, which takes at least this role.
-    pub needs: Option<Role>,
+    /// The lowest role of an action that changes the server.
+    pub role: Option<Role>,
 }
 
-const LIST: &[Scope] = &[Scope::List];
-const DETAIL: &[Scope] = &[Scope::Tree, Scope::Pane];
-const KEYS: &[Scope] = &[Scope::Keys];
-const PROJECTS: &[Scope] = &[Scope::Projects];
-const MANAGE: &[Scope] = &[Scope::Keys, Scope::Projects, Scope::Plan];
-const EVALS: &[Scope] = &[Scope::Evals];
-const RULES: &[Scope] = &[Scope::Rules];
-const OF_EVALS: &[Scope] = &[Scope::Evals, Scope::Rules];
-const OF_TRACES: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
-const METRICS: &[Scope] = &[Scope::Metrics];
-const SEARCH: &[Scope] = &[Scope::Search];
-const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals];
-const READ: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals, Scope::Search];
-const COPIED: &[Scope] = &[
-    Scope::List,
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Search,
-    Scope::Keys,
-    Scope::Projects,
-];
-const WRITTEN: &[Scope] = &[
-    Scope::List,
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Keys,
-    Scope::Projects,
-];
-const FRESH: &[Scope] = &[
-    Scope::List,
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Keys,
-    Scope::Projects,
-    Scope::Plan,
-];
-const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals, Scope::Overlay];
-const SCREENS: &[Scope] = &[
-    Scope::List,
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Keys,
-    Scope::Projects,
-    Scope::Plan,
-    Scope::Panel,
-];
-const OPENABLE: &[Scope] = &[
-    Scope::List,
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Projects,
-    Scope::Picker,
-    Scope::Contexts,
-    Scope::Bookmarks,
-];
-const TABBED: &[Scope] = &[
-    Scope::List,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Keys,
-    Scope::Projects,
-    Scope::Plan,
-    Scope::Panel,
-];
-const TEXTS: &[Scope] = &[
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Keys,
-    Scope::Projects,
-    Scope::Plan,
-    Scope::Panel,
-    Scope::Overlay,
-    Scope::Picker,
-    Scope::Contexts,
-    Scope::Bookmarks,
-];
-const CURL: &[Scope] = &[
-    Scope::List,
-    Scope::Tree,
-    Scope::Pane,
-    Scope::Evals,
-    Scope::Rules,
-    Scope::Metrics,
-    Scope::Search,
-    Scope::Panel,
-];
-const MARKED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search, Scope::Bookmarks];
-const ARCHIVED: &[Scope] = &[Scope::Projects, Scope::Picker];
-
-macro_rules! table {
-    ($($action:expr, $name:literal, [$($key:literal),+], $scopes:expr, $help:literal
-        $(, $footer:literal)? $(=> $needs:expr)?);+ $(;)?) => {
-        &[$(Binding {
-            action: $action, name: $name, keys: &[$($key),+], scopes: $scopes, help: $help,
-            footer: table!(@given $($footer)?),
-            needs: table!(@given $($needs)?),
+/// Builds a table of bindings: action, name, keys, group, help, and where they apply the word of the footer and
+/// `=>` the role that the action requires.
+macro_rules! bindings {
+    ($($action:expr, $name:literal, [$($key:literal),+], $group:expr, $help:literal
+        $(, $footer:literal)? $(=> $role:expr)?);+ $(;)?) => {
+        &[$($crate::keymap::Binding {
+            action: $action, name: $name, keys: &[$($key),+], group: $group, help: $help,
+            footer: $crate::keymap::bindings!(@optional $($footer)?),
+            role: $crate::keymap::bindings!(@optional $($role)?),
         }),+]
     };
-    (@given $value:expr) => { Some($value) };
-    (@given) => { None };
+    (@optional $value:expr) => { Some($value) };
+    (@optional) => { None };
 }
 
-/// The table, as it is without a configuration.
-pub const BINDINGS: &[Binding] = table! {
-    Action::Open, "nav.open", ["enter"], OPENABLE, "open, go into the pane, fold or unfold, choose", "open";
-    Action::Up, "nav.up", ["up", "k"], Scope::ALL, "one up";
-    Action::Down, "nav.down", ["down", "j"], Scope::ALL, "one down";
-    Action::NewKey, "keys.create", ["c"], KEYS, "make an API key; its secret is shown once", "new" => Role::Member;
-    Action::RevokeKey, "keys.revoke", ["d"], KEYS, "revoke the selected key, after a question", "revoke" => Role::Member;
-    Action::NewProject, "projects.create", ["c"], PROJECTS, "make a project", "new" => Role::Member;
-    Action::Archive, "projects.archive", ["A"], PROJECTS, "archive the selected project, after a question", "archive" => Role::Owner;
-    Action::Unarchive, "projects.unarchive", ["U"], PROJECTS, "let the selected project take traces again", "restore" => Role::Owner;
-    Action::Autoship, "projects.autoship", ["P"], PROJECTS, "ship prompts that passed their test without approval, or not", "autoship" => Role::Owner;
-    Action::ShowArchived, "projects.archived", ["h"], ARCHIVED, "show archived projects too, or not", "archived";
-    Action::Evaluate, "evals.run", ["c"], EVALS, "run an evaluation, on the trace of this row or another", "run" => Role::Member;
-    Action::EditFilter, "evals.filter", ["/"], EVALS, "edit the filter; tab completes, up recalls", "filter";
-    Action::Rules, "evals.rules", ["r"], OF_EVALS, "the rules that run evaluations, or the evaluations", "rules";
-    Action::OpenTrace, "evals.trace", ["t", "g t"], EVALS, "go to the trace that was judged", "trace";
-    Action::Baseline, "evals.baseline", ["g b"], EVALS, "go to the baseline that a remediated output is compared with";
-    Action::WidenTime, "evals.widen", ["w"], EVALS, "drop the filter's time bounds";
-    Action::NewRule, "rules.create", ["a", "c"], RULES, "add a rule that judges new traces", "add" => Role::Member;
-    Action::Enable, "rules.enable", ["E"], RULES, "enable, disable, or let a paused rule try again", "on/off" => Role::Member;
-    Action::DeleteRule, "rules.delete", ["d"], RULES, "delete the selected rule, after a question", "delete" => Role::Member;
-    Action::TestRule, "rules.test", ["t"], RULES, "try the rule on a trace; nothing is stored", "test" => Role::Member;
-    Action::Why, "rules.why", ["w"], RULES, "why the rule ran on a trace, or did not", "why";
-    Action::EditSearch, "search.edit", ["/", "i"], SEARCH, "type what to look for; tab completes, up recalls", "search";
-    Action::Neighbours, "search.near", ["x"], SEARCH, "spans like the selected one, by its own vector", "like";
-    Action::EditFilter, "list.filter", ["/"], LIST, "edit the server filter; tab completes, up recalls", "filter";
-    Action::FailuresOnly, "list.failures", ["F"], LIST, "show failed traces only, or all", "failures";
-    Action::Pause, "list.pause", ["space"], LIST, "pause or resume the live list", "pause";
-    Action::Left, "metrics.earlier", ["left", "h"], METRICS, "the column before", "cursor";
-    Action::Right, "metrics.later", ["right", "l"], METRICS, "the column after";
-    Action::PreviousTab, "metrics.shorter", ["["], METRICS, "a shorter time", "window";
-    Action::NextTab, "metrics.longer", ["]"], METRICS, "a longer time";
-    Action::Numbers, "metrics.numbers", ["v"], METRICS, "the numbers in place of the chart, or the chart", "numbers";
-    Action::Auto, "metrics.auto", ["t"], METRICS, "ask again by itself, or only with R", "auto";
-    Action::Left, "nav.left", ["left", "h"], DETAIL, "fold", "fold";
-    Action::Right, "nav.right", ["right", "l"], DETAIL, "unfold";
-    Action::Zoom, "detail.zoom", ["z"], DETAIL, "zoom the pane over the whole body", "zoom";
-    Action::NextTab, "detail.next-tab", ["]", "tab"], DETAIL, "next tab of the pane", "tab";
-    Action::PreviousTab, "detail.previous-tab", ["[", "shift-tab"], DETAIL, "previous tab of the pane";
-    Action::NextTab, "manage.next-tab", ["]", "right"], MANAGE, "next of keys, projects and plan", "tab";
-    Action::PreviousTab, "manage.previous-tab", ["[", "left"], MANAGE, "previous of keys, projects and plan";
-    Action::Find, "find.start", ["f"], FOUND, "find in what is loaded", "find";
-    Action::FindNext, "find.next", ["n"], FINDABLE, "next hit";
-    Action::FindPrevious, "find.previous", ["N"], FINDABLE, "previous hit";
-    Action::Bookmark, "bookmark.toggle", ["m"], MARKED, "mark the trace, or take the mark away", "mark";
-    Action::CopyId, "copy.id", ["y i", "y y"], COPIED, "copy the id of what is selected", "copy";
-    Action::CopyText, "copy.text", ["y d"], READ, "copy the input and output, or the text of the pane";
-    Action::CopyUrl, "copy.url", ["y u"], READ, "copy the address of the trace";
-    Action::CopyJson, "copy.json", ["y j"], COPIED, "copy the record as JSON";
-    Action::CopyCurl, "copy.curl", ["y c"], CURL, "copy a curl command, without the credential";
-    Action::Evaluate, "trace.evaluate", ["c"], OF_TRACES, "run an evaluation of this trace" => Role::Member;
-    Action::Why, "trace.why", ["w"], DETAIL, "why the project's rules judged this trace, or did not";
-    Action::TraceEvals, "trace.evals", ["g e"], OF_TRACES, "the evaluations of this trace, on screen 2";
-    Action::NextTrace, "detail.next-trace", ["J"], DETAIL, "next trace of the list";
-    Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL, "previous trace of the list";
-    Action::Split, "detail.split", ["\\"], DETAIL, "one pane or two, where the width allows two";
-    Action::TextMode, "detail.text-mode", ["t"], DETAIL, "show JSON as a tree or as plain text";
-    Action::Export, "app.export", ["e"], WRITTEN, "write what is shown to a file: ndjson, csv or json", "export";
-    Action::Palette, "app.palette", [":", "ctrl-p"], SCREENS, "find an action, a screen, a project or a filter by name", "cmd";
-    Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
-    Action::Bookmarks, "bookmark.list", ["M"], SCREENS, "the marked traces";
-    Action::Projects, "app.project", ["p"], SCREENS, "show another project, or all", "project";
-    Action::Contexts, "app.context", ["ctrl-o"], SCREENS, "go to another context: its server and credential";
-    Action::Refresh, "nav.refresh", ["R"], FRESH, "ask the server again now", "refresh";
-    Action::WidenTime, "list.widen", ["w"], LIST, "drop the filter's time bounds";
-    Action::PageUp, "nav.page-up", ["pgup", "ctrl-u"], Scope::ALL, "one page up";
-    Action::PageDown, "nav.page-down", ["pgdn", "ctrl-d"], Scope::ALL, "one page down";
-    Action::Top, "nav.top", ["g g", "home"], Scope::ALL, "to the first";
-    Action::Bottom, "list.bottom", ["end"], LIST, "to the last loaded row";
-    Action::Bottom, "nav.bottom", ["G", "end"], TEXTS, "to the last";
-    Action::Follow, "list.follow", ["G"], LIST, "to the newest, and follow";
-    Action::Back, "nav.back", ["esc"], Scope::ALL, "back, or clear find and the filter; never quits", "back";
-    Action::LastPlace, "nav.last-place", ["-"], SCREENS, "the place before this one";
-    Action::Screen(1), "screen.traces", ["1"], SCREENS, "Traces";
-    Action::Screen(2), "screen.evals", ["2"], SCREENS, "Evals";
-    Action::Screen(3), "screen.metrics", ["3"], SCREENS, "Metrics";
-    Action::Screen(4), "screen.failures", ["4"], SCREENS, "Failures";
-    Action::Screen(5), "screen.approvals", ["5"], SCREENS, "Approvals";
-    Action::Screen(6), "screen.webhooks", ["6"], SCREENS, "Webhooks";
-    Action::Screen(7), "screen.keys", ["7"], SCREENS, "Keys & Projects";
-    Action::Screen(8), "screen.search", ["8"], SCREENS, "Search";
-    Action::NextScreen, "screen.next", ["tab"], TABBED, "next screen";
-    Action::PreviousScreen, "screen.previous", ["shift-tab"], TABBED, "previous screen";
-    Action::Problems, "app.problems", ["!"], Scope::ALL, "log of the last problems";
-    Action::Help, "app.help", ["?"], Scope::ALL, "the keys of this place", "help";
-    Action::Redraw, "app.redraw", ["ctrl-l"], Scope::ALL, "draw the screen afresh";
-    Action::Suspend, "app.suspend", ["ctrl-z"], Scope::ALL, "suspend to the shell";
-    Action::Quit, "app.quit", ["q", "ctrl-c"], Scope::ALL, "quit", "quit";
+pub(crate) use bindings;
+
+/// Movement by a row; part of every scope.
+pub const MOVEMENT_KEYS: Group = Group { name: "movement", position: 0 };
+/// Opening the row under the cursor.
+pub const OPEN_KEYS: Group = Group { name: "open", position: 0 };
+/// Showing archived projects.
+pub const ARCHIVED_KEYS: Group = Group { name: "archived", position: 12 };
+/// Find.
+pub const FIND_KEYS: Group = Group { name: "find", position: 20 };
+/// The next and the previous match of find.
+pub const FIND_STEP_KEYS: Group = Group { name: "find steps", position: 20 };
+/// Marking a trace.
+pub const MARK_KEYS: Group = Group { name: "mark", position: 20 };
+/// Copying a record.
+pub const COPY_KEYS: Group = Group { name: "copy", position: 20 };
+/// Copying texts and the address of a trace.
+pub const COPY_TEXT_KEYS: Group = Group { name: "copy texts", position: 20 };
+/// Copying a request.
+pub const COPY_CURL_KEYS: Group = Group { name: "copy curl", position: 20 };
+/// Writing the records to a file.
+pub const EXPORT_KEYS: Group = Group { name: "export", position: 40 };
+/// The palette; part of every screen.
+pub const COMMAND_KEYS: Group = Group { name: "commands", position: 40 };
+/// Projects, contexts and marked traces; part of every screen.
+pub const PLACE_KEYS: Group = Group { name: "places", position: 60 };
+/// Repeating the requests.
+pub const REFRESH_KEYS: Group = Group { name: "refresh", position: 60 };
+/// Movement by a page; part of every scope.
+pub const PAGE_KEYS: Group = Group { name: "pages", position: 80 };
+/// Movement to the last row.
+pub const END_STEP_KEYS: Group = Group { name: "end", position: 90 };
+/// Back, help, the log and quitting; part of every scope.
+pub const CONSOLE_KEYS: Group = Group { name: "console", position: 100 };
+/// The screens by digit; part of every screen.
+pub const SCREEN_KEYS: Group = Group { name: "screens", position: 100 };
+/// The next and the previous screen.
+pub const SCREEN_STEP_KEYS: Group = Group { name: "screen steps", position: 100 };
+
+/// The groups of every scope.
+const COMMON_GROUPS: &[Group] = &[MOVEMENT_KEYS, PAGE_KEYS, CONSOLE_KEYS];
+/// The groups of every screen.
+const SCREEN_GROUPS: &[Group] = &[COMMAND_KEYS, PLACE_KEYS, SCREEN_KEYS];
+
+/// Help and the log of problems.
+pub const HELP_SCOPE: Scope = Scope::overlay("Help and problems", &[FIND_KEYS, END_STEP_KEYS]);
+/// The choice of a project.
+pub const PROJECTS_SCOPE: Scope =
+    Scope::overlay("Choice of a project", &[OPEN_KEYS, ARCHIVED_KEYS, END_STEP_KEYS]);
+/// The choice of a context.
+pub const CONTEXTS_SCOPE: Scope = Scope::overlay("Choice of a context", &[OPEN_KEYS, END_STEP_KEYS]);
+/// The marked traces.
+pub const BOOKMARKS_SCOPE: Scope = Scope::overlay("Marked traces", &[OPEN_KEYS, MARK_KEYS, END_STEP_KEYS]);
+/// The scopes of the overlays.
+pub const OVERLAY_SCOPES: &[Scope] = &[HELP_SCOPE, PROJECTS_SCOPE, CONTEXTS_SCOPE, BOOKMARKS_SCOPE];
+
+/// The bindings that several scopes share.
+pub const SHARED_BINDINGS: &[Binding] = bindings! {
+    Action::Open, "nav.open", ["enter"], OPEN_KEYS, "open, go into the pane, fold or unfold, choose", "open";
+    Action::Up, "nav.up", ["up", "k"], MOVEMENT_KEYS, "one up";
+    Action::Down, "nav.down", ["down", "j"], MOVEMENT_KEYS, "one down";
+    Action::ShowArchived, "projects.archived", ["h"], ARCHIVED_KEYS, "show archived projects too, or not", "archived";
+    Action::Find, "find.start", ["f"], FIND_KEYS, "find in what is loaded", "find";
+    Action::FindNext, "find.next", ["n"], FIND_STEP_KEYS, "next hit";
+    Action::FindPrevious, "find.previous", ["N"], FIND_STEP_KEYS, "previous hit";
+    Action::Bookmark, "bookmark.toggle", ["m"], MARK_KEYS, "mark the trace, or take the mark away", "mark";
+    Action::CopyId, "copy.id", ["y i", "y y"], COPY_KEYS, "copy the id of what is selected", "copy";
+    Action::CopyText, "copy.text", ["y d"], COPY_TEXT_KEYS, "copy the input and output, or the text of the pane";
+    Action::CopyUrl, "copy.url", ["y u"], COPY_TEXT_KEYS, "copy the address of the trace";
+    Action::CopyJson, "copy.json", ["y j"], COPY_KEYS, "copy the record as JSON";
+    Action::CopyCurl, "copy.curl", ["y c"], COPY_CURL_KEYS, "copy a curl command, without the credential";
+    Action::Export, "app.export", ["e"], EXPORT_KEYS, "write what is shown to a file: ndjson, csv or json", "export";
+    Action::Palette, "app.palette", [":", "ctrl-p"], COMMAND_KEYS, "find an action, a screen, a project or a filter by name", "cmd";
+    Action::Bookmarks, "bookmark.list", ["M"], PLACE_KEYS, "the marked traces";
+    Action::Projects, "app.project", ["p"], PLACE_KEYS, "show another project, or all", "project";
+    Action::Contexts, "app.context", ["ctrl-o"], PLACE_KEYS, "go to another context: its server and credential";
+    Action::Refresh, "nav.refresh", ["R"], REFRESH_KEYS, "ask the server again now", "refresh";
+    Action::PageUp, "nav.page-up", ["pgup", "ctrl-u"], PAGE_KEYS, "one page up";
+    Action::PageDown, "nav.page-down", ["pgdn", "ctrl-d"], PAGE_KEYS, "one page down";
+    Action::Top, "nav.top", ["g g", "home"], PAGE_KEYS, "to the first";
+    Action::Bottom, "nav.bottom", ["G", "end"], END_STEP_KEYS, "to the last";
+    Action::Back, "nav.back", ["esc"], CONSOLE_KEYS, "back, or clear find and the filter; never quits", "back";
+    Action::LastPlace, "nav.last-place", ["-"], SCREEN_KEYS, "the place before this one";
+    Action::Screen(1), "screen.traces", ["1"], SCREEN_KEYS, "Traces";
+    Action::Screen(2), "screen.evals", ["2"], SCREEN_KEYS, "Evals";
+    Action::Screen(3), "screen.metrics", ["3"], SCREEN_KEYS, "Metrics";
+    Action::Screen(4), "screen.failures", ["4"], SCREEN_KEYS, "Failures";
+    Action::Screen(5), "screen.approvals", ["5"], SCREEN_KEYS, "Approvals";
+    Action::Screen(6), "screen.webhooks", ["6"], SCREEN_KEYS, "Webhooks";
+    Action::Screen(7), "screen.keys", ["7"], SCREEN_KEYS, "Keys & Projects";
+    Action::Screen(8), "screen.search", ["8"], SCREEN_KEYS, "Search";
+    Action::NextScreen, "screen.next", ["tab"], SCREEN_STEP_KEYS, "next screen";
+    Action::PreviousScreen, "screen.previous", ["shift-tab"], SCREEN_STEP_KEYS, "previous screen";
+    Action::Problems, "app.problems", ["!"], CONSOLE_KEYS, "log of the last problems";
+    Action::Help, "app.help", ["?"], CONSOLE_KEYS, "the keys of this place", "help";
+    Action::Redraw, "app.redraw", ["ctrl-l"], CONSOLE_KEYS, "draw the screen afresh";
+    Action::Suspend, "app.suspend", ["ctrl-z"], CONSOLE_KEYS, "suspend to the shell";
+    Action::Quit, "app.quit", ["q", "ctrl-c"], CONSOLE_KEYS, "quit", "quit";
 };

@@ -1,21 +1,21 @@
 //! Keys & Projects, dialogs and choices on the screen.
 
-use super::{
-    manage::{answer_all, api_key, keys, managing, wait},
-    screens::{SIZES, screen, snap},
-    *,
+use crate::{
+    screen::manage::tests::{answer_all, api_key, keys, managing, wait},
+    tests::screens::{TERMINAL_SIZES, screen, snap},
+    tests::*,
 };
 
 #[test]
-fn sections() {
-    for size in SIZES {
-        let mut state = managing(size, UNICODE);
-        state.limit = Some(crate::msg::RateLimit {
+fn sections_of_keys_are_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        let mut state = managing(size, UNICODE_THEME);
+        state.shell.limit = Some(crate::net::RateLimit {
             limit: 60,
             remaining: 52,
-            reset: Some(Timestamp::from_micros(state.now.micros() + 38_000_000)),
+            reset: Some(Timestamp::from_micros(state.shell.now.micros() + 38_000_000)),
         });
-        state.project = state.manage.projects.items.first().cloned();
+        state.shell.project = state.shell.projects.items.first().cloned();
         snap("keys", &state);
         press(&mut state, "]h");
         snap("projects-tab", &state);
@@ -26,8 +26,8 @@ fn sections() {
 
 #[test]
 fn loading_empty_and_error() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "7");
         tick(&mut state, 1);
         snap("keys-loading", &state);
@@ -47,22 +47,22 @@ fn loading_empty_and_error() {
 }
 
 #[test]
-fn a_session_is_needed_or_was_refused() {
-    let mut state = filled((80, 24), UNICODE);
-    state.target.session = false;
+fn missing_or_refused_session_is_explained() {
+    let mut state = filled((80, 24), UNICODE_THEME);
+    state.shell.target.session = false;
     let effects = press(&mut state, "7");
     answer_all(&mut state, &effects);
     snap("session-needed", &state);
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "the session has expired")));
     snap("session-refused", &state);
 }
 
 #[test]
-fn confirmations() {
-    for size in SIZES {
-        let mut state = managing(size, UNICODE);
+fn confirmation_dialogs_are_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        let mut state = managing(size, UNICODE_THEME);
         press(&mut state, "]A");
         wait(&mut state);
         snap("confirm-protected", &state);
@@ -74,16 +74,16 @@ fn confirmations() {
         reply(&mut state, &effects, Err(offline()));
         snap("stuck", &state);
     }
-    let mut state = managing((80, 24), UNICODE);
-    state.target.protected = false;
+    let mut state = managing((80, 24), UNICODE_THEME);
+    state.shell.target.protected = false;
     press(&mut state, "d");
     snap("confirm", &state);
 }
 
 #[test]
-fn a_new_key() {
-    for size in SIZES {
-        let mut state = managing(size, UNICODE);
+fn new_key_dialog_is_drawn_at_every_step() {
+    for size in TERMINAL_SIZES {
+        let mut state = managing(size, UNICODE_THEME);
         press(&mut state, "cci-deploy");
         wait(&mut state);
         key(&mut state, KeyCode::Tab);
@@ -105,8 +105,8 @@ fn a_new_key() {
 }
 
 #[test]
-fn the_palette_and_contexts() {
-    let mut state = managing((80, 24), UNICODE);
+fn palette_and_contexts_are_drawn_at_every_size() {
+    let mut state = managing((80, 24), UNICODE_THEME);
     let dev = Target {
         url: "http://127.0.0.1:4600".into(),
         context: Some("dev".into()),
@@ -114,8 +114,8 @@ fn the_palette_and_contexts() {
         variable: "LOUPE_API_KEY",
         ..Target::default()
     };
-    state.contexts = vec![dev, state.target.clone()];
-    state.saved = [("slow".to_owned(), "latency:>=5s from:-1h".to_owned())].into();
+    state.shell.contexts = vec![dev, state.shell.target.clone()];
+    state.shell.saved = [("slow".to_owned(), "latency:>=5s from:-1h".to_owned())].into();
     press(&mut state, ":proj");
     snap("palette", &state);
     key(&mut state, KeyCode::Esc);
@@ -124,12 +124,12 @@ fn the_palette_and_contexts() {
 }
 
 #[test]
-fn a_viewer_sees_which_role_is_needed_and_read_only_shows_nothing_of_it() {
-    let mut state = managing((120, 40), UNICODE);
-    state.me.as_mut().unwrap().role = Role::Viewer;
+fn footer_names_missing_role_and_read_only_hides_changes() {
+    let mut state = managing((120, 40), UNICODE_THEME);
+    state.shell.me.as_mut().unwrap().role = Role::Viewer;
     press(&mut state, "]");
     snap("viewer", &state);
-    state.target.read_only = true;
+    state.shell.target.read_only = true;
     let text = screen(&state);
     assert!(!text.contains("archive (") && !text.contains("autoship"), "{text}");
     press(&mut state, "?");
@@ -138,8 +138,8 @@ fn a_viewer_sees_which_role_is_needed_and_read_only_shows_nothing_of_it() {
 
 #[test]
 fn ascii_and_no_colour_keep_dialogs_readable() {
-    let mut state = managing((80, 24), ASCII);
-    state.manage.fill_keys(keys().into_iter().filter(|key| key.name.is_ascii()).collect());
+    let mut state = managing((80, 24), ASCII_THEME);
+    state.screens.manage.fill_keys(keys().into_iter().filter(|key| key.name.is_ascii()).collect());
     press(&mut state, "hd");
     let text = screen(&state);
     assert!(text.is_ascii(), "{text}");
@@ -150,15 +150,15 @@ fn ascii_and_no_colour_keep_dialogs_readable() {
 fn every_size_draws_every_dialog() {
     for cols in [1, 20, 39, 40, 45, 59, 60, 79, 80, 100, 200] {
         for rows in [1, 5, 9, 10, 14, 15, 18, 24, 33, 34, 60] {
-            let mut state = managing((80, 24), UNICODE);
+            let mut state = managing((80, 24), UNICODE_THEME);
             update(&mut state, Msg::Resize(cols, rows));
             for keys in ["", "d", "]", "A", "]", "]c", "]:", "?"] {
                 press(&mut state, keys);
                 screen(&state);
-                if state.dialog.is_some() {
+                if state.shell.dialog.is_some() {
                     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
                     update(&mut state, Msg::Key(interrupt));
-                    state.dialog = None;
+                    state.shell.dialog = None;
                 }
             }
         }
@@ -167,8 +167,8 @@ fn every_size_draws_every_dialog() {
 
 #[test]
 fn keys_that_can_not_be_seen_decide_nothing() {
-    let mut state = managing((80, 24), UNICODE);
-    state.target.protected = false;
+    let mut state = managing((80, 24), UNICODE_THEME);
+    state.shell.target.protected = false;
     press(&mut state, "d");
     wait(&mut state);
     update(&mut state, Msg::Resize(30, 8));

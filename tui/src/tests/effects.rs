@@ -1,42 +1,42 @@
 //! What the console asks for, and what it makes of the answers.
 
-use super::*;
+use crate::tests::*;
 
 #[test]
-fn it_starts_with_who_and_the_first_page_and_then_streams() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+fn start_requests_identity_and_first_page_then_streams() {
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     assert!(matches!(
         effects[..],
         [Effect::LoadMe { session: true, .. }, Effect::LoadTraces { cursor: None, .. }]
     ));
     let effects = answer(&mut state, &effects, page(rows()));
     assert!(matches!(effects[..], [Effect::OpenStream { .. }]), "{effects:?}");
-    assert_eq!(state.link, Link::Polling);
-    let request = state.stream.unwrap();
+    assert_eq!(state.shell.link, Link::Polling);
+    let request = state.shell.stream.unwrap();
     let effects = update(&mut state, Msg::Stream(request, StreamEvent::Open));
     assert!(matches!(effects[..], [Effect::LoadTraces { .. }]));
-    assert_eq!(state.link, Link::Streaming);
+    assert_eq!(state.shell.link, Link::Streaming);
 }
 
 #[test]
-fn an_overtaken_answer_is_dropped() {
-    let mut state = filled((80, 24), UNICODE);
+fn response_of_a_superseded_request_is_dropped() {
+    let mut state = filled((80, 24), UNICODE_THEME);
     let before = press(&mut state, "R");
     press(&mut state, "/error:true");
     let after = key(&mut state, KeyCode::Enter);
     assert!(answer(&mut state, &before, page(rows())).is_empty());
-    assert!(state.list.is_empty() && !state.list.loaded);
+    assert!(state.screens.traces.list.is_empty() && !state.screens.traces.list.loaded);
     answer(&mut state, &after, last_page(vec![trace(1)]));
-    assert_eq!(state.list.len(), 1);
+    assert_eq!(state.screens.traces.list.len(), 1);
     let old = update(&mut state, Msg::Stream(1, StreamEvent::Traces(vec![trace(2)])));
-    assert!(old.is_empty() && state.list.len() == 1);
+    assert!(old.is_empty() && state.screens.traces.list.len() == 1);
 }
 
 #[test]
 fn without_a_stream_it_asks_every_two_seconds() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
-    let request = state.stream.unwrap();
+    let request = state.shell.stream.unwrap();
     let effects =
         update(&mut state, Msg::Stream(request, StreamEvent::Closed(answered(404, "not_found", "no"))));
     answer(&mut state, &effects, last_page(vec![trace(1)]));
@@ -44,14 +44,14 @@ fn without_a_stream_it_asks_every_two_seconds() {
     let effects = tick(&mut state, 1);
     assert!(matches!(effects[..], [Effect::LoadTraces { .. }]), "{effects:?}");
     answer(&mut state, &effects, last_page(vec![trace(2), trace(1)]));
-    assert_eq!(state.list.len(), 2);
+    assert_eq!(state.screens.traces.list.len(), 2);
     let effects = tick(&mut state, 20);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::OpenStream { .. })), "{effects:?}");
 }
 
 #[test]
-fn a_gap_between_new_and_known_rows_is_filled() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+fn gap_between_new_and_known_rows_is_filled() {
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, page((0..3).map(trace).collect()));
     let effects = press(&mut state, "R");
     let effects = answer(&mut state, &effects, page((20..23).map(trace).collect()));
@@ -61,24 +61,24 @@ fn a_gap_between_new_and_known_rows_is_filled() {
     );
     let effects = answer(&mut state, &effects, page((1..20).map(trace).collect()));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::LoadTraces { .. })), "{effects:?}");
-    assert_eq!(state.list.len(), 23);
+    assert_eq!(state.screens.traces.list.len(), 23);
 }
 
 #[test]
 fn older_rows_are_asked_for_once_near_the_end() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = key(&mut state, KeyCode::End);
     assert!(matches!(&effects[..], [Effect::LoadTraces { cursor: Some(it), .. }] if it == "older"));
     assert!(press(&mut state, "k").is_empty(), "it is asked for already");
     answer(&mut state, &effects, last_page(vec![trace(-100)]));
-    assert_eq!(state.list.len(), 41);
+    assert_eq!(state.screens.traces.list.len(), 41);
     assert!(key(&mut state, KeyCode::End).is_empty(), "there is nothing more");
 }
 
 #[test]
 fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let query = |effects: &[Effect], cursor: Option<&str>| {
         let found = effects.iter().find_map(|it| match it {
             Effect::LoadTraces { query, cursor: it, .. } if it.as_deref() == cursor => Some(query.clone()),
@@ -106,11 +106,11 @@ fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
 
 #[test]
 fn away_waits_longer_each_time_and_comes_back() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let (mut effects, mut gone) = (press(&mut state, "R"), 0);
     for bound in [2, 4, 8, 16, 30, 30] {
         reply(&mut state, &effects, Err(offline()));
-        let wait = state.next_poll.unwrap().micros() - state.now.micros();
+        let wait = state.shell.next_poll.unwrap().micros() - state.shell.now.micros();
         assert!((bound * 500_000..=bound * 1_000_000).contains(&wait), "{wait} of {bound} s");
         let asks = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. }));
         assert!(!asks(&tick(&mut state, wait / 1_000_000 - 1)));
@@ -118,26 +118,26 @@ fn away_waits_longer_each_time_and_comes_back() {
         assert!(asks(&effects), "{effects:?}");
         gone += wait / 1_000_000 + 1;
     }
-    assert_eq!(state.problems.len(), 1, "one notice for the whole outage");
+    assert_eq!(state.shell.problems.len(), 1, "one notice for the whole outage");
     let effects = answer(&mut state, &effects, page(rows()));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::OpenStream { .. })), "{effects:?}");
-    let back = format!("back after {}", crate::format::elapsed(gone));
-    assert!(state.toast.as_ref().unwrap().text.starts_with(&back), "{:?}", state.toast);
-    assert_eq!(state.list.len(), 40);
+    let back = format!("back after {}", present::format::elapsed(gone));
+    assert!(state.shell.toast.as_ref().unwrap().text.starts_with(&back), "{:?}", state.shell.toast);
+    assert_eq!(state.screens.traces.list.len(), 40);
 }
 
 #[test]
-fn a_rate_limit_is_waited_for() {
-    let mut state = filled((80, 24), UNICODE);
+fn rate_limited_request_waits_for_retry_after() {
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     let limited = NetError { retry_after: Some(12), ..answered(429, "rate_limited", "slow down") };
     reply(&mut state, &effects, Err(limited));
-    assert_eq!(state.seconds_until(state.next_poll.unwrap()), 12);
+    assert_eq!(state.shell.seconds_until(state.shell.next_poll.unwrap()), 12);
 }
 
 #[test]
 fn refused_credential_is_probed_every_30_seconds() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let mut effects = press(&mut state, "R");
     for _ in 0..3 {
         let closed = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
@@ -148,17 +148,29 @@ fn refused_credential_is_probed_every_30_seconds() {
     }
     let effects = answer(&mut state, &effects, page(rows()));
     assert!(effects.iter().any(|it| matches!(it, Effect::LoadMe { .. })), "the role may be another");
-    assert!(state.failure().is_none() && state.toast.as_ref().unwrap().text.starts_with("back after 01:30"));
+    assert!(
+        state.shell.failure().is_none()
+            && state.shell.toast.as_ref().unwrap().text.starts_with("back after 01:30")
+    );
 }
 
 #[test]
 fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
     for digit in ["2", "3", "7", "8"] {
-        let mut state = filled((80, 24), UNICODE);
+        let mut state = filled((80, 24), UNICODE_THEME);
         press(&mut state, digit);
-        let request = state.request(crate::state::Purpose::Poll);
+        let request = start_list_request(&mut state, TracesRequest::Newest);
         update(&mut state, Msg::Reply(request, Err(answered(401, "unauthorized", "expired"))));
-        let open: Vec<u64> = state.open.keys().copied().collect();
+        let screens = &state.screens;
+        let open: Vec<u64> = [
+            state.shell.pending.ids(),
+            screens.traces.pending.ids(),
+            screens.evals.pending.ids(),
+            screens.metrics.pending.ids(),
+            screens.manage.pending.ids(),
+            screens.search.pending.ids(),
+        ]
+        .concat();
         for request in open {
             update(&mut state, Msg::Reply(request, Err(answered(401, "unauthorized", "expired"))));
         }
@@ -182,26 +194,29 @@ fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
 
 #[test]
 fn refused_session_is_tried_again_while_the_key_reads() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "7");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
-    assert!(!state.has_session());
-    let probe = |state: &mut State| {
+    assert!(!state.shell.has_session());
+    let probe = |state: &mut App| {
         let effects = tick(state, 30);
         let probe = effects.into_iter().find(|it| matches!(it, Effect::LoadMe { session: true, .. }));
         vec![probe.expect("the session is not tried again")]
     };
     let effects = probe(&mut state);
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
-    assert!(!state.has_session() && state.failure().is_none());
+    assert!(!state.shell.has_session() && state.shell.failure().is_none());
     let effects = probe(&mut state);
     let effects = reply(&mut state, &effects, Ok(Reply::Me(Box::new(me()))));
-    assert!(state.has_session() && effects.iter().any(|it| matches!(it, Effect::LoadKeys(_))), "{effects:?}");
+    assert!(
+        state.shell.has_session() && effects.iter().any(|it| matches!(it, Effect::LoadKeys(_))),
+        "{effects:?}"
+    );
 }
 
 #[test]
 fn project_archived_elsewhere_is_noticed() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
     press(&mut state, "j");
@@ -213,33 +228,33 @@ fn project_archived_elsewhere_is_noticed() {
         let Some(Effect::LoadProject { request, .. }) = look else { panic!("{look:?}") };
         let project = Box::new(project(2, "checkout-bot", archived));
         update(&mut state, Msg::Reply(request, Ok(Reply::Project(project))));
-        assert_eq!(state.is_archived(), archived);
+        assert_eq!(state.shell.is_archived(), archived);
     }
 }
 
 #[test]
 fn one_key_shows_failures_only_and_all_again() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let filter = |effects: &[Effect]| {
         let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = effects else { panic!("{effects:?}") };
         query.filter.clone()
     };
     let effects = press(&mut state, "F");
     assert_eq!(filter(&effects).param("error"), Some("true"));
-    assert!(state.failures_only());
+    assert!(state.screens.traces.failures_only(&state.shell));
     let effects = press(&mut state, "F");
-    assert_eq!((filter(&effects).param("error"), state.filter.text.as_str()), (None, ""));
+    assert_eq!((filter(&effects).param("error"), state.screens.traces.filter.text.as_str()), (None, ""));
     press(&mut state, "/model:gpt-4o error:false");
     key(&mut state, KeyCode::Enter);
     press(&mut state, "F");
-    assert_eq!(state.filter.text, "model:gpt-4o error:true");
+    assert_eq!(state.screens.traces.filter.text, "model:gpt-4o error:true");
     press(&mut state, "F");
-    assert_eq!(state.filter.text, "model:gpt-4o");
+    assert_eq!(state.screens.traces.filter.text, "model:gpt-4o");
 }
 
 #[test]
 fn esc_clears_the_filter_of_a_list_with_rows() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/error:true");
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
@@ -248,55 +263,55 @@ fn esc_clears_the_filter_of_a_list_with_rows() {
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "find comes first");
     let effects = key(&mut state, KeyCode::Esc);
     assert!(matches!(effects[..], [Effect::CloseStream, Effect::LoadTraces { .. }]), "{effects:?}");
-    assert_eq!(state.filter.text, "");
+    assert_eq!(state.screens.traces.filter.text, "");
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
 }
 
 #[test]
 fn filter_error_appears_when_the_cursor_leaves_the_term_and_goes_when_it_is_mended() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latncy:>2s");
-    assert_eq!(state.filter.error, None, "the term is still being typed");
+    assert_eq!(state.shell.line_error, None, "the term is still being typed");
     press(&mut state, " ");
-    assert!(state.filter.error.as_ref().is_some_and(|(at, _)| *at == 0));
+    assert!(state.shell.line_error.as_ref().is_some_and(|(at, _)| *at == 0));
     for _ in 0..8 {
         key(&mut state, KeyCode::Backspace);
     }
     press(&mut state, "xx");
-    assert_eq!(state.filter.error, None);
+    assert_eq!(state.shell.line_error, None);
     key(&mut state, KeyCode::Enter);
-    assert!(state.filter.error.is_some());
+    assert!(state.shell.line_error.is_some());
     key(&mut state, KeyCode::Backspace);
-    assert!(state.filter.error.is_some(), "after Enter it stays until the text is right");
+    assert!(state.shell.line_error.is_some(), "after Enter it stays until the text is right");
     for _ in 0..20 {
         key(&mut state, KeyCode::Backspace);
     }
     press(&mut state, "latency:>2s");
-    assert_eq!(state.filter.error, None);
+    assert_eq!(state.shell.line_error, None);
 }
 
 #[test]
 fn wrong_filter_of_the_command_line_opens_the_filter_line() {
-    let target = started((80, 24), UNICODE).0.target;
-    let mut state = State::new(target, UNICODE, Zone::Utc, Timestamp::from_micros(BASE), (80, 24));
+    let target = started((80, 24), UNICODE_THEME).0.shell.target;
+    let mut state = App::new(target, UNICODE_THEME, Zone::Utc, Timestamp::from_micros(BASE_MICROS), (80, 24));
     start(&mut state, &Options { filter: Some("latncy:>2s".into()), ..Options::default() });
-    assert_eq!(state.input.as_ref().map(|input| input.text()), Some("latncy:>2s"));
-    assert!(state.filter.error.is_some() && state.filter.text.is_empty());
+    assert_eq!(state.shell.input.as_ref().map(|input| input.text()), Some("latncy:>2s"));
+    assert!(state.shell.line_error.is_some() && state.screens.traces.filter.text.is_empty());
 }
 
 #[test]
-fn a_wrong_filter_sends_nothing_and_keeps_the_list() {
-    let mut state = filled((80, 24), UNICODE);
+fn invalid_trace_filter_sends_nothing_and_keeps_the_list() {
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latncy:>2s");
     assert!(key(&mut state, KeyCode::Enter).is_empty());
-    assert!(state.filter.error.is_some() && state.list.len() == 40);
+    assert!(state.shell.line_error.is_some() && state.screens.traces.list.len() == 40);
     assert!(key(&mut state, KeyCode::Esc).is_empty());
-    assert_eq!(state.filter.text, "");
+    assert_eq!(state.screens.traces.filter.text, "");
 }
 
 #[test]
-fn the_filter_goes_to_list_and_stream() {
-    let mut state = filled((80, 24), UNICODE);
+fn trace_filter_applies_to_list_and_stream() {
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/error:true");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::CloseStream, Effect::LoadTraces { query, cursor: None, .. }] = &effects[..] else {
@@ -311,21 +326,21 @@ fn the_filter_goes_to_list_and_stream() {
 
 #[test]
 fn open_and_walk_from_trace_to_trace() {
-    let mut state = opened((80, 24), UNICODE);
-    let open = state.detail.as_ref().unwrap();
+    let mut state = opened((80, 24), UNICODE_THEME);
+    let open = state.screens.traces.detail.as_ref().unwrap();
     assert_eq!(open.current().unwrap().name, "decide_refund", "where the failure began");
     let effects = press(&mut state, "J");
     assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(35)), "{effects:?}");
     let effects = press(&mut state, "K");
     assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(36)));
     key(&mut state, KeyCode::Esc);
-    assert!(state.detail.is_none());
+    assert!(state.screens.traces.detail.is_none());
     assert!(matches!(press(&mut state, "-")[..], [Effect::LoadTrace { .. }]));
 }
 
 #[test]
 fn spans_are_read_page_by_page() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::Enter);
     let mut trace = refund();
     trace.id = id(39);
@@ -334,13 +349,13 @@ fn spans_are_read_page_by_page() {
     assert!(matches!(&effects[..], [Effect::LoadSpans { cursor, .. }] if cursor == "more"));
     let page = api::trace::SpanList { spans: vec![span(200, Some(101))], has_more: false, next_cursor: None };
     assert!(reply(&mut state, &effects, Ok(Reply::Spans(page))).is_empty());
-    assert_eq!(state.detail.as_ref().unwrap().tree.rows.len(), 9);
+    assert_eq!(state.screens.traces.detail.as_ref().unwrap().tree.rows.len(), 9);
 }
 
 #[test]
-fn a_change_of_the_opened_trace_is_read_again() {
-    let mut state = opened((80, 24), UNICODE);
-    let stream = state.stream.unwrap();
+fn opened_trace_is_reloaded_when_it_changes() {
+    let mut state = opened((80, 24), UNICODE_THEME);
+    let stream = state.shell.stream.unwrap();
     let mut changed = rows().remove(36);
     let effects = update(&mut state, Msg::Stream(stream, StreamEvent::Traces(vec![changed.clone()])));
     assert!(matches!(effects[..], [Effect::LoadTrace { .. }]));
@@ -350,7 +365,7 @@ fn a_change_of_the_opened_trace_is_read_again() {
 
 #[test]
 fn copy_never_holds_a_credential() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let span_id = id(107).to_string();
     assert_eq!(press(&mut state, "yi"), [Effect::Copy(span_id)]);
     let effects = press(&mut state, "yc");
@@ -362,7 +377,7 @@ fn copy_never_holds_a_credential() {
 
 #[test]
 fn quitting_and_not_quitting() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
     assert_eq!(press(&mut state, "q"), [Effect::Quit]);
     press(&mut state, "/q");
@@ -373,8 +388,8 @@ fn quitting_and_not_quitting() {
 }
 
 #[test]
-fn a_trace_of_25_000_spans_stays_quick() {
-    let mut state = filled((120, 40), UNICODE);
+fn trace_of_25_000_spans_stays_responsive() {
+    let mut state = filled((120, 40), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::Enter);
     let mut big = refund();
     big.id = id(39);
@@ -383,12 +398,12 @@ fn a_trace_of_25_000_spans_stays_quick() {
     for _ in 0..200 {
         press(&mut state, "j");
     }
-    assert_eq!(state.detail.as_ref().unwrap().selected, 200);
+    assert_eq!(state.screens.traces.detail.as_ref().unwrap().selected, 200);
 }
 
 #[test]
 fn another_project_is_chosen_from_the_list() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     assert!(matches!(effects[..], [Effect::LoadProjects(_)]));
     let projects = vec![project(1, "zeta", true), project(2, "checkout-bot", false)];
@@ -397,53 +412,53 @@ fn another_project_is_chosen_from_the_list() {
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(query.project, Some(id(2)), "active ones come first");
-    assert!(state.overlay.is_none());
+    assert!(state.shell.overlay.is_none());
 }
 
 #[test]
-fn a_named_project_is_looked_up_before_the_list() {
-    let (mut state, _) = started((80, 24), UNICODE);
-    state.target.project = Some("checkout-bot".into());
+fn named_project_is_looked_up_before_the_list() {
+    let (mut state, _) = started((80, 24), UNICODE_THEME);
+    state.shell.target.project = Some("checkout-bot".into());
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
     assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project == Some(id(2))));
-    state.project = None;
-    state.target.project = Some("missing".into());
+    state.shell.project = None;
+    state.shell.target.project = Some("missing".into());
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![])));
     assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project.is_none()));
-    assert!(state.toast.as_ref().unwrap().bad);
+    assert!(state.shell.toast.as_ref().unwrap().is_failure);
 }
 
 #[test]
-fn a_project_is_told_by_the_end_of_its_id_where_only_one_ends_so() {
+fn project_is_resolved_by_an_unambiguous_id_suffix() {
     for (wanted, found) in [("ABCD", Some(0xabcd)), ("000abcd", Some(0xabcd)), ("beef", None), ("eef", None)]
     {
-        let (mut state, _) = started((80, 24), UNICODE);
-        state.target.project = Some(wanted.into());
+        let (mut state, _) = started((80, 24), UNICODE_THEME);
+        state.shell.target.project = Some(wanted.into());
         let projects = [0xabcd, 0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false));
         let effects = press(&mut state, "R");
         let effects = reply(&mut state, &effects, Ok(Reply::Projects(projects.to_vec())));
         let [Effect::LoadTraces { query, .. }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(query.project, found.map(id), "{wanted}");
-        assert_eq!(state.toast.as_ref().is_some_and(|it| it.bad), found.is_none(), "{wanted}");
+        assert_eq!(state.shell.toast.as_ref().is_some_and(|it| it.is_failure), found.is_none(), "{wanted}");
     }
 }
 
 #[test]
-fn an_opened_trace_can_ask_again_after_a_refusal() {
-    let mut state = opened((80, 24), UNICODE);
+fn opened_trace_can_be_requested_again_after_a_refusal() {
+    let mut state = opened((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
-    assert!(state.is_unauthorized());
+    assert!(state.shell.is_unauthorized());
     let effects = press(&mut state, "R");
-    assert_eq!(state.link, Link::Connecting, "nothing else would look at the trace again");
+    assert_eq!(state.shell.link, Link::Connecting, "nothing else would look at the trace again");
     assert!(effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. })), "{effects:?}");
 }
 
 #[test]
-fn the_loaded_rows_are_written_to_a_file() {
-    let mut state = filled((80, 24), UNICODE);
+fn loaded_rows_are_exported_to_a_file() {
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "e");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Write { path, text, .. }] = &effects[..] else { panic!("{effects:?}") };
@@ -458,12 +473,12 @@ fn the_loaded_rows_are_written_to_a_file() {
     assert!(text.starts_with("completion_tokens_total,cost,ended_at,"));
     assert_eq!(text.matches("\r\n").count(), 41);
     update(&mut state, Msg::Written(Err("/tmp/x.csv: File exists".into())));
-    assert!(state.toast.as_ref().unwrap().bad);
+    assert!(state.shell.toast.as_ref().unwrap().is_failure);
 }
 
 #[test]
 fn traces_are_marked_listed_and_opened() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
     press(&mut state, "jM");
     let effects = key(&mut state, KeyCode::Enter);

@@ -5,17 +5,18 @@ use api::{
     evaluator::Evaluator,
 };
 
-use super::{
-    evals::{answer_all, asked, evaluators, judged, judging, list},
-    manage::{self, wait},
-    screens::screen,
-    *,
-};
 use crate::{change::Change, fixture::evaluation};
+use crate::{
+    screen::evals::tests::{answer_all, evaluators, judged, judging, list, requested_filters},
+    screen::manage::tests as manage,
+    screen::manage::tests::wait,
+    tests::screens::screen,
+    tests::*,
+};
 
 #[test]
-fn an_evaluation_is_sent_once_and_gone_to() {
-    let mut state = judging((80, 24), UNICODE);
+fn new_evaluation_is_sent_once_and_selected() {
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "c");
     press(&mut state, "lat");
     for _ in 0..3 {
@@ -27,7 +28,7 @@ fn an_evaluation_is_sent_once_and_gone_to() {
     key(&mut state, KeyCode::Tab);
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Send { change: Change::Evaluate(new), session: true, .. }] = &effects[..] else {
-        panic!("{effects:?} {:?}", state.dialog)
+        panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!((new.trace_id, new.metric_name.as_str()), (judged()[0].trace_id, "latency_threshold"));
     assert_eq!((new.evaluator_type.as_deref(), new.model_tier.as_deref()), (Some("rule"), None));
@@ -35,18 +36,18 @@ fn an_evaluation_is_sent_once_and_gone_to() {
     assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
     let begun = evaluation(60, "latency_threshold", None);
     let effects = reply(&mut state, &effects, Ok(Reply::Evaluation(Box::new(begun.clone()))));
-    assert!(state.dialog.is_none() && asked(&effects).len() == 1, "{effects:?}");
+    assert!(state.shell.dialog.is_none() && requested_filters(&effects).len() == 1, "{effects:?}");
     let mut rows = judged();
     rows.insert(0, begun);
     rows.insert(0, evaluation(61, "bias", Some(0.9)));
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
-    assert_eq!(state.evals.current().unwrap().id, id(60));
+    assert_eq!(state.screens.evals.current().unwrap().id, id(60));
 }
 
 #[test]
-fn what_is_wrong_with_a_form_is_told_in_its_line() {
+fn form_error_is_shown_at_its_field() {
     for (config, told) in [("{", "the JSON ends too early, at line 1, column 1"), ("[1]", "an object")] {
-        let mut state = judging((80, 24), UNICODE);
+        let mut state = judging((80, 24), UNICODE_THEME);
         press(&mut state, "cfaith");
         for _ in 0..3 {
             key(&mut state, KeyCode::Tab);
@@ -56,15 +57,15 @@ fn what_is_wrong_with_a_form_is_told_in_its_line() {
         wait(&mut state);
         key(&mut state, KeyCode::Tab);
         assert!(key(&mut state, KeyCode::Enter).is_empty());
-        let dialog = state.dialog.as_ref().unwrap();
+        let dialog = state.shell.dialog.as_ref().unwrap();
         assert!(dialog.complaint.as_ref().unwrap().contains(told), "{:?}", dialog.complaint);
         assert_eq!(dialog.focus, crate::dialog::Stop::Field(5));
     }
 }
 
 #[test]
-fn a_refused_evaluation_can_be_mended() {
-    let mut state = judging((80, 24), UNICODE);
+fn refused_evaluation_can_be_corrected_and_resent() {
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "cfaith");
     wait(&mut state);
     for _ in 0..5 {
@@ -73,15 +74,16 @@ fn a_refused_evaluation_can_be_mended() {
     let effects = key(&mut state, KeyCode::Enter);
     let quota = answered(402, "eval_quota_exceeded", "the month's 2,500 llm evaluations are used up");
     reply(&mut state, &effects, Err(quota));
-    let dialog = state.dialog.as_ref().unwrap();
+    let dialog = state.shell.dialog.as_ref().unwrap();
     assert!(dialog.complaint.as_ref().unwrap().contains("eval_quota_exceeded"));
 }
 
 #[test]
 fn running_again_begins_with_what_is_known_of_the_row() {
-    let mut state = judging((80, 24), UNICODE);
-    state.evals.rules.list.items[0].config = RawValue::from_string("{\"threshold\":0.8}".into()).unwrap();
-    state.evals.rows[0].model_tier = Some(api::eval::ModelTier::Premium);
+    let mut state = judging((80, 24), UNICODE_THEME);
+    state.screens.evals.rules.list.items[0].config =
+        RawValue::from_string("{\"threshold\":0.8}".into()).unwrap();
+    state.screens.evals.rows[0].model_tier = Some(api::eval::ModelTier::Premium);
     let effects = press(&mut state, "c");
     assert!(matches!(effects[..], [Effect::LoadEvaluators(_)]), "others may have been made: {effects:?}");
     let mut more = evaluators();
@@ -101,15 +103,15 @@ fn running_again_begins_with_what_is_known_of_the_row() {
 }
 
 #[test]
-fn a_span_is_told_by_its_id_or_the_end_of_a_loaded_one() {
+fn span_is_resolved_by_id_or_loaded_suffix() {
     for (typed, span) in [
         ("006B", Ok(Some(id(107)))),
         ("", Ok(None)),
         ("ffff", Err("no loaded span")),
         ("x", Err("not the id of a span")),
     ] {
-        let mut state = judging((80, 24), UNICODE);
-        state.evals.rows[0].span_id = Some(id(107));
+        let mut state = judging((80, 24), UNICODE_THEME);
+        state.screens.evals.rows[0].span_id = Some(id(107));
         press(&mut state, "c");
         key(&mut state, KeyCode::BackTab);
         update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
@@ -122,25 +124,25 @@ fn a_span_is_told_by_its_id_or_the_end_of_a_loaded_one() {
         match (&effects[..], span) {
             ([Effect::Send { change: Change::Evaluate(new), .. }], Ok(span)) => assert_eq!(new.span_id, span),
             ([], Err(told)) => {
-                let complaint = state.dialog.as_ref().unwrap().complaint.clone().unwrap();
+                let complaint = state.shell.dialog.as_ref().unwrap().complaint.clone().unwrap();
                 assert!(complaint.contains(told), "{complaint}");
             }
-            _ => panic!("{typed}: {effects:?} {:?}", state.dialog),
+            _ => panic!("{typed}: {effects:?} {:?}", state.shell.dialog),
         }
     }
 }
 
 #[test]
-fn the_evaluator_is_a_line_like_any_other() {
-    let chosen = |state: &State| {
-        let Some(crate::dialog::Body::Form(form)) = state.dialog.as_ref().map(|it| &it.body) else {
+fn evaluator_name_is_edited_like_other_fields() {
+    let chosen = |state: &App| {
+        let Some(crate::dialog::Body::Form(form)) = state.shell.dialog.as_ref().map(|it| &it.body) else {
             panic!()
         };
         let crate::dialog::Value::Choice(metric) = &form.fields[2].value else { panic!() };
         (metric.typed().to_owned(), metric.word().map(str::to_owned), form.about.clone())
     };
     let with = |code: char, modifiers| Msg::Key(KeyEvent::new(KeyCode::Char(code), modifiers));
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "c");
     update(&mut state, with('x', KeyModifiers::CONTROL));
     update(&mut state, with('b', KeyModifiers::ALT));
@@ -154,11 +156,11 @@ fn the_evaluator_is_a_line_like_any_other() {
     update(&mut state, with('c', KeyModifiers::CONTROL));
     assert_eq!(chosen(&state).0, "", "the letters are cleared first");
     update(&mut state, with('c', KeyModifiers::CONTROL));
-    assert!(state.dialog.is_none());
+    assert!(state.shell.dialog.is_none());
 }
 
 #[test]
-fn a_lost_answer_is_looked_up_and_not_sent_again() {
+fn lost_response_of_an_evaluation_reads_the_list() {
     let begun = |n: u128, change: fn(&mut Evaluation)| {
         let mut it = evaluation(n, "faithfulness", None);
         it.trace_id = judged()[0].trace_id;
@@ -175,15 +177,15 @@ fn a_lost_answer_is_looked_up_and_not_sent_again() {
         (begun(70, |it| it.rule_id = Some(id(701))), "it did not happen"),
         (vec![], "it did not happen"),
     ] {
-        let mut state = opened((80, 24), UNICODE);
+        let mut state = opened((80, 24), UNICODE_THEME);
         let effects = press(&mut state, "]]]");
         let mut known = evaluation(1, "faithfulness", None);
         known.id = id(4711);
         reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![known], false))));
-        let detail = state.detail.take();
+        let detail = state.screens.traces.detail.take();
         let effects = press(&mut state, "2");
         answer_all(&mut state, effects);
-        state.detail = detail;
+        state.screens.traces.detail = detail;
         press(&mut state, "cfaith");
         wait(&mut state);
         for _ in 0..5 {
@@ -191,17 +193,17 @@ fn a_lost_answer_is_looked_up_and_not_sent_again() {
         }
         let effects = key(&mut state, KeyCode::Enter);
         let effects = reply(&mut state, &effects, Err(offline()));
-        let found = asked(&effects);
+        let found = requested_filters(&effects);
         assert_eq!(found[0].0.metric_name.as_deref(), Some("faithfulness"));
         assert!(found[0].0.from.is_some() && found[0].0.trace_id.is_some());
         let effects = reply(&mut state, &effects, Ok(Reply::Evaluations(list(after.clone(), false))));
         assert!(!effects.iter().any(|it| matches!(it, Effect::Send { .. })));
-        let renewed = asked(&effects).len() == 1
-            && state.evals.wanted == Some(id(after.first().map_or(0, |it| it.id.as_u128() & 0xffff)));
+        let renewed = requested_filters(&effects).len() == 1
+            && state.screens.evals.wanted == Some(id(after.first().map_or(0, |it| it.id.as_u128() & 0xffff)));
         assert_eq!(renewed, told != "it did not happen", "{told}: {effects:?}");
-        let text = match &state.dialog {
+        let text = match &state.shell.dialog {
             Some(dialog) => dialog.complaint.clone().unwrap(),
-            None => state.toast.as_ref().unwrap().text.clone(),
+            None => state.shell.toast.as_ref().unwrap().text.clone(),
         };
         assert!(text.contains(told), "{text}");
     }
@@ -209,19 +211,19 @@ fn a_lost_answer_is_looked_up_and_not_sent_again() {
 
 #[test]
 fn viewers_read_only_consoles_and_query_keys_change_nothing() {
-    let tried = |change: fn(&mut State)| {
-        let mut state = judging((120, 40), UNICODE);
+    let tried = |change: fn(&mut App)| {
+        let mut state = judging((120, 40), UNICODE_THEME);
         change(&mut state);
         press(&mut state, "c");
-        assert!(state.dialog.is_none());
-        (state.toast.take().unwrap().text, screen(&state))
+        assert!(state.shell.dialog.is_none());
+        (state.shell.toast.take().unwrap().text, screen(&state))
     };
-    let (told, text) = tried(|state| state.me.as_mut().unwrap().role = Role::Viewer);
+    let (told, text) = tried(|state| state.shell.me.as_mut().unwrap().role = Role::Viewer);
     assert!(told.contains("takes the role member") && text.contains("run (member)"), "{told}\n{text}");
-    let (told, text) = tried(|state| state.target.read_only = true);
+    let (told, text) = tried(|state| state.shell.target.read_only = true);
     assert!(told.contains("read-only") && !text.contains("c run"), "{told}\n{text}");
     let (told, _) = tried(|state| {
-        let me = state.me.as_mut().unwrap();
+        let me = state.shell.me.as_mut().unwrap();
         me.subject = None;
         me.api_key = Some(manage::api_key(11, "grafana-read", true));
     });

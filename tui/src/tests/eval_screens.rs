@@ -1,27 +1,27 @@
 //! Evals on the screen.
 
-use super::{
-    evals::{judged, judging, list, typed},
-    screens::{SIZES, screen, snap},
-    *,
+use crate::{
+    screen::evals::tests::{judged, judging, list, typed},
+    tests::screens::{TERMINAL_SIZES, screen, snap},
+    tests::*,
 };
 
 #[test]
-fn eval_states() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+fn evals_screen_draws_every_state() {
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "2");
         tick(&mut state, 1);
         snap("evals-loading", &state);
         reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
         reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
-        state.toast = None;
+        state.shell.toast = None;
         snap("evals-empty", &state);
-        let mut state = filled(size, UNICODE);
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "2");
         reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
         snap("evals-error", &state);
-        let mut state = judging(size, UNICODE);
+        let mut state = judging(size, UNICODE_THEME);
         snap("evals", &state);
         press(&mut state, "jjjjj");
         snap("evals-below", &state);
@@ -30,11 +30,11 @@ fn eval_states() {
         press(&mut state, "gg");
         key(&mut state, KeyCode::Enter);
         snap("evals-whole", &state);
-        let mut state = judging(size, UNICODE);
+        let mut state = judging(size, UNICODE_THEME);
         press(&mut state, "csent");
         key(&mut state, KeyCode::Tab);
         snap("evals-run", &state);
-        let mut state = opened(size, UNICODE);
+        let mut state = opened(size, UNICODE_THEME);
         let effects = if size.0 >= 110 { press(&mut state, "]") } else { press(&mut state, "]]]") };
         let mut rows = judged();
         rows[5].original_evaluation_id = Some(id(37));
@@ -46,42 +46,42 @@ fn eval_states() {
 
 #[test]
 fn eval_states_of_a_kind() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let effects = typed(&mut state, "metric:faithfulness from:-15m");
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
     snap("evals-no-match", &state);
     typed(&mut state, " labl:x");
     snap("evals-wrong", &state);
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
     reply(&mut state, &effects[..1], Err(answered(401, "unauthorized", "the key is not known")));
     snap("evals-unauthorized", &state);
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "]]]");
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
     snap("detail-evals-none", &state);
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "?");
     snap("evals-help", &state);
 }
 
 #[test]
 fn evals_without_unicode_colour_and_in_any_size() {
-    let mut state = judging((80, 24), ASCII);
-    state.evals.rows[0].reasoning = Some("plain".into());
+    let mut state = judging((80, 24), ASCII_THEME);
+    state.screens.evals.rows[0].reasoning = Some("plain".into());
     let text = screen(&state);
     assert!(text.is_ascii(), "{text}");
     snap("ascii-evals", &state);
     for cols in [1, 40, 59, 60, 76, 90, 109, 200] {
         for rows in [1, 10, 14, 15, 20, 24, 33, 34, 60] {
-            let mut state = judging((80, 24), UNICODE);
+            let mut state = judging((80, 24), UNICODE_THEME);
             update(&mut state, Msg::Resize(cols, rows));
             for keys in ["", "r", "r", "c"] {
                 press(&mut state, keys);
                 screen(&state);
             }
             key(&mut state, KeyCode::Esc);
-            state.dialog = None;
+            state.shell.dialog = None;
             key(&mut state, KeyCode::Enter);
             screen(&state);
         }

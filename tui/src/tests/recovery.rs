@@ -10,13 +10,12 @@ use std::{
 
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{screens::screen, *};
 use crate::{
-    driver::requests::{Requests, connect},
-    freshness,
+    net::requests::{Requests, connect},
     options::Connection,
-    state::Purpose,
+    shell::{Purpose, freshness},
 };
+use crate::{tests::screens::screen, tests::*};
 
 /// How the server responds to requests for the list.
 #[derive(Clone, Debug)]
@@ -113,7 +112,7 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>, streams: bool)
 
 /// The console without a terminal: its state, its requests, and the test's clock.
 struct Console {
-    state: State,
+    state: App,
     requests: Requests,
     inbox: mpsc::UnboundedReceiver<Msg>,
 }
@@ -124,8 +123,8 @@ impl Console {
             Connection { url: url.to_owned(), api_key: Some("lp_test".into()), ..Connection::default() };
         let (sender, inbox) = mpsc::unbounded_channel();
         let requests = Requests::new(connect(&connection), sender);
-        let now = Timestamp::from_micros(BASE + 60_000_000);
-        let mut state = State::new(Target::of(&connection), UNICODE, Zone::Utc, now, (80, 24));
+        let now = Timestamp::from_micros(BASE_MICROS + 60_000_000);
+        let mut state = App::new(Target::of(&connection), UNICODE_THEME, Zone::Utc, now, (80, 24));
         let effects = start(&mut state, &Options::default());
         let mut console = Self { state, requests, inbox };
         console.perform(effects);
@@ -144,8 +143,8 @@ impl Console {
     }
 
     fn asks_for_the_list(&self) -> bool {
-        let of_list = |it: &Purpose| matches!(it, Purpose::First | Purpose::Poll | Purpose::Fill(_));
-        self.state.awaits(of_list)
+        let lookup = self.state.shell.pending.has(|it| *it == Purpose::Lookup);
+        lookup || self.state.screens.traces.pending.has(|it| it.is_of_feed())
     }
 
     /// Handles responses until no request for the list is open, with those that arrive meanwhile.
@@ -204,7 +203,7 @@ async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds()
         server.turn(Behaviour::traces(3));
         console.pass(1);
         console.settle().await;
-        console.state.toast = None;
+        console.state.shell.toast = None;
         let text = screen(&console.state);
         assert!(
             text.contains("answer_question") && text.contains("following newest"),
@@ -220,7 +219,7 @@ async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
         let server = Server::new(Behaviour::traces(3));
         let mut console = Console::new(&server.url);
         console.settle().await;
-        assert!(freshness::is_live(&console.state));
+        assert!(freshness::is_live(&console.state.shell));
 
         server.turn(behaviour.clone());
         console.pass(2);
@@ -237,9 +236,9 @@ async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
         server.turn(Behaviour::traces(5));
         console.pass(30);
         console.settle().await;
-        assert!(freshness::is_live(&console.state), "{}", console.header());
-        assert_eq!(console.state.list.len(), 5);
-        assert!(console.state.toast.as_ref().unwrap().text.starts_with("back after 01:00"));
+        assert!(freshness::is_live(&console.state.shell), "{}", console.header());
+        assert_eq!(console.state.screens.traces.list.len(), 5);
+        assert!(console.state.shell.toast.as_ref().unwrap().text.starts_with("back after 01:00"));
     }
 }
 
@@ -258,8 +257,8 @@ async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds()
     let effects = press(&mut console.state, "R");
     console.perform(effects);
     console.settle().await;
-    assert!(freshness::is_live(&console.state), "{}", console.header());
-    assert_eq!(console.state.list.len(), 2);
+    assert!(freshness::is_live(&console.state.shell), "{}", console.header());
+    assert_eq!(console.state.screens.traces.list.len(), 2);
 }
 
 #[tokio::test]
@@ -269,7 +268,7 @@ async fn server_that_falls_silent_later_makes_the_list_stale() {
     console.settle().await;
     server.turn(Behaviour::Silence);
     console.pass(2);
-    assert!(console.asks_for_the_list() && freshness::is_live(&console.state));
+    assert!(console.asks_for_the_list() && freshness::is_live(&console.state.shell));
     console.pass(5);
     let text = screen(&console.state);
     assert!(console.header().contains("STALE since 14:03 · no answer for 5s"), "{text}");
@@ -281,20 +280,20 @@ async fn silent_stream_is_replaced_by_requests_when_a_heartbeat_is_overdue() {
     let server = Server::with_streams(Behaviour::traces(2));
     let mut console = Console::new(&server.url);
     console.settle().await;
-    assert!(console.state.link == Link::Streaming, "{}", console.header());
+    assert!(console.state.shell.link == Link::Streaming, "{}", console.header());
     console.pass(19);
     assert!(console.header().ends_with("live"), "{}", console.header());
     console.pass(1);
-    assert!(console.asks_for_the_list() && console.state.link == Link::Polling);
+    assert!(console.asks_for_the_list() && console.state.shell.link == Link::Polling);
     console.settle().await;
     assert!(console.header().ends_with("live 2s"), "the server answers requests: {}", console.header());
     console.pass(16);
     console.settle().await;
-    assert!(console.state.link == Link::Streaming, "{}", console.header());
+    assert!(console.state.shell.link == Link::Streaming, "{}", console.header());
 
     server.turn(Behaviour::Silence);
     console.pass(20);
-    assert!(freshness::is_live(&console.state), "{}", console.header());
+    assert!(freshness::is_live(&console.state.shell), "{}", console.header());
     console.pass(5);
     assert!(console.header().contains("STALE since 14:03 · no answer for 5s"), "{}", console.header());
 }
@@ -307,7 +306,7 @@ async fn server_that_is_away_is_tried_again_after_growing_and_spread_waits() {
     for bound in [2, 4, 8, 16, 30, 30, 30, 30] {
         console.settle().await;
         assert!(console.header().contains("NO DATA · offline"), "{}", console.header());
-        let wait = console.state.next_poll.unwrap().micros() - console.state.now.micros();
+        let wait = console.state.shell.next_poll.unwrap().micros() - console.state.shell.now.micros();
         assert!((bound * 500_000..=bound * 1_000_000).contains(&wait), "{wait} of {bound} s");
         waits.push(wait);
         console.pass(30);
@@ -324,10 +323,10 @@ async fn pages_of_a_gateway_pass_and_its_retry_after_is_bounded() {
     console.settle().await;
     assert!(console.header().contains("error 502 · retry"), "{}", console.header());
     let limited = NetError { retry_after: Some(86_400), ..answered(429, "rate_limited", "slow down") };
-    let request = console.state.request(Purpose::Poll);
+    let request = start_list_request(&mut console.state, TracesRequest::Newest);
     update(&mut console.state, Msg::Reply(request, Err(limited)));
-    assert_eq!(console.state.seconds_until(console.state.next_poll.unwrap()), 120);
-    assert!(matches!(console.state.link, Link::Down(_)));
+    assert_eq!(console.state.shell.seconds_until(console.state.shell.next_poll.unwrap()), 120);
+    assert!(matches!(console.state.shell.link, Link::Down(_)));
 }
 
 #[tokio::test]
@@ -341,7 +340,7 @@ async fn file_that_cannot_be_written_is_explained_without_error_numbers() {
         console.requests.perform(Effect::Write {
             path: path.clone(),
             text: String::new(),
-            told: String::new(),
+            notice: String::new(),
         });
         let text = loop {
             if let Msg::Written(written) = console.inbox.recv().await.unwrap() {

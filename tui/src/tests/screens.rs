@@ -6,12 +6,13 @@ use ratatui::{
     style::{Color, Modifier},
 };
 
-use super::*;
-use crate::{text::width, view::draw};
+use crate::app::view::draw;
+use crate::tests::*;
+use present::text::width;
 
 /// The screen as lines without trailing blanks; wide characters take their two columns.
-pub fn screen(state: &State) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+pub fn screen(state: &App) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     let buffer = terminal.backend().buffer();
     let mut text = String::new();
@@ -23,7 +24,7 @@ pub fn screen(state: &State) -> String {
             line.push_str(symbol);
             x += u16::try_from(width(symbol).max(1)).unwrap();
         }
-        assert!(width(&line) <= usize::from(state.size.0), "{line}");
+        assert!(width(&line) <= usize::from(state.shell.size.0), "{line}");
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -31,64 +32,64 @@ pub fn screen(state: &State) -> String {
 }
 
 /// Whether the first line that holds these words shows them dimmed.
-pub fn faded(state: &State, words: &str) -> bool {
+pub fn faded(state: &App, words: &str) -> bool {
     let text = screen(state);
     let (y, line) = text.lines().enumerate().find(|(_, line)| line.contains(words)).unwrap();
     let x = width(&line[..line.find(words).unwrap()]);
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+    let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     let cell = &terminal.backend().buffer()[(u16::try_from(x).unwrap(), u16::try_from(y).unwrap())];
     cell.modifier.contains(Modifier::DIM)
 }
 
 /// The screen as cells.
-fn cells(state: &State) -> ratatui::buffer::Buffer {
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+fn cells(state: &App) -> ratatui::buffer::Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
-pub const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
+pub const TERMINAL_SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
 
-pub fn snap(name: &str, state: &State) {
+pub fn snap(name: &str, state: &App) {
     insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false, omit_expression => true}, {
-        insta::assert_snapshot!(format!("{name}-{}x{}", state.size.0, state.size.1), screen(state));
+        insta::assert_snapshot!(format!("{name}-{}x{}", state.shell.size.0, state.shell.size.1), screen(state));
     });
 }
 
 #[test]
-fn loading() {
-    for size in SIZES {
-        let (mut state, _) = started(size, UNICODE);
+fn loading_list_is_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        let (mut state, _) = started(size, UNICODE_THEME);
         tick(&mut state, 1);
         snap("loading", &state);
     }
 }
 
 #[test]
-fn empty() {
-    for size in SIZES {
-        let (mut state, effects) = started(size, UNICODE);
+fn empty_list_is_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        let (mut state, effects) = started(size, UNICODE_THEME);
         answer(&mut state, &effects, last_page(vec![]));
         snap("empty", &state);
     }
 }
 
 #[test]
-fn full() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+fn full_list_is_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         press(&mut state, "jjj");
-        let request = state.stream.unwrap();
+        let request = state.shell.stream.unwrap();
         update(&mut state, Msg::Stream(request, StreamEvent::Traces(vec![trace(50)])));
         snap("full", &state);
     }
 }
 
 #[test]
-fn error() {
-    for size in SIZES {
-        let (mut state, effects) = started(size, UNICODE);
+fn failed_list_is_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        let (mut state, effects) = started(size, UNICODE_THEME);
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
         tick(&mut state, 1);
         snap("error", &state);
@@ -96,15 +97,15 @@ fn error() {
 }
 
 #[test]
-fn detail() {
-    for size in SIZES {
-        snap("detail", &opened(size, UNICODE));
+fn opened_trace_is_drawn_at_every_size() {
+    for size in TERMINAL_SIZES {
+        snap("detail", &opened(size, UNICODE_THEME));
     }
 }
 
 #[test]
 fn offline_keeps_the_rows() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(offline()));
     tick(&mut state, 1);
@@ -112,15 +113,15 @@ fn offline_keeps_the_rows() {
 }
 
 #[test]
-fn unauthorized() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+fn refused_credential_is_drawn_at_every_size() {
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "the key is not known")));
     snap("unauthorized", &state);
 }
 
 #[test]
 fn nothing_matches_and_a_wrong_filter() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latency:>=80s from:-15m");
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![]));
@@ -131,8 +132,8 @@ fn nothing_matches_and_a_wrong_filter() {
 }
 
 #[test]
-fn panels_and_overlays() {
-    let mut state = filled((80, 24), UNICODE);
+fn panels_and_overlays_are_drawn() {
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "5");
     snap("placeholder", &state);
     press(&mut state, "1?");
@@ -145,7 +146,7 @@ fn panels_and_overlays() {
 
 #[test]
 fn projects_and_an_archived_one() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     let projects = vec![project(1, "2025-pilot", true), project(2, "checkout-bot", false)];
     reply(&mut state, &effects, Ok(Reply::Projects(projects)));
@@ -158,7 +159,7 @@ fn projects_and_an_archived_one() {
 
 #[test]
 fn archived_project_without_traces_promises_none() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Reply::Projects(vec![project(1, "2025-pilot", true)])));
     press(&mut state, "hj");
@@ -171,12 +172,12 @@ fn archived_project_without_traces_promises_none() {
 
 #[test]
 fn stale_rows_stay_under_a_bar() {
-    for theme in [UNICODE, Theme { colour: false, ..UNICODE }] {
+    for theme in [UNICODE_THEME, Theme { colour: false, ..UNICODE_THEME }] {
         let mut state = filled((80, 24), theme);
         let effects = press(&mut state, "R");
         reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no member any more")));
         tick(&mut state, 10);
-        state.toast = None;
+        state.shell.toast = None;
         snap("stale", &state);
         let cells = cells(&state);
         for x in 0..80 {
@@ -191,7 +192,7 @@ fn stale_rows_stay_under_a_bar() {
 #[test]
 fn failed_rows_stand_out_and_healthy_ones_are_quiet() {
     for colour in [true, false] {
-        let state = filled((80, 24), Theme { colour, ..UNICODE });
+        let state = filled((80, 24), Theme { colour, ..UNICODE_THEME });
         let cells = cells(&state);
         let line = |y: u16| (0..80).map(|x| cells[(x, y)].symbol()).collect::<String>();
         let row = |words: &str| (5..22).find(|y| line(*y).contains(words)).unwrap();
@@ -208,7 +209,7 @@ fn failed_rows_stand_out_and_healthy_ones_are_quiet() {
 
 #[test]
 fn tabs_of_screens_that_are_not_built_are_dimmed() {
-    let state = filled((80, 24), UNICODE);
+    let state = filled((80, 24), UNICODE_THEME);
     for title in ["4 Failures", "5 Appr", "6 Hooks"] {
         assert!(faded(&state, title), "{title}");
     }
@@ -223,10 +224,10 @@ fn tabs_of_screens_that_are_not_built_are_dimmed() {
 
 #[test]
 fn rate_limit_appears_only_when_it_runs_low() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let mut limited = |remaining, limit, seconds: i64| {
-        let reset = Some(Timestamp::from_micros(state.now.micros() + seconds * 1_000_000));
-        update(&mut state, Msg::Limit(crate::msg::RateLimit { limit, remaining, reset }));
+        let reset = Some(Timestamp::from_micros(state.shell.now.micros() + seconds * 1_000_000));
+        update(&mut state, Msg::Limit(crate::net::RateLimit { limit, remaining, reset }));
         screen(&state).lines().next().unwrap().to_owned()
     };
     assert!(!limited(52, 60, 30).contains("RL"));
@@ -239,7 +240,7 @@ fn rate_limit_appears_only_when_it_runs_low() {
 #[test]
 fn tags_are_readable_at_every_width() {
     let tags = |tags: &[&str], cols: u16| {
-        let (mut state, effects) = started((cols, 24), UNICODE);
+        let (mut state, effects) = started((cols, 24), UNICODE_THEME);
         let row = Trace { tags: tags.iter().map(|tag| (*tag).to_owned()).collect(), ..trace(1) };
         answer(&mut state, &effects, last_page(vec![row]));
         screen(&state).lines().find(|line| line.contains("answer_question")).unwrap().to_owned()
@@ -255,7 +256,7 @@ fn tags_are_readable_at_every_width() {
 
 #[test]
 fn failures_only_is_shown_in_the_header() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "F");
     answer(&mut state, &effects, last_page(rows().into_iter().filter(|row| row.error.is_some()).collect()));
     snap("failures-only", &state);
@@ -264,11 +265,11 @@ fn failures_only_is_shown_in_the_header() {
 
 #[test]
 fn ascii_has_no_other_bytes_outside_data() {
-    let mut state = filled((80, 24), ASCII);
+    let mut state = filled((80, 24), ASCII_THEME);
     press(&mut state, "j");
     snap("ascii-list", &state);
     let data = ["summarise_レポート", "🙏", "👩", "⟦"];
-    for text in [screen(&state), screen(&opened((120, 40), ASCII))] {
+    for text in [screen(&state), screen(&opened((120, 40), ASCII_THEME))] {
         for line in text.lines().filter(|line| !data.iter().any(|word| line.contains(word))) {
             let foreign: String = line.chars().filter(|c| !c.is_ascii()).collect();
             assert!(
@@ -291,8 +292,8 @@ fn no_colour_is_drawn_without_colours() {
 
 #[test]
 fn columns_stay_aligned_under_wide_characters() {
-    for size in SIZES {
-        let state = filled(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let state = filled(size, UNICODE_THEME);
         let text = screen(&state);
         let ends: Vec<usize> = text
             .lines()
@@ -309,13 +310,13 @@ fn columns_stay_aligned_under_wide_characters() {
 }
 
 #[test]
-fn every_size_draws() {
-    let mut state = opened((80, 24), UNICODE);
+fn every_terminal_size_is_drawn() {
+    let mut state = opened((80, 24), UNICODE_THEME);
     for cols in [1, 5, 20, 39, 40, 45, 59, 60, 79, 80, 109, 110, 200] {
         for rows in [1, 2, 5, 9, 10, 14, 15, 24, 60] {
             update(&mut state, Msg::Resize(cols, rows));
             screen(&state);
-            let mut list = filled((cols, rows), UNICODE);
+            let mut list = filled((cols, rows), UNICODE_THEME);
             screen(&list);
             press(&mut list, "?");
             screen(&list);
@@ -326,8 +327,8 @@ fn every_size_draws() {
 }
 
 #[test]
-fn a_window_that_shrank_is_drawn_before_its_size_is_known() {
-    for state in [filled((120, 40), UNICODE), opened((120, 40), UNICODE)] {
+fn shrunken_window_is_drawn_before_its_size_is_known() {
+    for state in [filled((120, 40), UNICODE_THEME), opened((120, 40), UNICODE_THEME)] {
         for size in [(119, 40), (60, 12), (1, 1)] {
             let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
             terminal.draw(|frame| draw(&state, frame)).unwrap();
@@ -336,8 +337,8 @@ fn a_window_that_shrank_is_drawn_before_its_size_is_known() {
 }
 
 #[test]
-fn the_split_shows_two_panes() {
-    let text = screen(&opened((120, 40), UNICODE));
+fn split_detail_shows_two_panes() {
+    let text = screen(&opened((120, 40), UNICODE_THEME));
     assert!(text.lines().filter(|line| line.contains('│')).count() >= 10, "{text}");
-    assert!(!screen(&opened((80, 24), UNICODE)).contains('│'));
+    assert!(!screen(&opened((80, 24), UNICODE_THEME)).contains('│'));
 }

@@ -2,30 +2,28 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
-use super::table::{Pieces, put};
-use crate::{
-    text::{cut, width},
-    theme::{Theme, Tone},
-};
+use crate::theme::{Theme, Tone};
+use crate::widgets::table::{Pieces, put};
+use present::text::{cut, width};
 
 /// Columns of a box where there is room for them.
-const COLS: u16 = 62;
+const MAX_BOX_COLS: u16 = 62;
 /// Columns of a box that are not its lines'.
-const FRAME: u16 = 8;
+const FRAME_COLS: u16 = 8;
 
 /// Columns that the lines of a box have on a screen of this width.
 pub fn inner_cols(screen: u16) -> usize {
-    usize::from(COLS.min(screen).saturating_sub(FRAME))
+    usize::from(MAX_BOX_COLS.min(screen).saturating_sub(FRAME_COLS))
 }
 
 /// Draws lines in a box. Where they do not all fit, the first of them give way: the last ones
 /// are what is to be answered.
 pub fn put_box(buffer: &mut Buffer, area: Rect, theme: &Theme, title: &str, foot: &str, lines: Vec<Pieces>) {
     let area = area.intersection(buffer.area);
-    if area.width < FRAME || area.height < 3 {
+    if area.width < FRAME_COLS || area.height < 3 {
         return;
     }
-    let cols = COLS.min(area.width);
+    let cols = MAX_BOX_COLS.min(area.width);
     let roomy = usize::from(area.height) >= lines.len() + 4;
     let padding = usize::from(roomy);
     let wanted = lines.len() + 2 + 2 * padding;

@@ -9,10 +9,8 @@ use std::{collections::HashSet, fmt};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{
-    text::{clean, wrap},
-    theme::{Glyphs, Tone},
-};
+use crate::theme::{Glyphs, Tone};
+use present::text::{clean, wrap};
 
 /// Levels that are opened; what lies deeper is shown as its text.
 const MAX_DEPTH: usize = 40;
@@ -30,16 +28,16 @@ pub struct Piece {
 
 /// One line of a pane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct PaneLine {
     /// The line before goes on here.
     pub continued: bool,
-    /// What is shown.
+    /// The pieces of the line.
     pub pieces: Vec<Piece>,
     /// The container that begins here, and whether it is folded.
     pub node: Option<(String, bool)>,
 }
 
-impl Line {
+impl PaneLine {
     /// A line in one tone.
     pub fn of(tone: Tone, text: impl Into<String>) -> Self {
         Self { pieces: vec![Piece { tone, text: text.into() }], ..Self::default() }
@@ -56,7 +54,7 @@ pub type Toggled = HashSet<String>;
 
 /// Lays a JSON text out in lines of `cols` columns. Nothing, when it is neither an object nor
 /// an array.
-pub fn lines(text: &str, cols: usize, toggled: &Toggled, glyphs: &Glyphs) -> Option<Vec<Line>> {
+pub fn lines(text: &str, cols: usize, toggled: &Toggled, glyphs: &Glyphs) -> Option<Vec<PaneLine>> {
     let trimmed = text.trim_start();
     if !trimmed.starts_with(['{', '[']) {
         return None;
@@ -71,7 +69,7 @@ struct Writer<'a> {
     cols: usize,
     toggled: &'a Toggled,
     glyphs: &'a Glyphs,
-    lines: Vec<Line>,
+    lines: Vec<PaneLine>,
 }
 
 impl Writer<'_> {
@@ -103,7 +101,7 @@ impl Writer<'_> {
         let last = children.len() - 1;
         for (at, (name, child)) in children.iter().enumerate() {
             let path = format!("{path}/{at}");
-            // The last message of a conversation is the one that is looked for.
+            // In a conversation the last message matters most, so the others are folded.
             let keep = at == last && name.is_none();
             self.value(
                 &path,
@@ -127,26 +125,26 @@ impl Writer<'_> {
         self.push(depth, head, None);
     }
 
-    /// Adds one logical line, wrapped. Line breaks within a string break the line as well.
+    /// Adds one logical line, wrapped. PaneLine breaks within a string break the line as well.
     fn push(&mut self, depth: usize, pieces: Vec<Piece>, node: Option<(String, bool)>) {
         let margin = (2 * depth).min(self.cols / 2);
         let room = self.cols - margin;
         let indent = Piece { tone: Tone::Plain, text: " ".repeat(margin) };
-        let whole: usize = pieces.iter().map(|piece| crate::text::width(&clean(&piece.text))).sum();
+        let whole: usize = pieces.iter().map(|piece| present::text::width(&clean(&piece.text))).sum();
         let breaks = pieces.iter().any(|piece| piece.text.contains('\n'));
         if whole <= room && !breaks {
             let shown =
                 pieces.into_iter().map(|piece| Piece { text: clean(&piece.text).into_owned(), ..piece });
-            self.lines.push(Line {
+            self.lines.push(PaneLine {
                 continued: false,
                 pieces: std::iter::once(indent).chain(shown).collect(),
                 node,
             });
             return;
         }
-        // Only the last piece is ever long; what stands before it stays on the first line.
+        // Only the last piece can be long; the pieces before it stay on the first line.
         let Some((last, before)) = pieces.split_last() else { return };
-        let used: usize = before.iter().map(|piece| crate::text::width(&piece.text)).sum();
+        let used: usize = before.iter().map(|piece| present::text::width(&piece.text)).sum();
         let mut first: Vec<Piece> = std::iter::once(indent.clone()).chain(before.iter().cloned()).collect();
         let mut room_here = room.saturating_sub(used).max(8);
         let mut node = node;
@@ -155,7 +153,7 @@ impl Writer<'_> {
             for text in wrap(&clean(part), room_here) {
                 let mut pieces = std::mem::take(&mut first);
                 pieces.push(Piece { tone: last.tone, text });
-                self.lines.push(Line { continued, pieces, node: node.take() });
+                self.lines.push(PaneLine { continued, pieces, node: node.take() });
                 continued = true;
                 first = vec![indent.clone()];
                 room_here = room;
@@ -168,14 +166,14 @@ fn quoted(key: &str) -> String {
     format!("\"{key}\"")
 }
 
-/// What stands for a folded container.
+/// Returns the summary of a folded container.
 fn summary(
     brackets: (&str, &str),
     children: &[(Option<String>, &RawValue)],
     raw: &str,
     glyphs: &Glyphs,
 ) -> String {
-    let size = crate::format::thousands(raw.len());
+    let size = present::format::thousands(raw.len());
     if brackets.0 == "[" {
         let items = if children.len() == 1 { "item" } else { "items" };
         return format!("[ {} {items}, {size} bytes ]", children.len());
@@ -189,8 +187,8 @@ fn summary(
 /// The members of an object in their own order, repeated names included.
 fn members(raw: &str) -> Vec<(Option<String>, &RawValue)> {
     struct Members<'a>(Vec<(Option<String>, &'a RawValue)>);
-    struct Reader;
-    impl<'de> Visitor<'de> for Reader {
+    struct JsonReader;
+    impl<'de> Visitor<'de> for JsonReader {
         type Value = Members<'de>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
@@ -205,7 +203,7 @@ fn members(raw: &str) -> Vec<(Option<String>, &RawValue)> {
     }
     impl<'de> Deserialize<'de> for Members<'de> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_map(Reader)
+            deserializer.deserialize_map(JsonReader)
         }
     }
     serde_json::from_str::<Members<'_>>(raw).map(|it| it.0).unwrap_or_default()
@@ -222,7 +220,11 @@ mod tests {
 
     fn plain(text: &str, cols: usize, toggled: &[&str]) -> Vec<String> {
         let toggled = toggled.iter().map(|path| (*path).to_owned()).collect();
-        lines(text, cols, &toggled, &Glyphs::UNICODE).unwrap_or_default().iter().map(Line::plain).collect()
+        lines(text, cols, &toggled, &Glyphs::UNICODE)
+            .unwrap_or_default()
+            .iter()
+            .map(PaneLine::plain)
+            .collect()
     }
 
     #[test]
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_folds_to_a_summary() {
+    fn json_container_folds_to_a_summary() {
         assert_eq!(plain(r#"{"tools": [1, 2, 3]}"#, 60, &["$/0"])[1], "  \"tools\": [ 3 items, 9 bytes ]");
         assert_eq!(
             plain(r#"[{"role": "system", "content": "x"}]"#, 60, &["$/0"])[1],
@@ -244,20 +246,20 @@ mod tests {
     fn long_strings_wrap_and_line_breaks_break() {
         let text = r#"{"content": "one two three four five six seven\nНовая строка \u001b[31m"}"#;
         let all = lines(text, 30, &Toggled::new(), &Glyphs::UNICODE).unwrap_or_default();
-        assert!(all.iter().all(|line| crate::text::width(&line.plain()) <= 30), "{all:?}");
+        assert!(all.iter().all(|line| present::text::width(&line.plain()) <= 30), "{all:?}");
         assert!(all.iter().any(|line| line.continued && line.plain().contains("Новая")));
         assert!(all.iter().any(|line| line.plain().contains("⟦ESC⟧[31m")));
     }
 
     #[test]
-    fn what_is_no_container_is_not_json_here() {
+    fn scalar_json_is_shown_as_plain_text() {
         for text in ["plain", "12", "\"text\"", "{broken", ""] {
             assert!(lines(text, 40, &Toggled::new(), &Glyphs::UNICODE).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn json_depth_is_bounded_by_a_limit() {
         let text = "[".repeat(3_000) + &"]".repeat(3_000);
         assert!(lines(&text, 40, &Toggled::new(), &Glyphs::UNICODE).is_some_and(|it| it.len() < 2_000));
     }

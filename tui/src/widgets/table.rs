@@ -7,10 +7,8 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use crate::{
-    text::{cut, width},
-    theme::{Theme, Tone},
-};
+use crate::theme::{Theme, Tone};
+use present::text::{cut, width};
 
 /// A line under construction. Its texts are clean already.
 #[derive(Debug, Default)]
@@ -39,7 +37,7 @@ impl Pieces {
         self
     }
 
-    /// The same without blanks at its end, which would be cut as if they said something.
+    /// Returns the pieces without trailing blanks, which would otherwise count as text when they are cut.
     pub fn trimmed(mut self) -> Self {
         while let Some((_, text)) = self.0.last_mut() {
             text.truncate(text.trim_end().len());
@@ -51,7 +49,7 @@ impl Pieces {
         self
     }
 
-    /// The same text, all of it in one tone.
+    /// Returns the same text in one tone.
     pub fn all(mut self, tone: Tone) -> Self {
         for (its, _) in &mut self.0 {
             *its = tone;
@@ -92,7 +90,7 @@ impl Pieces {
                 kept.push((tone, text));
                 continue;
             }
-            let mut text = crate::text::take(&text, left.saturating_sub(1)).to_owned();
+            let mut text = present::text::take(&text, left.saturating_sub(1)).to_owned();
             if left > 0 {
                 text.push_str(theme.glyphs.ellipsis);
             }
@@ -142,13 +140,13 @@ pub fn put_over(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     }
 }
 
-/// Draws sentences in the middle of an area, each on lines of its own.
+/// Draws sentences centred in an area, each on its own lines.
 pub fn put_panel(buffer: &mut Buffer, area: Rect, theme: &Theme, lines: &[(Tone, String)]) {
     let cols = usize::from(area.width.saturating_sub(4));
     let mut wrapped = Vec::new();
     for (tone, text) in lines {
-        let clean = crate::text::clean(text);
-        wrapped.extend(crate::text::wrap(&clean, cols).into_iter().map(|part| (*tone, part)));
+        let clean = present::text::clean(text);
+        wrapped.extend(present::text::wrap(&clean, cols).into_iter().map(|part| (*tone, part)));
     }
     let free = usize::from(area.height).saturating_sub(wrapped.len());
     let top = (free / 3).min(4);

@@ -83,7 +83,7 @@ impl Findings {
 /// these `kinds` is about to change are not compared with their spans.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn run(db: &Db, month: i32, kinds: [&'static str; 2]) -> Result<Findings, DbErr> {
     let mut findings = Findings::default();
     if db.dialect == Dialect::Sqlite {

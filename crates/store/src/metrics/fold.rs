@@ -1,9 +1,9 @@
-//! Putting the deltas of a tenant into its nodes.
+//! Folds the deltas of a tenant into its nodes.
 //!
-//! One transaction takes some deltas, adds them to the nodes that they belong to, level by level,
-//! and removes them: whoever reads sees them in the one place or in the other. Rows are locked
-//! in the order of their keys. On PostgreSQL the tenant's row is locked first, so that of several
-//! processes one folds a tenant at a time, and sees all that was committed before.
+//! One transaction reads some deltas, adds them to their nodes, level by level, and deletes them: a query
+//! counts each delta once, before or after. Rows are locked in the order of their keys. On PostgreSQL, the
+//! tenant's row is locked first, so that only one process folds a tenant at a time and reads everything
+//! committed before.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -45,7 +45,7 @@ pub struct Folded {
 /// tenants and locks nothing.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn waiting(db: &Db) -> Result<Vec<(Uuid, i64, i64)>, DbErr> {
     let sql = "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id";
     let rows = db.current().query_all_raw(Statement::from_string(db.dialect.backend(), sql)).await?;
@@ -58,7 +58,7 @@ pub async fn waiting(db: &Db) -> Result<Vec<(Uuid, i64, i64)>, DbErr> {
 /// transaction: it can be done later.
 ///
 /// # Errors
-/// When the database fails; nothing has changed then.
+/// Fails when the database fails; nothing has changed then.
 pub async fn fold(db: &Db, tenant: Uuid) -> sqlx::Result<Folded> {
     match attempt(db, tenant).await {
         Err(error) if lost_a_race(&error) => Ok(Folded::default()),
@@ -196,7 +196,7 @@ struct Sqlite<'a>(&'a mut SqliteConnection);
 
 impl Statements for Sqlite<'_> {
     async fn lock(&mut self, _: Uuid) -> sqlx::Result<()> {
-        // Whoever writes is alone.
+        // SQLite has one writer.
         Ok(())
     }
 

@@ -29,7 +29,7 @@ use crate::metrics::delta::Delta;
 /// the traces, which it has locked.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn add(txn: &impl ConnectionTrait, tenant: Uuid, delta: Delta, now: i64) -> Result<(), DbErr> {
     if let Some(row) = delta.row(tenant, now) {
         metric_delta::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
@@ -40,7 +40,7 @@ pub async fn add(txn: &impl ConnectionTrait, tenant: Uuid, delta: Delta, now: i6
 /// Adds the change of one trace's row.
 ///
 /// # Errors
-/// As [`add`].
+/// Like [`add`].
 pub async fn changed(
     txn: &impl ConnectionTrait,
     before: &trace::Model,

@@ -13,7 +13,7 @@ use crate::{Db, metrics::delta::Delta};
 /// Counts some `limit` traces of a tenant that are not counted yet. Answers how many.
 ///
 /// # Errors
-/// When the database fails; nothing has changed then.
+/// Fails when the database fails; nothing has changed then.
 pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
     let sql = format!(
         "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT measured ORDER BY started_at, id LIMIT {limit}",

@@ -47,7 +47,7 @@ const UNMEASURED: i32 = -2;
 /// Reads, in one statement, the nodes in these ranges and all deltas, of one project or of all.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn read(
     db: &impl ConnectionTrait,
     tenant: Uuid,

@@ -54,7 +54,7 @@ pub struct Grouped {
 /// The newest traces that are asked for, at most `limit`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn rows(
     db: &impl ConnectionTrait,
     tenant: Uuid,

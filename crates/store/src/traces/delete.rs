@@ -1,10 +1,9 @@
-//! Removing traces with all that hangs on them, in transactions of bounded size.
+//! Removes traces with all dependent rows, in transactions of bounded size.
 //!
-//! A trace's row is locked first and removed last, together with what is left of the trace: as
-//! long as anything of it is stored, its row is there. So a late span either joins a trace that
-//! is still whole or half there, and goes with it, or finds nothing and begins a new one; it is
-//! never left without its trace. A long trace takes several transactions, between which writers
-//! have their turn; a job that the first of them enqueues goes on if whoever began does not.
+//! A trace's row is locked first and removed in the last transaction, so it exists as long as any of its
+//! dependent rows. A late span therefore either joins the trace and is removed with it, or creates a new
+//! trace; no span is left without a trace. A long trace takes several transactions, between which other
+//! transactions can write. The first one enqueues a job, which completes the removal if the process stops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +20,11 @@ use super::{
 };
 use crate::{jobs, metrics::delta::Delta, quotas::Quota, traces::tag_rows};
 
-/// Tables of what hangs on a trace, each with the columns `tenant_id`, `trace_id` and `id`, an
-/// index that begins so, and, where it says so, the body that holds a row's texts. Tags, whose
-/// key begins otherwise, are removed by what the trace's row says of them.
+/// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
+/// that begins with them, and with `has_body` a column with the ID of the body that has the row's texts.
+/// Tags have another key; they are removed by the tags in the trace's row.
 ///
-/// What is found by itself goes before the span that it leads to.
+/// Rows that queries find independently are removed before the spans to which they refer.
 const CHILDREN: &[Child] = &[
     Child { table: "span_vector", has_body: false },
     Child { table: "event", has_body: false },
@@ -57,7 +56,7 @@ pub struct Removal {
 /// removes the rest of a trace, which is stored when the first transaction can't remove all of it.
 ///
 /// # Errors
-/// When the database fails; nothing is removed then.
+/// Fails when the database fails; nothing is removed then.
 pub async fn remove(
     db: &Db,
     tenant: Uuid,
@@ -94,7 +93,7 @@ pub async fn remove(
         removal.traces += 1;
     }
     metrics::add(&txn, tenant, delta, now).await?;
-    // Last: whoever asks for evaluations locks traces first, and then what is left of the quota.
+    // Last: transactions that request evaluations lock the traces first, and then the quota.
     for (month, count) in forgone {
         quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
@@ -105,7 +104,7 @@ pub async fn remove(
 /// The oldest traces of a project that started before `before`, at most `limit`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn started_before(
     db: &Db,
     tenant: Uuid,

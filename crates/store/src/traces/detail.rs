@@ -22,7 +22,7 @@ pub type Position = (i64, Uuid);
 /// The trace's row.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
     trace::Entity::find_by_id((tenant, id)).one(&db.read).await
 }
@@ -30,7 +30,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>
 /// Whether there is such a trace, whatever a replica says.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
     let found: Option<Uuid> = trace::Entity::find_by_id((tenant, id))
         .select_only()
@@ -44,7 +44,7 @@ pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
 /// The newest trace that its caller gave this name, whatever a replica says.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<Uuid>, DbErr> {
     let sql = format!(
         "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.external_id = $2 \
@@ -58,7 +58,7 @@ pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<
 /// Up to `limit` spans of a trace by start, after `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn spans(
     db: &Db,
     tenant: Uuid,
@@ -80,7 +80,7 @@ pub async fn spans(
 /// Those of these spans, by trace and id, that are there, in no order.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<Vec<span::Model>, DbErr> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -145,7 +145,7 @@ pub async fn events_within(
 /// Up to `limit` events of a trace by time, after `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn events(
     db: &Db,
     tenant: Uuid,

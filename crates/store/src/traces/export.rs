@@ -16,7 +16,7 @@ use super::super::{
 /// All spans of these traces, each trace's by start.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span::Model>, DbErr> {
     let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
     let sql = format!(
@@ -31,7 +31,7 @@ pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span
 /// Up to `limit` events of these traces, each trace's by time.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn events_of(
     db: &Db,
     tenant: Uuid,
@@ -52,7 +52,7 @@ pub async fn events_of(
 /// Returns the number of events of these traces and the total size of their texts in bytes.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn size_of_events(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<(u64, u64), DbErr> {
     let bytes =
         "CAST(COALESCE(SUM(octet_length(message) + COALESCE(octet_length(metadata), 0)), 0) AS BIGINT)";
@@ -72,7 +72,7 @@ pub async fn size_of_events(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<(u
 /// The events of some spans of a trace, by time.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn events_of_spans(
     db: &Db,
     tenant: Uuid,
@@ -92,7 +92,7 @@ pub async fn events_of_spans(
 /// The events of a trace that belong to no span, or to one that is not stored, by time.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<event::Model>, DbErr> {
     let sql = format!(
         "SELECT {} FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2 AND (e.span_id IS NULL OR NOT EXISTS (\
@@ -106,7 +106,7 @@ pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<even
 /// The OpenTelemetry ids of some spans of a trace; spans that are not stored are left out.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn otel_ids(
     db: &Db,
     tenant: Uuid,

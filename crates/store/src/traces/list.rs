@@ -71,7 +71,7 @@ impl<'a> TraceReader<'a> {
     /// Begins after the (start, id) of `after`. The reader returns at most `limit` traces.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Fails when the database fails.
     pub async fn open(
         db: &'a Db,
         tenant: Uuid,
@@ -171,10 +171,10 @@ pub async fn page(
     Ok(page)
 }
 
-/// As [`page`] without texts, for whoever needs none; words can't be looked for.
+/// Like [`page`], but without texts and without a text filter.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn narrow_page(
     db: &Db,
     tenant: Uuid,
@@ -189,7 +189,7 @@ pub async fn narrow_page(
 /// How many traces a filter without words selects.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr> {
     let usual = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
     let hint = db.dialect.index_hint(filter.index().unwrap_or(usual));
@@ -205,7 +205,7 @@ pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr>
 /// words.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn changed_since(
     db: &Db,
     tenant: Uuid,

@@ -48,7 +48,7 @@ const BLOCK: usize = 500;
 /// that are marked already.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn mark_ready(
     db: &impl ConnectionTrait,
     tenant: Uuid,
@@ -72,7 +72,7 @@ pub async fn mark_ready(
     Ok(marked)
 }
 
-/// What somebody wants of a trace, as far as its row tells cheaply.
+/// Conditions on a trace that its row alone can decide.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// Of this project.
@@ -124,11 +124,11 @@ fn tag_pattern(key: &str) -> String {
     pattern + "%"
 }
 
-/// Those of the traces that will be ready at `ready_at` and that somebody wants, as they are now; all
-/// of them if nothing is said of what is wanted.
+/// Returns the current rows of those given traces that become ready at `ready_at` and meet one of the
+/// conditions; without conditions, of all that become ready then.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn falling_due(
     db: &Db,
     tenant: Uuid,
@@ -159,7 +159,7 @@ pub async fn falling_due(
 /// The kinds of spans that each of the traces has.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn span_kinds(
     db: &Db,
     tenant: Uuid,
@@ -183,7 +183,7 @@ pub async fn span_kinds(
 /// A trace, locked until the transaction ends, so that it is not removed meanwhile.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
     trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
@@ -192,7 +192,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
 /// lock them.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<(), DbErr> {
     let mut ids = ids.to_vec();
     ids.sort_unstable();
@@ -212,7 +212,7 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
 /// Those of the traces that are there, locked against being removed until the transaction ends.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, DbErr> {
     let mut there = Vec::with_capacity(ids.len());
     for block in ids.chunks(BLOCK) {
@@ -232,7 +232,7 @@ pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) ->
 /// The tenant's newest `limit` traces, each with the number of its spans.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn newest(db: &Db, tenant: Uuid, limit: u64) -> Result<Vec<(Uuid, i32)>, DbErr> {
     trace::Entity::find()
         .select_only()

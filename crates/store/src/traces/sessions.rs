@@ -54,7 +54,7 @@ pub struct SessionPage {
 /// can be shorter, with `next`, when sessions are so long that others are far apart.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn sessions(
     db: &Db,
     tenant: Uuid,

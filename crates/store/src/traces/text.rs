@@ -47,7 +47,7 @@ impl Texts {
 /// The texts of a trace, for work that does not count towards the tenant's share.
 ///
 /// # Errors
-/// When the database fails or a body is damaged.
+/// Fails when the database fails or a body is damaged.
 pub async fn trace_texts(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Texts> {
     let blocks = TextBlocks::of_traces(db, tenant, std::slice::from_ref(row)).await?;
     let counted = blocks.of_trace(db, row, &mut Uncounted).await?;
@@ -78,7 +78,7 @@ impl TextBlocks {
     /// Reads the small text blocks of these traces.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Fails when the database fails.
     pub async fn of_traces(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Self, DbErr> {
         let ids = rows.iter().flat_map(|it| places(it).into_iter().filter_map(|it| it.0));
         Self::load(db, tenant, ids).await
@@ -87,7 +87,7 @@ impl TextBlocks {
     /// Reads the small blocks among these.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Fails when the database fails.
     pub async fn load(db: &Db, tenant: Uuid, ids: impl Iterator<Item = Uuid>) -> Result<Self, DbErr> {
         let mut ids: Vec<Uuid> = ids.collect();
         ids.sort_unstable();
@@ -262,7 +262,7 @@ impl PackedSpans {
     /// Reads the bodies of these spans.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Fails when the database fails.
     pub async fn of(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Self, DbErr> {
         let packed = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
         Ok(Self { packed, open: HashMap::new() })
@@ -272,7 +272,7 @@ impl PackedSpans {
     /// and that of the span that is `asked` for in any case. The other spans have no texts then.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Fails when the database fails.
     pub async fn some_of(
         db: &Db,
         tenant: Uuid,
@@ -294,7 +294,7 @@ impl PackedSpans {
     /// Takes the texts of one of them; of a span whose body is gone there are none.
     ///
     /// # Errors
-    /// When the body is damaged.
+    /// Fails when the body is damaged.
     pub fn take(&mut self, row: &span::Model) -> Result<SpanTexts, DbErr> {
         let Some(id) = row.body_id else { return Ok(SpanTexts::default()) };
         if let Some(data) = self.packed.remove(&id) {

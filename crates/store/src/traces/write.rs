@@ -43,7 +43,7 @@ pub enum ChunkOutcome {
 /// Stores the parts in one transaction and answers what became of each, in their order.
 ///
 /// # Errors
-/// When the database fails; nothing is stored then.
+/// Fails when the database fails; nothing is stored then.
 pub async fn store(
     db: &Db,
     parts: &mut [TraceChunk],
@@ -315,7 +315,7 @@ async fn sum_up(
 /// Brings the row of a long trace up to date with its spans. False when it is already, or gone.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn sum_up_long(
     db: &Db,
     rules: &dyn TraceRules,

@@ -45,7 +45,7 @@ impl Filter {
         }
     }
 
-    /// Whether a vector is meant, whatever its project and whoever made it.
+    /// Whether a vector passes the filter, without regard to its project and embedding model.
     pub fn lets_through(&self, started_at: i64, kind_hash: i64, model_hash: Option<i64>) -> bool {
         self.from.is_none_or(|it| it <= started_at)
             && self.to.is_none_or(|it| started_at <= it)

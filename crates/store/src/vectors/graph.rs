@@ -20,7 +20,7 @@ const PUT: &str = "WITH next AS MATERIALIZED (SELECT trace_id, id FROM span_vect
 /// Whether a tenant has more vectors than `few`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn are_more_than(db: &Db, tenant: Uuid, few: u32) -> Result<bool, DbErr> {
     let values = [tenant.into(), i64::from(few).into()];
     let statement = Statement::from_sql_and_values(db.dialect.backend(), NEXT, values);
@@ -30,7 +30,7 @@ pub async fn are_more_than(db: &Db, tenant: Uuid, few: u32) -> Result<bool, DbEr
 /// Puts some `limit` vectors of a tenant into the graph, and answers how many.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn put_into_graph(db: &Db, tenant: Uuid, limit: u64) -> Result<u64, DbErr> {
     let values = [tenant.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
     let statement = Statement::from_sql_and_values(db.dialect.backend(), PUT, values);

@@ -1,11 +1,11 @@
-//! The nearest vectors, as PostgreSQL finds them.
+//! Nearest-neighbor search on PostgreSQL.
 //!
-//! A few vectors are all compared. Of more, some candidates are chosen by their bits
-//! ([`crate::vectors::coarse`]), which lie close together while the vectors do not, and only those are
-//! compared. Where even the bits are too many to go through, the graph of an index is walked (HNSW),
-//! and what it does not hold yet is gone through. The graph knows nothing of tenants and filters, so
-//! the walk goes on until enough of what it meets is let through. Where too little is found, and for
-//! pages after the first, which must begin exactly where the one before ended, all are compared.
+//! Few vectors are compared exactly, all of them. Of more vectors, candidates are selected by their bits
+//! ([`crate::vectors::coarse`]), which are stored contiguously, and only the candidates are compared
+//! exactly. If there are too many bits to scan, the graph of an HNSW index selects the candidates, and
+//! vectors that it does not contain yet are scanned. The graph covers all tenants, so the index scan
+//! continues until enough rows pass the filters. All vectors are compared exactly if the index returns too
+//! few, and for pages after the first, which must begin exactly after the previous page.
 
 use sea_orm::DbErr;
 use sqlx::{PgExecutor, PgPool, Postgres, QueryBuilder, Row};
@@ -39,7 +39,7 @@ const IN_ORDER: &str = ", trace_id, id";
 /// graph is walked where more than `few` are within the filter.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn nearest(
     db: &Db,
     tenant: Uuid,

@@ -13,7 +13,7 @@ const OF_SPAN: &str =
 /// with the span; nothing for a span that is unknown or has none.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn of_span(
     db: &Db,
     tenant: Uuid,

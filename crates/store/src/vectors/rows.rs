@@ -1,10 +1,9 @@
-//! Reading the vectors of SQLite: those of a project in the order in which they came, and some
-//! by their row.
+//! Reads vectors from SQLite: those of a project in the order of insertion, and individual ones by row ID.
 //!
-//! SQLite gives each row a number above all others of the table when it is inserted, and has one
-//! writer. So whoever has read a project up to a row has missed nothing before it. A number is
-//! given again only after the rows from it on were removed; whoever reads on therefore begins with
-//! the last row known, and begins anew if it is another.
+//! SQLite assigns each inserted row an ID above all others of the table, and has one writer. A reader that
+//! has read a project up to a row has therefore read all rows before it. IDs are reused only after the rows
+//! with the highest IDs were removed. A reader therefore continues with the last row that it has read, and
+//! starts again if this row has changed.
 
 use half::f16;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
@@ -45,7 +44,7 @@ pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
 /// Up to `limit` vectors of a project in the order of their rows, from row `from` on.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn arrivals(
     db: &Db,
     tenant: Uuid,
@@ -78,7 +77,7 @@ pub async fn arrivals(
 /// How many vectors a project has.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn count(db: &Db, tenant: Uuid, project: Uuid) -> Result<usize, DbErr> {
     let sql = format!(
         "SELECT COUNT(*) FROM span_vector{} WHERE tenant_id = $1 AND project_id = $2",
@@ -92,7 +91,7 @@ pub async fn count(db: &Db, tenant: Uuid, project: Uuid) -> Result<usize, DbErr>
 /// The rows of a project's vectors, in their order.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, DbErr> {
     let sql = format!(
         "SELECT rowid FROM span_vector{} WHERE tenant_id = $1 AND project_id = $2 ORDER BY rowid",
@@ -105,7 +104,7 @@ pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, D
 /// The vectors in these rows, with trace and span: another span's may have come into a row.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn in_rows(db: &Db, tenant: Uuid, rows: &[i64]) -> Result<Vec<(Uuid, Uuid, Vec<u8>)>, DbErr> {
     let mut found = Vec::with_capacity(rows.len());
     for block in rows.chunks(BLOCK) {

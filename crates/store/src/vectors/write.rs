@@ -58,7 +58,7 @@ impl VectorRow {
 /// no vector, in the order of trace and id, after the span `after`.
 ///
 /// # Errors
-/// When the database fails.
+/// Fails when the database fails.
 pub async fn missing(
     db: &Db,
     tenant: Uuid,
@@ -82,12 +82,11 @@ pub async fn missing(
     bulk::fetch(db.current(), sql, values).await
 }
 
-/// Stores the vectors that `embedding_model` made of these spans of a tenant, and answers how many
-/// are new. Spans that have one already keep it; those that are gone by now, or were stored anew with
-/// another text, get none.
+/// Stores the vectors of these spans by `embedding_model`. Returns the number of inserted vectors. Nothing is
+/// inserted for spans that have a vector, were removed, or have been replaced by spans with another text.
 ///
 /// # Errors
-/// When the database fails; nothing is stored then.
+/// Fails when the database fails; nothing is stored then.
 pub async fn insert(
     db: &Db,
     tenant: Uuid,
@@ -149,7 +148,7 @@ async fn projects_sqlite(
     Ok(projects)
 }
 
-/// As [`projects_sqlite`]; a lock keeps the traces, which whoever removes them takes first.
+/// Like [`projects_sqlite`]. It locks the traces, so that they are not removed before the vectors are stored.
 async fn projects_postgres(
     connection: &mut PgConnection,
     tenant: Uuid,
@@ -187,7 +186,7 @@ async fn there_sqlite(
     Ok(there)
 }
 
-/// As [`there_sqlite`]; spans change under the lock of their trace.
+/// Like [`there_sqlite`]; spans change under the lock of their trace.
 async fn there_postgres(
     connection: &mut PgConnection,
     tenant: Uuid,

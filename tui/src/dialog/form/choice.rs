@@ -1,8 +1,8 @@
 //! A line of a form whose value is one of several.
 
 use crate::{
-    input::{Input, Purpose},
-    palette::score,
+    fuzzy::score,
+    input::{Input, InputKind},
 };
 
 /// One of several values.
@@ -19,7 +19,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Of words that are shown as they are.
+    /// Returns a choice among words.
     pub(super) fn of(words: &[&str]) -> Self {
         let options = words.iter().map(|word| ((*word).to_owned(), (*word).to_owned())).collect();
         Self { options, ..Self::default() }
@@ -27,7 +27,7 @@ impl Choice {
 
     /// A word among values that are not known yet, or none; letters narrow them down.
     pub(super) fn awaiting(word: Option<&str>) -> Self {
-        let letters = Some(Input::new(Purpose::Dialog, ""));
+        let letters = Some(Input::new(InputKind::Dialog, ""));
         Self { letters, open: true, ..Self::of(word.as_slice()) }
     }
 

@@ -1,4 +1,4 @@
-//! What a form says, read and checked.
+//! Reads and validates the fields of a form.
 
 use api::{
     eval::NewEvaluation,
@@ -7,31 +7,22 @@ use api::{
 use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
-use super::{Choice, Form, Kind, Name, Value};
+use crate::dialog::form::{Choice, Form, Kind, Name, Value};
 use crate::{
     change::Change,
-    ids::{ending, is_end},
-    share,
+    ids::{LoadedIds, is_suffix, resolve_suffix},
 };
+use present::share;
 
-/// What the end of an id may stand for.
-#[derive(Clone, Debug, Default)]
-pub struct Loaded {
-    /// Traces.
-    pub traces: Vec<Uuid>,
-    /// Spans.
-    pub spans: Vec<Uuid>,
-}
-
-/// Which line is wrong, and what is wrong with it.
+/// The position of the invalid field, and the problem.
 pub type Wrong = (usize, String);
 
 impl Form {
-    /// What the button that goes on does.
+    /// Returns the change that the form describes.
     ///
     /// # Errors
     /// The line that is wrong, and what would be right.
-    pub fn change(&self, loaded: &Loaded) -> Result<Change, Wrong> {
+    pub fn change(&self, loaded: &LoadedIds) -> Result<Change, Wrong> {
         match &self.kind {
             Kind::Test { id, name } => {
                 let trace = self.trace(loaded)?;
@@ -81,12 +72,12 @@ impl Form {
         self.choice(name).and_then(Choice::word).map(str::to_owned)
     }
 
-    fn trace(&self, loaded: &Loaded) -> Result<Uuid, Wrong> {
+    fn trace(&self, loaded: &LoadedIds) -> Result<Uuid, Wrong> {
         let found = self.id(Name::Trace, "trace", &loaded.traces)?;
         found.ok_or_else(|| self.wrong(Name::Trace, "the id of a trace is needed"))
     }
 
-    fn span(&self, loaded: &Loaded) -> Result<Option<Uuid>, Wrong> {
+    fn span(&self, loaded: &LoadedIds) -> Result<Option<Uuid>, Wrong> {
         self.id(Name::Span, "span", &loaded.spans)
     }
 
@@ -99,12 +90,12 @@ impl Form {
         if let Ok(id) = text.parse() {
             return Ok(Some(id));
         }
-        if !is_end(text) {
+        if !is_suffix(text) {
             return Err(self.wrong(name, format!("`{text}` is not the id of a {what}, nor the end of one")));
         }
-        ending(loaded.iter().copied(), text)
+        resolve_suffix(loaded.iter().copied(), text)
             .map(Some)
-            .map_err(|unknown| self.wrong(name, unknown.why(what, text)))
+            .map_err(|unknown| self.wrong(name, unknown.message(what, text)))
     }
 
     /// The chosen evaluator; as long as the list of them is not there, the name as typed.

@@ -1,0 +1,120 @@
+//! Help and the log of problems, drawn over the screen.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use crate::{
+    keymap::key_label,
+    screen::traces::keys::LIST_SCOPE,
+    shell::{Overlay, Shell},
+    theme::Tone,
+    widgets::table::{Pieces, put},
+};
+use present::{
+    format::moment,
+    text::{clean, fit, wrap},
+};
+
+/// Number of lines of the overlay, for scrolling.
+pub fn overlay_len(shell: &Shell) -> usize {
+    lines(shell).len()
+}
+
+/// Draws the overlay, if one is open.
+pub fn draw(shell: &Shell, buffer: &mut Buffer, area: Rect) {
+    let top = match &shell.overlay {
+        Some(Overlay::Help { top, .. } | Overlay::Problems { top }) => *top,
+        _ => return,
+    };
+    for (at, pieces) in lines(shell).into_iter().skip(top).enumerate() {
+        put(buffer, area, at, &pieces.cut(usize::from(area.width), &shell.theme).line(&shell.theme, false));
+    }
+}
+
+fn lines(shell: &Shell) -> Vec<Pieces> {
+    match &shell.overlay {
+        Some(Overlay::Help { words, .. }) => help(shell, &words.to_lowercase()),
+        Some(Overlay::Problems { .. }) => problems(shell),
+        _ => Vec::new(),
+    }
+}
+
+fn help(shell: &Shell, words: &str) -> Vec<Pieces> {
+    let glyphs = &shell.theme.glyphs;
+    let scope = shell.scope;
+    let mut lines = vec![
+        Pieces::new()
+            .plain(" ")
+            .add(Tone::Strong, scope.title)
+            .add(Tone::Dim, "   f narrows down, esc closes"),
+        Pieces::new(),
+    ];
+    for row in shell.keymap.of_scope(scope) {
+        let binding = row.binding;
+        if shell.target.read_only && binding.role.is_some() {
+            continue;
+        }
+        let keys: Vec<String> = row.keys.iter().map(|key| key_label(key, glyphs)).collect();
+        let keys = keys.join(", ");
+        let found =
+            [binding.help, binding.name, &keys].iter().any(|text| text.to_lowercase().contains(words));
+        if !words.is_empty() && !found {
+            continue;
+        }
+        let line = Pieces::new().plain("  ").add(Tone::Field, fit(&keys, 16, glyphs)).plain(fit(
+            binding.help,
+            56,
+            glyphs,
+        ));
+        // The name is what a key is bound by; without room for a whole one it says nothing.
+        let named = shell.size.0 >= 100;
+        lines.push(if named { line.add(Tone::Dim, format!("  {}", binding.name)) } else { line });
+    }
+    if words.is_empty() {
+        lines.push(Pieces::new());
+        if scope == LIST_SCOPE {
+            lines.extend(marks(shell));
+        }
+        lines.push(
+            Pieces::new().plain("  ").add(Tone::Dim, "While typing: enter uses the text, esc forgets it,"),
+        );
+        lines.push(
+            Pieces::new()
+                .plain("  ")
+                .add(Tone::Dim, "tab completes, ctrl-u and ctrl-w delete, ctrl-c clears."),
+        );
+    }
+    lines
+}
+
+/// Explains the marks of the rows and the bar at the top.
+fn marks(shell: &Shell) -> Vec<Pieces> {
+    let glyphs = &shell.theme.glyphs;
+    let mark = |mark: &str, tone, meaning: &str| {
+        Pieces::new().plain("  ").add(tone, fit(mark, 16, glyphs)).plain(meaning.to_owned())
+    };
+    vec![
+        mark(glyphs.failed, Tone::Bad, "failed"),
+        mark(glyphs.slow, Tone::Warn, "slower than 19 of 20 loaded traces"),
+        mark(glyphs.healthy, Tone::Dim, "neither"),
+        mark("STALE since", Tone::Bad, "what is shown is not current; the server is asked again"),
+        Pieces::new(),
+    ]
+}
+
+fn problems(shell: &Shell) -> Vec<Pieces> {
+    let mut lines = vec![
+        Pieces::new().plain(" ").add(Tone::Strong, "Problems").add(Tone::Dim, "   newest first, esc closes"),
+        Pieces::new(),
+    ];
+    if shell.problems.is_empty() {
+        lines.push(Pieces::new().plain("  none since the console was started"));
+    }
+    let cols = usize::from(shell.size.0).saturating_sub(4);
+    for problem in shell.problems.iter().rev() {
+        let text = format!("{}  {}", moment(shell.zone, problem.at, shell.now), problem.text);
+        for (at, part) in wrap(&clean(&text), cols).into_iter().enumerate() {
+            lines.push(Pieces::new().plain(if at == 0 { "  " } else { "    " }).plain(part));
+        }
+    }
+    lines
+}

@@ -1,0 +1,245 @@
+//! The filter line of evaluations: `metric:faithfulness label:fail score:<0.5 from:-1h`.
+
+use std::{fmt::Display, str::FromStr};
+
+use api::{
+    client::calls::EvaluationFilter,
+    filter::when::{Clock, instant},
+};
+use uuid::Uuid;
+
+use crate::ids::is_suffix;
+
+/// A field of the filter.
+pub struct EvalsField {
+    /// The name before the colon.
+    pub name: &'static str,
+    /// A whole term, and what it selects.
+    pub help: &'static str,
+    /// Words that complete it; empty where values are free.
+    pub values: &'static [&'static str],
+}
+
+/// Every field.
+pub const FIELDS: &[EvalsField] = &[
+    EvalsField { name: "metric", help: "metric:faithfulness, by this evaluator", values: &[] },
+    EvalsField {
+        name: "status",
+        help: "status:failed, this far",
+        values: &["pending", "running", "complete", "failed"],
+    },
+    EvalsField {
+        name: "context",
+        help: "context:remediation, of traces as ingested or of remediated outputs",
+        values: &["fresh", "remediation"],
+    },
+    EvalsField { name: "label", help: "label:fail, with this label", values: &["pass", "warn", "fail"] },
+    EvalsField { name: "type", help: "type:rule, by judges or by code", values: &["llm", "rule"] },
+    EvalsField {
+        name: "rule",
+        help: "rule:ID, asked for by this rule, its id or the end of it",
+        values: &[],
+    },
+    EvalsField { name: "trace", help: "trace:ID, of this trace, its id or the end of it", values: &[] },
+    EvalsField {
+        name: "score",
+        help: "score:<0.5, also >=0.7, 0.2..0.8 or a number",
+        values: &["<0.5", "<0.7", ">=0.7"],
+    },
+    EvalsField {
+        name: "from",
+        help: "from:-1h, asked for at or after: -1h, today, yesterday, 2026-11-21, RFC 3339",
+        values: &["-1h", "-24h", "-7d", "today", "yesterday"],
+    },
+    EvalsField {
+        name: "to",
+        help: "to:yesterday, asked for at or before; forms as for from",
+        values: &["-1h", "today", "yesterday"],
+    },
+];
+
+/// A line, taken apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvalsLine {
+    /// The filter of the line without the ids that are not complete.
+    pub filter: EvaluationFilter,
+    /// Ends of ids that are to be looked up: the field, the character of the value, the value.
+    pub short: Vec<(&'static str, usize, String)>,
+}
+
+impl EvalsLine {
+    /// Reads a line; the clock anchors times such as `-1h`. `field:*` selects everything.
+    ///
+    /// # Errors
+    /// The character that is wrong, from 0, and what is wrong with it.
+    pub fn parse(text: &str, clock: &Clock) -> Result<Self, (usize, String)> {
+        let mut line = Self::default();
+        let mut given: Vec<&str> = Vec::new();
+        let mut next = 0;
+        for word in text.split(char::is_whitespace) {
+            let at = next;
+            next += word.chars().count() + 1;
+            if word.is_empty() {
+                continue;
+            }
+            let (name, value) = word.split_once(':').unwrap_or((word, ""));
+            let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
+                return Err((at, unknown(name, word.contains(':'))));
+            };
+            if value.is_empty() {
+                return Err((at, format!("`{name}:` has no value; {}", field.help)));
+            }
+            if given.contains(&field.name) {
+                return Err((at, format!("`{name}:` is given twice; terms are joined by AND")));
+            }
+            given.push(field.name);
+            if value != "*" {
+                let at = at + name.len() + 1;
+                line.add(field, at, value, clock).map_err(|why| (at, why))?;
+            }
+        }
+        let filter = &line.filter;
+        if matches!((filter.from, filter.to), (Some(from), Some(to)) if from > to) {
+            return Err((0, "nothing is between from and to".to_owned()));
+        }
+        Ok(line)
+    }
+
+    fn add(&mut self, field: &EvalsField, at: usize, value: &str, clock: &Clock) -> Result<(), String> {
+        let filter = &mut self.filter;
+        match field.name {
+            "metric" => filter.metric_name = Some(value.to_owned()),
+            "status" => filter.status = Some(read(value)?),
+            "context" => filter.context = Some(read(value)?),
+            "label" => filter.label = Some(value.to_owned()),
+            "type" => filter.evaluator_type = Some(read(value)?),
+            "score" => (filter.min_score, filter.max_score) = score(value)?,
+            "from" => filter.from = Some(instant(value, clock)?),
+            "to" => filter.to = Some(instant(value, clock)?),
+            name => match (value.parse::<Uuid>(), name) {
+                (Ok(id), "rule") => filter.rule_id = Some(id),
+                (Ok(id), _) => filter.trace_id = Some(id),
+                (Err(_), _) if is_suffix(value) => self.short.push((field.name, at, value.to_owned())),
+                (Err(_), _) => return Err(format!("`{value}` is neither an id nor the end of one")),
+            },
+        }
+        Ok(())
+    }
+}
+
+fn read<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Reads bounds of a score, both inclusive.
+fn score(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
+    let number = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|it| it.is_finite());
+        number.ok_or_else(|| {
+            format!("`{text}` is not a score; write score:<0.5, score:>=0.7 or score:0.2..0.8")
+        })
+    };
+    if let Some((low, high)) = text.split_once("..") {
+        let bound = |text: &str| if text.is_empty() { Ok(None) } else { number(text).map(Some) };
+        let (low, high) = (bound(low)?, bound(high)?);
+        return match (low, high) {
+            (Some(low), Some(high)) if low > high => Err(format!("nothing is between {low} and {high}")),
+            (None, None) => Err("`..` has no bound".to_owned()),
+            bounds => Ok(bounds),
+        };
+    }
+    // The bounds of the server are inclusive: an exclusive bound becomes the next number.
+    for (sign, low, left_out) in
+        [(">=", true, false), ("<=", false, false), (">", true, true), ("<", false, true)]
+    {
+        let Some(rest) = text.strip_prefix(sign) else { continue };
+        let bound = number(rest)?;
+        return Ok(match (low, left_out) {
+            (true, false) => (Some(bound), None),
+            (true, true) => (Some(bound.next_up()), None),
+            (false, false) => (None, Some(bound)),
+            (false, true) => (None, Some(bound.next_down())),
+        });
+    }
+    let exact = Some(number(text)?);
+    Ok((exact, exact))
+}
+
+fn unknown(name: &str, valued: bool) -> String {
+    let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+    let names = names.join(", ");
+    if valued {
+        format!("there is no field `{name}`; fields: {names}")
+    } else {
+        format!("`{name}` is free text; a filter is made of field:value terms: {names}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::{
+        Timestamp,
+        eval::{EvaluationContext, EvaluationStatus, EvaluatorType},
+    };
+
+    use super::*;
+    use crate::fixture::{BASE_MICROS, id};
+    use present::format::Zone;
+
+    fn parse(text: &str) -> Result<EvalsLine, (usize, String)> {
+        EvalsLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE_MICROS))))
+    }
+
+    #[test]
+    fn filter_terms_become_request_parameters() {
+        let line =
+            parse("metric:faithfulness status:failed  context:remediation label:fail type:llm from:-1h");
+        let filter = line.unwrap().filter;
+        assert_eq!(filter.metric_name.as_deref(), Some("faithfulness"));
+        assert_eq!(filter.status, Some(EvaluationStatus::Failed));
+        assert_eq!(filter.context, Some(EvaluationContext::Remediation));
+        assert_eq!(filter.evaluator_type, Some(EvaluatorType::Llm));
+        assert_eq!(filter.from, Some(Timestamp::from_micros(BASE_MICROS - 3_600_000_000)));
+        assert_eq!(parse("metric:* status:* context:*").unwrap(), EvalsLine::default());
+    }
+
+    #[test]
+    fn bounds_of_scores_are_inclusive_on_the_wire() {
+        for (text, low, high) in [
+            ("0.5", Some(0.5), Some(0.5)),
+            (">=0.7", Some(0.7), None),
+            ("<=0.7", None, Some(0.7)),
+            ("<0.5", None, Some(0.5_f64.next_down())),
+            (">0.5", Some(0.5_f64.next_up()), None),
+            ("0.2..0.8", Some(0.2), Some(0.8)),
+            ("..0.8", None, Some(0.8)),
+        ] {
+            let filter = parse(&format!("score:{text}")).unwrap().filter;
+            assert_eq!((filter.min_score, filter.max_score), (low, high), "{text}");
+        }
+        for text in ["high", "NaN", "..", "0.8..0.2", ">"] {
+            assert_eq!(parse(&format!("score:{text}")).unwrap_err().0, 6, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_whole_or_the_end_of_one() {
+        let whole = parse(&format!("trace:{} rule:{}", id(1), id(2).simple())).unwrap().filter;
+        assert_eq!((whole.trace_id, whole.rule_id), (Some(id(1)), Some(id(2))));
+        let line = parse("label:fail trace:00000024").unwrap();
+        assert_eq!(line.short, [("trace", 17, "00000024".to_owned())]);
+        assert_eq!(parse("trace:AB12").unwrap().short, [("trace", 6, "AB12".to_owned())]);
+        assert_eq!(parse("rule:faithful").unwrap_err().0, 5);
+    }
+
+    #[test]
+    fn invalid_evals_line_marks_the_error() {
+        assert_eq!(parse("é metric:x").unwrap_err().0, 0);
+        assert_eq!(parse("label:fail status:").unwrap_err().0, 11);
+        assert_eq!(parse("status:done").unwrap_err().0, 7);
+        assert_eq!(parse("label:a label:b").unwrap_err().0, 8);
+        assert!(parse("score:1 metrc:x").unwrap_err().1.contains("fields: metric, status"));
+        assert!(parse("from:today to:yesterday").unwrap_err().1.contains("between"));
+    }
+}

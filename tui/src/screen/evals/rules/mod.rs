@@ -1,0 +1,7 @@
+//! The rules that ask for evaluations.
+
+pub mod state;
+#[cfg(test)]
+pub mod tests;
+pub mod update;
+pub mod view;

@@ -1,0 +1,534 @@
+//! The rules of Evals: what they show, and that a change of them is sent once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use api::{
+    eval::{EvaluationStatus, EvaluatorType, ModelTier},
+    eval_rule::{Decision, EvalRule, RuleDecision, RuleDecisionList, RuleFilter, RuleTest},
+};
+
+use crate::{
+    app::palette::items::PaletteChoice, change::Change, dialog::Stop, screen::evals::rules::state::RulePane,
+};
+use crate::{
+    screen::evals::tests::{answer_all, judging},
+    screen::manage::tests::{projects, wait},
+    tests::screens::{TERMINAL_SIZES, faded, screen, snap},
+    tests::*,
+};
+
+fn rule(n: u128, metric: &str, kind: EvaluatorType) -> EvalRule {
+    EvalRule {
+        id: id(n),
+        project_id: id(2),
+        metric_name: metric.into(),
+        evaluator_type: kind,
+        config: RawValue::from_string("{}".into()).unwrap(),
+        enabled: true,
+        model_tier: ModelTier::Cheap,
+        min_score_drop: Some(0.05),
+        filter: RuleFilter::default(),
+        sample_rate: 1.0,
+        paused_reason: None,
+        paused_detail: None,
+        created_at: Timestamp::from_micros(BASE_MICROS - 86_400_000_000 * 2),
+        updated_at: Timestamp::from_micros(BASE_MICROS - 86_400_000_000),
+    }
+}
+
+pub fn rules() -> Vec<EvalRule> {
+    let (llm, code) = (EvaluatorType::Llm, EvaluatorType::Rule);
+    let mut rules = vec![
+        rule(701, "faithfulness", llm),
+        rule(702, "answer_relevance", llm),
+        rule(703, "latency_threshold", code),
+        rule(704, "toxicity", llm),
+        rule(705, "返金の約束を確かめる評価器、長い名前", llm),
+    ];
+    rules[1].model_tier = ModelTier::Premium;
+    rules[1].paused_reason = Some("judge_rejected".into());
+    rules[1].paused_detail =
+        Some("openai answered 401: the key was revoked. Store another: loupe credentials set openai".into());
+    rules[2].config = RawValue::from_string("{\"max_ms\":5000}".into()).unwrap();
+    rules[2].min_score_drop = None;
+    rules[2].sample_rate = 0.125;
+    rules[2].filter =
+        RuleFilter { model: Some("gpt-4o".into()), error: Some(false), ..RuleFilter::default() };
+    rules[3].enabled = false;
+    rules
+}
+
+/// A console at the rules.
+fn ruling(size: (u16, u16), theme: Theme) -> App {
+    let mut state = judging(size, theme);
+    state.shell.projects.fill(projects());
+    let effects = press(&mut state, "r");
+    answer_all(&mut state, effects);
+    state
+}
+
+fn sends(effects: &[Effect]) -> Vec<&Change> {
+    effects
+        .iter()
+        .filter_map(|it| if let Effect::Send { change, .. } = it { Some(change) } else { None })
+        .collect()
+}
+
+/// Presses Tab so many times.
+fn tabs(state: &mut App, times: usize) {
+    for _ in 0..times {
+        key(state, KeyCode::Tab);
+    }
+}
+
+#[test]
+fn samples_are_asked_for_one_after_the_other_and_only_when_seen() {
+    let mut state = judging((80, 24), UNICODE_THEME);
+    assert!(state.screens.evals.rules.samples.is_empty(), "the rules are not in sight");
+    let effects = press(&mut state, "r");
+    let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((filter.rule_id, filter.status), (Some(id(701)), Some(EvaluationStatus::Complete)));
+    assert!(press(&mut state, "j").is_empty(), "one is under way");
+    answer_all(&mut state, effects);
+    assert_eq!(state.screens.evals.rules.samples.len(), rules().len());
+    assert!(press(&mut state, "k").is_empty(), "they are fresh");
+}
+
+#[test]
+fn enter_leads_to_the_evaluations_of_a_rule() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    press(&mut state, "jj");
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(
+        (filter.rule_id, state.screens.evals.part),
+        (Some(id(703)), crate::screen::evals::state::EvalsSection::List)
+    );
+}
+
+#[test]
+fn new_rule_contains_the_values_of_the_form() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    press(&mut state, "a");
+    assert_eq!(state.shell.dialog.as_ref().unwrap().focus, Stop::Field(1));
+    press(&mut state, "sent");
+    tabs(&mut state, 1);
+    key(&mut state, KeyCode::Right);
+    tabs(&mut state, 2);
+    press(&mut state, "{\"expected\": \"positive\"}");
+    tabs(&mut state, 1);
+    press(&mut state, "model:gpt-4o tag:\"team:customer care\" error:false");
+    tabs(&mut state, 1);
+    key(&mut state, KeyCode::Backspace);
+    press(&mut state, "25%");
+    tabs(&mut state, 1);
+    press(&mut state, ".1");
+    tabs(&mut state, 1);
+    wait(&mut state);
+    key(&mut state, KeyCode::Right);
+    tabs(&mut state, 2);
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Change::CreateRule(new)] = sends(&effects)[..] else {
+        panic!("{effects:?} {:?}", state.shell.dialog)
+    };
+    assert_eq!((new.project_id, new.metric_name.as_str()), (id(2), "sentiment_match"));
+    assert_eq!((new.evaluator_type.as_str(), new.model_tier.as_deref()), ("rule", None));
+    assert_eq!(
+        (new.enabled, new.sample_rate, new.min_score_drop),
+        (Some(false), Some(0.25), Some(Some(0.1)))
+    );
+    let filter = new.filter.as_ref().unwrap();
+    assert_eq!(filter.tag.as_deref(), Some("team:customer care"));
+    assert_eq!((filter.model.as_deref(), filter.error), (Some("gpt-4o"), Some(false)));
+    let effects = reply(&mut state, &effects, Ok(Reply::RuleMade(id(706))));
+    assert!(matches!(effects[..], [Effect::LoadRules { .. }]), "{effects:?}");
+    let mut after = rules();
+    after.insert(0, rule(706, "sentiment_match", EvaluatorType::Rule));
+    reply(&mut state, &effects, Ok(Reply::Rules(after)));
+    assert_eq!(state.screens.evals.rules.current().unwrap().id, id(706), "the cursor goes to it");
+}
+
+#[test]
+fn invalid_form_field_receives_the_focus() {
+    for (line, text, told) in [
+        (5, "model", "not a term"),
+        (5, "modl:x", "fields: model"),
+        (5, "error:maybe", "true or false"),
+        (5, "name:\"x", "not closed"),
+        (6, "2", "not a share"),
+        (7, "-1", "not a drop"),
+    ] {
+        let mut state = ruling((80, 24), UNICODE_THEME);
+        press(&mut state, "afaith");
+        tabs(&mut state, line - 1);
+        update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
+        press(&mut state, text);
+        wait(&mut state);
+        tabs(&mut state, 10 - line);
+        assert!(key(&mut state, KeyCode::Enter).is_empty(), "{text}");
+        let dialog = state.shell.dialog.as_ref().unwrap();
+        assert!(
+            dialog.complaint.as_ref().is_some_and(|it| it.contains(told)),
+            "{text}: {:?}",
+            dialog.complaint
+        );
+        assert_eq!(dialog.focus, Stop::Field(line), "{text}");
+    }
+}
+
+#[test]
+fn no_evaluator_fits_and_none_can_be_listed() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    press(&mut state, "azzz");
+    assert!(screen(&state).contains("none fits these letters"));
+    wait(&mut state);
+    tabs(&mut state, 9);
+    assert!(key(&mut state, KeyCode::Enter).is_empty());
+    assert!(
+        state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("no evaluator fits `zzz`")
+    );
+
+    let mut state = judging((80, 24), UNICODE_THEME);
+    state.shell.evaluators = crate::shell::Rows::default();
+    let effects = press(&mut state, "c");
+    assert!(matches!(effects[..], [Effect::LoadEvaluators(_)]), "{effects:?}");
+    reply(&mut state, &effects, Err(answered(503, "overloaded", "later")));
+    press(&mut state, "my_own");
+    wait(&mut state);
+    tabs(&mut state, 5);
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Change::Evaluate(new)] = sends(&effects)[..] else { panic!("{effects:?} {:?}", state.shell.dialog) };
+    assert_eq!((new.metric_name.as_str(), new.evaluator_type.as_deref()), ("my_own", None));
+}
+
+#[test]
+fn switching_and_deleting_ask_first_and_send_once() {
+    for (keys, wanted) in [
+        ("E", Change::SetEnabled { id: id(701), name: "faithfulness".into(), on: false, paused: false }),
+        ("jE", Change::SetEnabled { id: id(702), name: "answer_relevance".into(), on: true, paused: true }),
+        ("jjjE", Change::SetEnabled { id: id(704), name: "toxicity".into(), on: true, paused: false }),
+        ("d", Change::DeleteRule { id: id(701), name: "faithfulness".into() }),
+    ] {
+        let mut state = ruling((80, 24), UNICODE_THEME);
+        press(&mut state, keys);
+        wait(&mut state);
+        assert!(press(&mut state, "y").is_empty(), "the context is protected");
+        key(&mut state, KeyCode::Backspace);
+        let end = wanted.id().unwrap().simple().to_string();
+        press(&mut state, &end[28..]);
+        let effects = key(&mut state, KeyCode::Enter);
+        assert_eq!(sends(&effects), [&wanted]);
+        assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
+        let effects = reply(&mut state, &effects, Ok(Reply::Done));
+        assert!(sends(&effects).is_empty() && state.shell.dialog.is_none());
+    }
+}
+
+#[test]
+fn lost_response_of_a_new_rule_reads_the_rules() {
+    for (gone, told) in [(true, "its answer was lost"), (false, "it did not happen")] {
+        let mut state = ruling((80, 24), UNICODE_THEME);
+        state.shell.target.protected = false;
+        press(&mut state, "d");
+        wait(&mut state);
+        let effects = press(&mut state, "y");
+        let effects = reply(&mut state, &effects, Err(offline()));
+        assert!(matches!(effects[..], [Effect::LoadRules { .. }]), "{effects:?}");
+        let mut after = rules();
+        if gone {
+            after.remove(0);
+        }
+        reply(&mut state, &effects, Ok(Reply::Rules(after)));
+        let text = match &state.shell.dialog {
+            Some(dialog) => dialog.complaint.clone().unwrap(),
+            None => state.shell.toast.as_ref().unwrap().text.clone(),
+        };
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+fn result() -> RuleTest {
+    RuleTest {
+        trace_id: id(540),
+        decision: Decision::SampledOut,
+        detail: "The sample of 12.5% leaves this trace out.".into(),
+        status: EvaluationStatus::Complete,
+        score: Some(0.35),
+        label: Some("fail".into()),
+        reasoning: Some("The refund that the answer promises is in no document.".into()),
+        error: None,
+        evaluator_version: "faithfulness@1".into(),
+        judge_model: Some("gpt-4o-mini".into()),
+        prompt_tokens: Some(900),
+        completion_tokens: Some(60),
+        cost: Some(0.0003),
+    }
+}
+
+#[test]
+fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    press(&mut state, "t");
+    wait(&mut state);
+    tabs(&mut state, 2);
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Change::TestRule { trace, .. }] = sends(&effects)[..] else {
+        panic!("{effects:?} {:?}", state.shell.dialog)
+    };
+    assert_eq!(*trace, state.screens.evals.current().unwrap().trace_id, "the trace at hand");
+    reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+    assert!(
+        state.shell.dialog.is_none() && matches!(state.screens.evals.rules.side(), RulePane::Tested { .. })
+    );
+    press(&mut state, "j");
+    assert!(matches!(state.screens.evals.rules.side(), RulePane::Facts), "it is about the rule above");
+    press(&mut state, "kt");
+    wait(&mut state);
+    tabs(&mut state, 2);
+    let effects = key(&mut state, KeyCode::Enter);
+    let effects = reply(&mut state, &effects, Err(offline()));
+    assert!(effects.is_empty() && state.shell.dialog.is_none());
+    assert!(state.shell.toast.as_ref().unwrap().text.contains("nothing was stored"));
+}
+
+pub fn decisions() -> RuleDecisionList {
+    let one = |n: u128, decision: Decision, detail: &str, evaluation: Option<u128>| RuleDecision {
+        rule_id: id(701),
+        trace_id: id(n),
+        decision,
+        detail: detail.into(),
+        evaluation_id: evaluation.map(id),
+        decided_at: evaluation.map(|_| Timestamp::from_micros(BASE_MICROS)),
+    };
+    let decisions = vec![
+        one(540, Decision::Queued, "It asked for an evaluation.", Some(40)),
+        one(
+            539,
+            Decision::SampledOut,
+            "The sample of 25% leaves this trace out; sample_rate says how many.",
+            None,
+        ),
+        one(538, Decision::Quota, "The month's 2,500 llm evaluations were used up.", None),
+    ];
+    RuleDecisionList { decisions, has_more: false, next_cursor: None }
+}
+
+#[test]
+fn why_asks_about_a_trace_or_the_newest_decisions() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    press(&mut state, "w");
+    let trace = state.screens.evals.current().unwrap().trace_id;
+    assert_eq!(state.shell.input.as_ref().unwrap().text(), trace.to_string());
+    let effects = key(&mut state, KeyCode::Enter);
+    assert!(matches!(effects[..], [Effect::LoadDecisions { rule, trace: Some(it), .. }]
+        if rule == id(701) && it == trace));
+    press(&mut state, "w");
+    update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
+    press(&mut state, "nonsense");
+    assert!(key(&mut state, KeyCode::Enter).is_empty() && state.shell.line_error.is_some());
+    update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
+    let newest = key(&mut state, KeyCode::Enter);
+    assert!(matches!(newest[..], [Effect::LoadDecisions { trace: None, .. }]));
+    reply(&mut state, &effects, Ok(Reply::Decisions(RuleDecisionList { decisions: vec![], ..decisions() })));
+    assert!(screen(&state).contains("loading"), "the answer about the trace was overtaken");
+    reply(&mut state, &newest, Ok(Reply::Decisions(decisions())));
+    assert!(screen(&state).contains("sampled_out"));
+    key(&mut state, KeyCode::Esc);
+    assert!(matches!(state.screens.evals.rules.side(), RulePane::Facts));
+    key(&mut state, KeyCode::Esc);
+    assert_eq!(state.screens.evals.part, crate::screen::evals::state::EvalsSection::List);
+}
+
+#[test]
+fn pages_scroll_the_pane_wherever_it_overflows() {
+    let mut state = ruling((60, 20), UNICODE_THEME);
+    press(&mut state, "j");
+    let text = screen(&state);
+    assert!(text.contains("pgdn more") && !text.contains("made"), "{text}");
+    key(&mut state, KeyCode::PageDown);
+    assert!(screen(&state).contains("made"), "{}", screen(&state));
+    assert_eq!(state.screens.evals.rules.current().unwrap().id, id(702), "the rule stays");
+    key(&mut state, KeyCode::PageUp);
+    assert!(screen(&state).contains("Paused:"), "{}", screen(&state));
+    let mut state = ruling((120, 40), UNICODE_THEME);
+    assert!(!screen(&state).contains("pgdn more"));
+    key(&mut state, KeyCode::PageDown);
+    assert_eq!(state.screens.evals.rules.list.selected, rules().len() - 1, "there is nothing to scroll");
+}
+
+#[test]
+fn viewers_and_read_only_consoles_change_no_rule() {
+    for keys in ["a", "E", "d", "t"] {
+        let mut state = ruling((80, 24), UNICODE_THEME);
+        state.shell.me.as_mut().unwrap().role = Role::Viewer;
+        press(&mut state, keys);
+        assert!(
+            state.shell.dialog.is_none() && state.shell.toast.as_ref().unwrap().text.contains("member"),
+            "{keys}"
+        );
+        state.shell.target.read_only = true;
+        press(&mut state, keys);
+        assert!(
+            state.shell.dialog.is_none() && state.shell.toast.as_ref().unwrap().text.contains("read-only"),
+            "{keys}"
+        );
+    }
+    let changes = |state: &App, words: &str| {
+        let found = crate::app::palette::items::items(&state.shell, words);
+        let rows =
+            found.iter().filter_map(|it| if let PaletteChoice::Do(row) = it.pick { Some(row) } else { None });
+        let rows: Vec<_> = rows.collect();
+        (rows.iter().filter(|row| row.role.is_some()).count(), rows.len())
+    };
+    let mut state = ruling((120, 40), UNICODE_THEME);
+    let (needing, all) = changes(&state, "rule");
+    assert!(needing >= 4 && all > needing, "{needing} of {all}: what is to be missing below is there");
+    state.shell.target.read_only = true;
+    let text = screen(&state);
+    assert!(!text.contains("add") && !text.contains("delete"), "{text}");
+    assert_eq!(changes(&state, "rule"), (0, all - needing));
+    press(&mut state, "r");
+    state.shell.target.read_only = false;
+    assert_eq!(changes(&state, "run an evaluation").0, 1);
+    state.shell.target.read_only = true;
+    assert_eq!(changes(&state, "run an evaluation").0, 0);
+}
+
+#[test]
+fn rule_list_that_fails_to_refresh_is_marked_stale() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "R");
+    assert!(!screen(&state).contains("not up to date") && !faded(&state, "latency_threshold"));
+    let (looks, rules): (Vec<Effect>, Vec<Effect>) =
+        effects.into_iter().partition(|it| !matches!(it, Effect::LoadRules { .. }));
+    reply(&mut state, &rules, Err(answered(503, "overloaded", "the database is away")));
+    state.shell.toast = None;
+    assert!(screen(&state).contains("not up to date, next in 30s"), "{}", screen(&state));
+    assert!(faded(&state, "latency_threshold"));
+    snap("rules-stale", &state);
+    press(&mut state, "r");
+    reply(&mut state, &looks[..1], Err(answered(503, "overloaded", "the database is away")));
+    state.shell.toast = None;
+    assert!(screen(&state).contains("not up to date, next in 4s"), "{}", screen(&state));
+}
+
+#[test]
+fn older_decisions_are_told_of() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    press(&mut state, "w");
+    update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
+    let effects = key(&mut state, KeyCode::Enter);
+    let page = RuleDecisionList { has_more: true, next_cursor: Some("older".into()), ..decisions() };
+    reply(&mut state, &effects, Ok(Reply::Decisions(page)));
+    key(&mut state, KeyCode::PageDown);
+    assert!(
+        screen(&state).contains("all of them: loupe rules decisions 000002bd --all"),
+        "{}",
+        screen(&state)
+    );
+}
+
+#[test]
+fn rule_test_result_fits_the_smallest_terminal() {
+    let mut state = ruling((40, 10), UNICODE_THEME);
+    press(&mut state, "t");
+    wait(&mut state);
+    tabs(&mut state, 2);
+    let effects = key(&mut state, KeyCode::Enter);
+    reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+    state.shell.toast = None;
+    assert!(screen(&state).contains("0.35"), "{}", screen(&state));
+    for _ in 0..5 {
+        key(&mut state, KeyCode::PageDown);
+    }
+    assert!(screen(&state).contains("no document"), "{}", screen(&state));
+    key(&mut state, KeyCode::Esc);
+    assert!(screen(&state).contains("latency_thres"), "the rules are back: {}", screen(&state));
+}
+
+#[test]
+fn lost_rule_is_looked_up_in_its_own_project() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    state.shell.project = Some(project(33, "shown", false));
+    press(&mut state, "a");
+    tabs(&mut state, 8);
+    wait(&mut state);
+    tabs(&mut state, 1);
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Change::CreateRule(new)] = sends(&effects)[..] else {
+        panic!("{effects:?} {:?}", state.shell.dialog)
+    };
+    let (made_in, metric) = (new.project_id, new.metric_name.clone());
+    assert_ne!(made_in, id(33));
+    let effects = reply(&mut state, &effects, Err(offline()));
+    assert!(
+        matches!(effects[..], [Effect::LoadRules { project: Some(it), .. }] if it == made_in),
+        "{effects:?}"
+    );
+    let made = EvalRule { project_id: made_in, ..rule(990, &metric, EvaluatorType::Llm) };
+    reply(&mut state, &effects, Ok(Reply::Rules(vec![made])));
+    assert!(
+        state.shell.toast.as_ref().unwrap().text.contains("its answer was lost"),
+        "{:?}",
+        state.shell.toast
+    );
+    assert!(state.screens.evals.rules.get(id(990)).is_none(), "the rules shown are of the project shown");
+}
+
+#[test]
+fn another_project_has_other_rules() {
+    let mut state = ruling((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "p");
+    reply(&mut state, &effects, Ok(Reply::Projects(projects())));
+    press(&mut state, "j");
+    let effects = key(&mut state, KeyCode::Enter);
+    assert!(state.screens.evals.rows.is_empty() && state.screens.evals.rules.list.items.is_empty());
+    assert!(
+        effects.iter().any(|it| matches!(it, Effect::LoadRules { project: Some(it), .. } if *it == id(2)))
+    );
+    assert!(
+        effects.iter().any(
+            |it| matches!(it, Effect::LoadEvaluations { filter, .. } if filter.project_id == Some(id(2)))
+        )
+    );
+}
+
+#[test]
+fn rules_pane_draws_every_state() {
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
+        let effects = press(&mut state, "2r");
+        tick(&mut state, 1);
+        snap("rules-loading", &state);
+        reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
+        state.shell.toast = None;
+        snap("rules-empty", &state);
+        let mut state = filled(size, UNICODE_THEME);
+        let effects = press(&mut state, "2r");
+        reply(&mut state, &effects[..2], Err(answered(503, "overloaded", "the database is away")));
+        snap("rules-error", &state);
+        let mut state = ruling(size, UNICODE_THEME);
+        snap("rules", &state);
+        press(&mut state, "j");
+        snap("rules-paused", &state);
+        press(&mut state, "afaith");
+        snap("rules-new", &state);
+        wait(&mut state);
+        key(&mut state, KeyCode::Esc);
+        press(&mut state, "kt");
+        snap("rules-test", &state);
+        wait(&mut state);
+        tabs(&mut state, 2);
+        let effects = key(&mut state, KeyCode::Enter);
+        reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+        state.shell.toast = None;
+        snap("rules-tested", &state);
+        press(&mut state, "w");
+        let effects = key(&mut state, KeyCode::Enter);
+        reply(&mut state, &effects, Ok(Reply::Decisions(decisions())));
+        snap("rules-why", &state);
+        press(&mut state, "d");
+        snap("rules-delete", &state);
+    }
+    let state = ruling((80, 24), ASCII_THEME);
+    snap("ascii-rules", &state);
+}

@@ -1,0 +1,325 @@
+//! When evaluations are requested, and what happens with the responses. What the keys do is in [`actions`].
+//!
+//! While the screen is shown, the newest page is requested every two seconds, and a page further
+//! down as long as some rows there are not finished.
+
+mod actions;
+
+use api::{Timestamp, client::calls::EvaluationFilter, filter::when::Clock};
+use uuid::Uuid;
+
+use crate::{
+    dialog::{Dialog, Form, FormDefaults},
+    evaluations::{LOOK_INTERVAL_MICROS, is_unfinished},
+    ids::resolve_suffix,
+    net::{Destination, Effect, NetError, Reply},
+    screen::evals::{
+        SCREEN_DIGIT,
+        line::EvalsLine,
+        parts,
+        rules::{state::RuleSample, update as rules},
+        state::{Evals, EvalsRequest, EvalsSection},
+    },
+    shell::{
+        LineError, LoadedIds, Older, Shell,
+        notice::describe,
+        trouble::{backoff, is_new},
+    },
+};
+
+pub use actions::act;
+
+/// Number of evaluations on a page.
+const ROWS_PER_PAGE: u32 = 100;
+/// Number of evaluations requested while polling, which happens often.
+const NEWEST_ROWS: u32 = 50;
+/// Older rows are requested when the cursor is this many rows from the last loaded one.
+const PREFETCH_ROWS: usize = 20;
+/// Microseconds until the rules are requested again after a failure.
+const RULES_RETRY_MICROS: i64 = 30_000_000;
+
+/// Requests everything that the screen shows.
+pub fn enter(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    // The records are requested once the project is resolved.
+    if shell.is_resolving_project() {
+        return Vec::new();
+    }
+    let mut effects = look(evals, shell);
+    effects.extend(rules::load(evals, shell));
+    if !shell.evaluators.loaded {
+        effects.extend(shell.load_evaluators());
+    }
+    // The view of a rule names its project.
+    effects.extend(shell.need_projects());
+    effects
+}
+
+/// Handles the passing of time.
+pub fn tick(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    if shell.screen != SCREEN_DIGIT || shell.overlay.is_some() || shell.is_unauthorized() {
+        return Vec::new();
+    }
+    let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= shell.now);
+    let (rows, list) = (due(evals.next), due(evals.rules.next));
+    let mut effects = if rows { look(evals, shell) } else { Vec::new() };
+    if list {
+        effects.extend(rules::load(evals, shell));
+    }
+    effects
+}
+
+/// Discards evaluations and rules, because the project changed.
+pub fn reload(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    evals.rules = crate::screen::evals::rules::state::Rules::default();
+    evals.pending.abandon(|it| matches!(it, EvalsRequest::Rules | EvalsRequest::RuleSample(_)));
+    forget(evals);
+    if shell.screen == SCREEN_DIGIT { enter(evals, shell) } else { Vec::new() }
+}
+
+/// Discards the rows and abandons their open requests.
+fn forget(evals: &mut Evals) {
+    evals.forget();
+    let of_rows = |it: &EvalsRequest| {
+        matches!(
+            it,
+            EvalsRequest::First
+                | EvalsRequest::Older(_)
+                | EvalsRequest::Newest
+                | EvalsRequest::Visible
+                | EvalsRequest::Opened(_)
+        )
+    };
+    evals.pending.abandon(of_rows);
+}
+
+/// Requests the newest page and the visible rows that may have changed.
+fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    evals.next = None;
+    let first = if evals.loaded { EvalsRequest::Newest } else { EvalsRequest::First };
+    let limit = if first == EvalsRequest::Newest { NEWEST_ROWS } else { ROWS_PER_PAGE };
+    let newest = filter(evals, shell);
+    let request = evals.pending.start(shell.ticket(), first);
+    let mut effects = vec![Effect::LoadEvaluations { request, filter: newest, limit, cursor: None }];
+    // The newest page says nothing of the rows once it no longer reaches them.
+    let polled = if evals.newer { 0 } else { usize::try_from(NEWEST_ROWS).unwrap_or(0) };
+    let polled = evals.rows.len().min(polled);
+    if let Some(id) = evals.stray().filter(|it| is_unfinished(it)).map(|it| it.id) {
+        effects.push(Effect::LoadEvaluation {
+            request: evals.pending.start(shell.ticket(), EvalsRequest::Opened(id)),
+            id,
+        });
+    }
+    // Visible rows come first; one page per poll is enough for the others.
+    let seen = visible(evals, shell);
+    let (rows, first) = (&evals.rows, seen.start.max(polled));
+    let mut below = rows[first.min(rows.len())..].iter().chain(&rows[polled..first.min(rows.len())]);
+    let late = below.find(|row| is_unfinished(row)).map(|row| row.created_at);
+    if let Some(at) = late {
+        let filter = EvaluationFilter { to: Some(at), ..filter(evals, shell) };
+        let request = evals.pending.start(shell.ticket(), EvalsRequest::Visible);
+        effects.push(Effect::LoadEvaluations { request, filter, limit: ROWS_PER_PAGE, cursor: None });
+    }
+    effects
+}
+
+/// Returns the filter of the line, in the project shown.
+pub fn filter(evals: &Evals, shell: &Shell) -> EvaluationFilter {
+    filter_at(evals, shell, shell.now)
+}
+
+/// Returns the filter of the line with times that count from another instant. The line was validated before.
+fn filter_at(evals: &Evals, shell: &Shell, at: Timestamp) -> EvaluationFilter {
+    let line = EvalsLine::parse(&evals.text, &Clock::of(&shell.zone.of(at))).unwrap_or_default();
+    // A trace or a rule is of one project, which need not be the one shown.
+    let named = line.filter.trace_id.is_some() || line.filter.rule_id.is_some();
+    let project = shell.project.as_ref().filter(|_| !named);
+    EvaluationFilter { project_id: project.map(|project| project.id), ..line.filter }
+}
+
+/// Returns the range of the visible rows.
+fn visible(evals: &Evals, shell: &Shell) -> std::ops::Range<usize> {
+    let rows = parts(evals, shell).rows();
+    let count = evals.rows.len();
+    let top = crate::widgets::table::first_visible(evals.selected, count, rows);
+    top..(top + rows).min(count)
+}
+
+/// Requests the newest page at once, because an evaluation was created.
+pub fn created(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    look(evals, shell)
+}
+
+/// Stores the response to a request that was sent at this instant.
+pub fn fill(
+    evals: &mut Evals,
+    shell: &mut Shell,
+    purpose: EvalsRequest,
+    asked: Timestamp,
+    reply: Reply,
+) -> Vec<Effect> {
+    match (purpose, reply) {
+        (EvalsRequest::First, Reply::Evaluations(page)) => evals.extend(page, asked),
+        (EvalsRequest::Older(at), Reply::Evaluations(page)) => evals.extend(page, at),
+        (EvalsRequest::Newest, Reply::Evaluations(page)) => {
+            let replaced = evals.refresh(page, asked);
+            if replaced {
+                // An open request continues from rows that were replaced.
+                evals.pending.abandon(|it| matches!(it, EvalsRequest::Older(_)));
+            }
+        }
+        (EvalsRequest::Visible, Reply::Evaluations(page)) => evals.revise(page.evaluations),
+        (EvalsRequest::Opened(_), Reply::Evaluation(found)) => evals.revise(vec![*found]),
+        (EvalsRequest::Baseline(id), Reply::Evaluation(found)) => {
+            evals.baselines.insert(id, found.score);
+        }
+        (EvalsRequest::RuleSample(id), Reply::Evaluations(page)) => {
+            evals.rules.samples.insert(id, RuleSample::of(&page, shell.now));
+            return rules::sample(evals, shell);
+        }
+        (EvalsRequest::Decisions(_), Reply::Decisions(list)) => rules::decided(evals, shell, Ok(list)),
+        (EvalsRequest::Rules, Reply::Rules(list)) => {
+            evals.rules.fill(list);
+            evals.rules.next = shell.after(rules::REFRESH_INTERVAL_MICROS);
+            return rules::sample(evals, shell);
+        }
+        _ => {}
+    }
+    if matches!(purpose, EvalsRequest::First | EvalsRequest::Newest) {
+        evals.heard = Some(shell.now);
+        evals.next = shell.after(LOOK_INTERVAL_MICROS);
+    }
+    baseline(evals, shell)
+}
+
+/// Requests the baseline of a visible evaluation, one at a time.
+fn baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    if evals.pending.has(|it| matches!(it, EvalsRequest::Baseline(_))) {
+        return Vec::new();
+    }
+    let Some(id) = evals.missing_baseline(&evals.rows[visible(evals, shell)]) else { return Vec::new() };
+    vec![Effect::LoadEvaluation {
+        request: evals.pending.start(shell.ticket(), EvalsRequest::Baseline(id)),
+        id,
+    }]
+}
+
+/// Repeats failed requests after an outage of the server.
+pub fn back(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    let failed = evals.error.is_some() || evals.rules.list.error.is_some();
+    let asked = evals.pending.has(|it| matches!(it, EvalsRequest::First | EvalsRequest::Newest));
+    if shell.screen == SCREEN_DIGIT && failed && !asked { enter(evals, shell) } else { Vec::new() }
+}
+
+/// Handles a failed request. Repeated requests back off.
+pub fn failed(evals: &mut Evals, shell: &mut Shell, purpose: EvalsRequest, error: NetError) -> Vec<Effect> {
+    match purpose {
+        EvalsRequest::First | EvalsRequest::Newest => {
+            let failures = evals.failures.saturating_add(1);
+            let wait = backoff(shell, LOOK_INTERVAL_MICROS, failures, &error);
+            evals.failures = failures;
+            // The request is repeated automatically, so each problem is logged once.
+            let new = is_new(evals.error.as_ref(), &error);
+            evals.error = Some(error.clone());
+            evals.next = shell.after(wait);
+            if new {
+                shell.report(describe(&error));
+            }
+        }
+        EvalsRequest::Older(_) => shell.report(describe(&error)),
+        // A baseline that is gone is not requested again; one that could not be read is, with the next page.
+        EvalsRequest::Baseline(id) if !error.is_transient() => {
+            evals.baselines.insert(id, None);
+        }
+        EvalsRequest::Rules => {
+            let rules = &mut evals.rules;
+            let new = is_new(rules.list.error.as_ref(), &error);
+            rules.list.error = Some(error.clone());
+            evals.rules.next = shell.after(RULES_RETRY_MICROS);
+            if new {
+                shell.report(describe(&error));
+            }
+        }
+        EvalsRequest::Decisions(_) => rules::decided(evals, shell, Err(error)),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Repeats all requests at once because the reader asks for it.
+pub fn refresh(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    evals.baselines.retain(|_, score| score.is_some());
+    evals.rules.samples.clear();
+    shell.evaluators.loaded = false;
+    enter(evals, shell)
+}
+
+/// Requests older rows when the cursor comes near the last loaded one.
+fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
+    let near = evals.selected + PREFETCH_ROWS >= evals.rows.len();
+    let Some(Older { cursor, at }) = evals.older.clone().filter(|_| near) else { return Vec::new() };
+    if evals.pending.has(|purpose| matches!(purpose, EvalsRequest::Older(_))) {
+        return Vec::new();
+    }
+    let filter = filter_at(evals, shell, at);
+    let request = evals.pending.start(shell.ticket(), EvalsRequest::Older(at));
+    vec![Effect::LoadEvaluations { request, filter, limit: ROWS_PER_PAGE, cursor: Some(cursor) }]
+}
+
+/// Puts another filter in force.
+///
+/// # Errors
+/// The position of the first wrong character, from 0, and the problem.
+pub fn submit(
+    evals: &mut Evals,
+    shell: &mut Shell,
+    text: &str,
+    loaded: &LoadedIds,
+) -> Result<Vec<Effect>, LineError> {
+    let line = EvalsLine::parse(text, &Clock::of(&shell.zone.of(shell.now)))?;
+    let mut text = text.to_owned();
+    for (field, at, end) in line.short {
+        let ids = if field == "rule" { &loaded.rules } else { &loaded.traces };
+        let id =
+            resolve_suffix(ids.iter().copied(), &end).map_err(|error| (at, error.message(field, &end)))?;
+        text = text.replacen(&format!("{field}:{end}"), &format!("{field}:{id}"), 1);
+    }
+    Ok(if text == evals.text { look(evals, shell) } else { set_filter(evals, shell, text) })
+}
+
+fn set_filter(evals: &mut Evals, shell: &mut Shell, text: String) -> Vec<Effect> {
+    evals.text = text;
+    forget(evals);
+    look(evals, shell)
+}
+
+/// Shows the evaluations of one trace or of one rule.
+pub fn show(evals: &mut Evals, shell: &mut Shell, term: &str, id: Uuid) -> Vec<Effect> {
+    evals.text = format!("{term}:{id}");
+    evals.part = EvalsSection::List;
+    forget(evals);
+    if shell.screen == SCREEN_DIGIT {
+        look(evals, shell)
+    } else {
+        vec![Effect::Go(Destination::Screen(SCREEN_DIGIT))]
+    }
+}
+
+/// Opens the form that runs an evaluation on a trace.
+pub fn run_form(shell: &mut Shell, trace: Option<Uuid>) -> Vec<Effect> {
+    open_form(shell, FormDefaults { trace, ..FormDefaults::default() })
+}
+
+/// Opens the form that runs an evaluation; it begins with the values of the selected one.
+fn rerun_form(evals: &Evals, shell: &mut Shell) -> Vec<Effect> {
+    let Some(it) = evals.current() else { return run_form(shell, None) };
+    let rule = it.rule_id.and_then(|id| evals.rules.get(id));
+    let config = rule.map(|rule| rule.config.get().to_owned()).filter(|config| config != "{}");
+    open_form(shell, FormDefaults { config, ..FormDefaults::again(it) })
+}
+
+fn open_form(shell: &mut Shell, given: FormDefaults) -> Vec<Effect> {
+    let form = Form::evaluate(given, &shell.evaluators.items);
+    shell.dialog = Some(Dialog::form(form, shell.now));
+    // Evaluators may have been created since the last response.
+    shell.load_evaluators().into_iter().collect()
+}

@@ -1,0 +1,93 @@
+//! What the keys of Keys & Projects do.
+
+use api::project::{Project, ProjectStatus};
+
+use crate::{
+    change::Change,
+    dialog::Dialog,
+    keymap::Action,
+    layout::frame,
+    net::{Destination, Effect},
+    screen::manage::state::{Manage, ManageRequest, Section},
+    shell::Shell,
+    travel,
+};
+
+/// Requests everything that the screen shows.
+pub fn load(manage: &mut Manage, shell: &mut Shell) -> Vec<Effect> {
+    let mut effects = vec![shell.load_me(), shell.load_projects()];
+    if shell.has_session() {
+        effects.push(Effect::LoadKeys(manage.pending.start(shell.ticket(), ManageRequest::Keys)));
+    }
+    effects
+}
+
+/// Performs an action of the screen.
+pub fn act(manage: &mut Manage, shell: &mut Shell, action: Action) -> Vec<Effect> {
+    let (now, protected) = (shell.now, shell.target.protected);
+    match action {
+        Action::NextTab | Action::PreviousTab => {
+            manage.section = manage.section.neighbour(action == Action::NextTab);
+        }
+        Action::Refresh => return load(manage, shell),
+        Action::Back => return vec![Effect::Go(Destination::Screen(1))],
+        Action::ShowArchived => shell.projects.show_archived(!shell.projects.archived),
+        Action::Open => {
+            let Some(project) = shell.projects.current().cloned() else { return Vec::new() };
+            return vec![Effect::Go(Destination::Project(Some(Box::new(project))))];
+        }
+        Action::NewKey => {
+            let project = shell.project.as_ref().filter(|it| it.status == ProjectStatus::Active);
+            shell.dialog = Some(Dialog::new_key(project.map(|it| it.id), now));
+        }
+        Action::NewProject => shell.dialog = Some(Dialog::new_project(now)),
+        Action::RevokeKey => match manage.key() {
+            Some(key) => {
+                let change = Change::RevokeKey { id: key.id, name: key.name.clone() };
+                shell.dialog = Some(Dialog::confirm(change, protected, now));
+            }
+            None => shell.notify("no key is selected"),
+        },
+        Action::Archive | Action::Unarchive | Action::Autoship => {
+            match shell.projects.current().map(|project| project_change(action, project)) {
+                Some(Ok(change)) => shell.dialog = Some(Dialog::confirm(change, protected, now)),
+                Some(Err(why)) => shell.notify(why),
+                None => shell.notify("no project is selected"),
+            }
+        }
+        _ => move_cursor(manage, shell, action),
+    }
+    Vec::new()
+}
+
+/// Returns the change of the selected project that an action makes, or why there is none.
+fn project_change(action: Action, project: &Project) -> Result<Change, String> {
+    let (id, name) = (project.id, project.name.clone());
+    match (action, project.status) {
+        (Action::Archive, ProjectStatus::Active) => {
+            Ok(Change::SetStatus { id, name, status: ProjectStatus::Archived })
+        }
+        (Action::Archive, ProjectStatus::Archived) => Err(format!("{name} is archived already")),
+        (Action::Unarchive, ProjectStatus::Archived) => {
+            Ok(Change::SetStatus { id, name, status: ProjectStatus::Active })
+        }
+        (Action::Unarchive, ProjectStatus::Active) => Err(format!("{name} is not archived")),
+        _ => Ok(Change::SetAutoship { id, name, on: !project.prompt_autoship_enabled }),
+    }
+}
+
+fn move_cursor(manage: &mut Manage, shell: &mut Shell, action: Action) {
+    let last = match manage.section {
+        Section::Keys => manage.keys.items.len(),
+        Section::Projects => shell.projects.shown_len(),
+        Section::Plan => return,
+    };
+    let page = usize::from(frame(shell.size).body.height / 2).max(2) - 1;
+    let selected = match manage.section {
+        Section::Keys => &mut manage.keys.selected,
+        Section::Projects | Section::Plan => &mut shell.projects.selected,
+    };
+    if let Some(to) = travel::to(action, *selected, last.saturating_sub(1), page) {
+        *selected = to;
+    }
+}

@@ -1,0 +1,126 @@
+//! The screens, one folder each.
+
+pub mod evals;
+pub mod manage;
+pub mod metrics;
+mod planned;
+pub mod search;
+pub mod traces;
+
+use crate::{
+    keymap::{Binding, Keymap, KeymapError, OVERLAY_SCOPES, Rebinding, SHARED_BINDINGS, Scope},
+    shell::Screen,
+};
+
+/// The number of screens.
+pub const SCREEN_COUNT: u8 = 8;
+
+/// The key bindings of all screens.
+const BINDING_TABLES: &[&[Binding]] = &[
+    SHARED_BINDINGS,
+    manage::keys::SCREEN_BINDINGS,
+    evals::keys::SCREEN_BINDINGS,
+    search::keys::SCREEN_BINDINGS,
+    traces::keys::SCREEN_BINDINGS,
+    metrics::keys::SCREEN_BINDINGS,
+];
+
+/// The key scopes of all screens.
+const SCREEN_SCOPES: &[&[Scope]] = &[
+    traces::keys::SCREEN_SCOPES,
+    evals::keys::SCREEN_SCOPES,
+    metrics::keys::SCREEN_SCOPES,
+    search::keys::SCREEN_SCOPES,
+    manage::keys::SCREEN_SCOPES,
+    &[planned::PANEL_SCOPE],
+    OVERLAY_SCOPES,
+];
+
+/// Returns the key map of the console with the keys of a configuration.
+///
+/// # Errors
+/// The configuration can't be used.
+pub fn keymap(chosen: &Rebinding) -> Result<Keymap, KeymapError> {
+    Keymap::new(BINDING_TABLES, SCREEN_SCOPES.concat(), chosen)
+}
+
+/// Returns the key map of the console with its own keys.
+pub fn default_keymap() -> Keymap {
+    Keymap::defaults(BINDING_TABLES, SCREEN_SCOPES.concat())
+}
+
+/// All screens.
+#[derive(Debug)]
+pub struct Screens {
+    /// Screen 1.
+    pub traces: traces::state::Traces,
+    /// Screen 2.
+    pub evals: evals::state::Evals,
+    /// Screen 3.
+    pub metrics: metrics::state::Metrics,
+    /// Screens 4 to 6.
+    planned: [planned::Planned; 3],
+    /// Screen 7.
+    pub manage: manage::state::Manage,
+    /// Screen 8.
+    pub search: search::state::Search,
+}
+
+impl Default for Screens {
+    fn default() -> Self {
+        Self {
+            traces: Default::default(),
+            evals: Default::default(),
+            metrics: Default::default(),
+            planned: planned::PLANNED_SCREENS,
+            manage: Default::default(),
+            search: Default::default(),
+        }
+    }
+}
+
+impl Screens {
+    /// Returns the screens in the order of their digits.
+    pub fn all(&self) -> [&dyn Screen; SCREEN_COUNT as usize] {
+        let [failures, approvals, webhooks] = &self.planned;
+        [&self.traces, &self.evals, &self.metrics, failures, approvals, webhooks, &self.manage, &self.search]
+    }
+
+    /// Returns the screens in the order of their digits.
+    pub fn all_mut(&mut self) -> [&mut dyn Screen; SCREEN_COUNT as usize] {
+        let [failures, approvals, webhooks] = &mut self.planned;
+        [
+            &mut self.traces,
+            &mut self.evals,
+            &mut self.metrics,
+            failures,
+            approvals,
+            webhooks,
+            &mut self.manage,
+            &mut self.search,
+        ]
+    }
+
+    /// Returns the screen of a digit.
+    pub fn get(&self, digit: u8) -> &dyn Screen {
+        self.all().into_iter().find(|screen| screen.tab().digit == digit).unwrap_or(&self.traces)
+    }
+
+    /// Returns the screen of a digit.
+    pub fn get_mut(&mut self, digit: u8) -> &mut dyn Screen {
+        let known = self.all().iter().any(|screen| screen.tab().digit == digit);
+        let digit = if known { digit } else { traces::SCREEN_DIGIT };
+        let [first, rest @ ..] = self.all_mut();
+        rest.into_iter().fold(first, |found, next| if next.tab().digit == digit { next } else { found })
+    }
+
+    /// Returns the digit of a screen by its digit, or by the beginning of its title.
+    pub fn digit(&self, name: &str) -> Option<u8> {
+        let name = name.to_lowercase();
+        let matches = |tab: &crate::shell::Tab| {
+            let titled = !name.is_empty() && tab.title.to_lowercase().starts_with(&name);
+            titled || name == tab.digit.to_string()
+        };
+        self.all().into_iter().map(|screen| screen.tab()).find(matches).map(|tab| tab.digit)
+    }
+}

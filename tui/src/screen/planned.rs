@@ -1,0 +1,76 @@
+//! The screens that are still to come: what they will show, and what does that work today.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use crate::{
+    keymap::{
+        Action, Scope,
+        groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS},
+    },
+    net::{Destination, Effect},
+    shell::{Screen, Shell, Tab},
+    theme::Tone,
+    widgets::table::put_panel,
+};
+
+/// The key scope of these screens.
+pub const PANEL_SCOPE: Scope = Scope::screen("Screen", &[COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS]);
+
+/// A screen that is still to come.
+#[derive(Debug)]
+pub struct Planned {
+    tab: Tab,
+    content: &'static str,
+    alternative: &'static str,
+}
+
+/// The screens that are still to come.
+pub const PLANNED_SCREENS: [Planned; 3] = [
+    Planned {
+        tab: Tab { digit: 4, title: "Failures", short: "Failures" },
+        content: "Clusters of failures and the control actions for them. Acting will need a session token.",
+        alternative: "The filter error:true or failure:timeout on screen 1, and loupe traces list --filter.",
+    },
+    Planned {
+        tab: Tab { digit: 5, title: "Approvals", short: "Appr" },
+        content: "Remediations and deployments that wait for a decision.",
+        alternative: "Nothing waits yet: this server does not act by itself. Deciding will need a session token.",
+    },
+    Planned {
+        tab: Tab { digit: 6, title: "Webhooks", short: "Hooks" },
+        content: "Endpoints that receive events, and their deliveries.",
+        alternative: "loupe traces tail -o ndjson feeds any program as traces arrive.",
+    },
+];
+
+impl Screen for Planned {
+    fn tab(&self) -> Tab {
+        self.tab
+    }
+
+    fn is_built(&self) -> bool {
+        false
+    }
+
+    fn scope(&self) -> Scope {
+        PANEL_SCOPE
+    }
+
+    fn act(&mut self, _shell: &mut Shell, action: Action) -> Vec<Effect> {
+        if action == Action::Back { vec![Effect::Go(Destination::Screen(1))] } else { Vec::new() }
+    }
+
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        let title = self.tab.title;
+        let lines = [
+            (Tone::Strong, format!("The screen {title} is not part of this version of the console yet.")),
+            (Tone::Plain, String::new()),
+            (Tone::Plain, format!("What it will show: {}", self.content)),
+            (Tone::Plain, String::new()),
+            (Tone::Plain, format!("Until then: {}", self.alternative)),
+            (Tone::Plain, String::new()),
+            (Tone::Dim, "1 or esc goes to Traces, - to the place before.".to_owned()),
+        ];
+        put_panel(buffer, area, &shell.theme, &lines);
+    }
+}

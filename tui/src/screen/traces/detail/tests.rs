@@ -1,0 +1,168 @@
+//! The evaluations of an opened trace, and what is asked for when the server is back.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::shell::Outage;
+use crate::{
+    screen::evals::rules::tests::{decisions, rules},
+    screen::evals::tests::{judged, judging, list, requested_filters},
+    tests::screens::{screen, snap},
+    tests::*,
+};
+
+#[test]
+fn sentences_name_the_keys_in_force() {
+    let own: crate::keymap::Rebinding = [
+        ("trace.evaluate", "ctrl-e"),
+        ("trace.why", "ctrl-w"),
+        ("trace.evals", "g v"),
+        ("evals.rules", "ctrl-r"),
+        ("rules.create", "ctrl-a"),
+        ("nav.refresh", "ctrl-y"),
+        ("evals.filter", "ctrl-f"),
+    ]
+    .map(|(name, key)| (name.to_owned(), vec![key.to_owned()]))
+    .into();
+    let mut state = opened((80, 24), UNICODE_THEME);
+    state.shell.keymap = crate::screen::keymap(&own).unwrap();
+    let effects = press(&mut state, "]]]");
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], true))));
+    press(&mut state, "z");
+    let text = screen(&state);
+    for told in ["ctrl-e runs one, ctrl-w tells why", "g v lists all"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    state.shell.target.read_only = true;
+    press(&mut state, "z");
+    state.screens.traces.detail.as_mut().unwrap().touch();
+    press(&mut state, "z");
+    let text = screen(&state);
+    assert!(text.contains("ctrl-w tells why") && !text.contains("runs one"), "{text}");
+    let effects = press(&mut state, "2");
+    reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
+    let text = screen(&state);
+    assert!(text.contains("ctrl-y asks now"), "{text}");
+    let effects = press(&mut state, "1");
+    assert!(effects.is_empty(), "{effects:?}");
+    state.screens.traces.list = crate::screen::traces::state::TraceRows::new();
+    let request = start_list_request(&mut state, TracesRequest::First);
+    update(&mut state, Msg::Reply(request, Err(answered(422, "validation", "no such model"))));
+    let text = screen(&state);
+    assert!(text.contains("ctrl-y asks now") && text.contains("/ changes the filter"), "{text}");
+}
+
+#[test]
+fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
+    let mut state = opened((80, 24), UNICODE_THEME);
+    press(&mut state, "]]");
+    let effects = press(&mut state, "]");
+    let trace = state.screens.traces.detail.as_ref().unwrap().id;
+    assert_eq!(requested_filters(&effects)[0].0.trace_id, Some(trace));
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    assert!(tick(&mut state, 1).iter().all(|it| !matches!(it, Effect::LoadEvaluations { .. })));
+    let again = tick(&mut state, 1);
+    assert_eq!(requested_filters(&again).len(), 1, "one is not finished: {again:?}");
+    let mut done = judged();
+    done.retain(|row| row.score.is_some());
+    reply(&mut state, &again, Ok(Reply::Evaluations(list(done.clone(), false))));
+    let again = tick(&mut state, 2);
+    assert_eq!(requested_filters(&again).len(), 1, "all are finished, but the trace is young");
+    tick(&mut state, 120);
+    reply(&mut state, &again, Ok(Reply::Evaluations(list(done, false))));
+    assert!(requested_filters(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
+    press(&mut state, "[");
+    assert_eq!(requested_filters(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
+    let effects = press(&mut state, "J");
+    assert_eq!(requested_filters(&effects).len(), 1, "the scores of the next trace");
+    press(&mut state, "]");
+    assert!(requested_filters(&tick(&mut state, 60)).is_empty());
+}
+
+#[test]
+fn trace_without_evaluations_is_polled_until_it_is_ready_and_old() {
+    let mut state = opened((80, 24), UNICODE_THEME);
+    state.screens.traces.detail.as_mut().unwrap().trace =
+        Some(std::sync::Arc::new(Trace { ready: false, ..refund() }));
+    let mut effects = press(&mut state, "]]]");
+    for _ in 0..3 {
+        reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+        effects = tick(&mut state, 600);
+        assert_eq!(requested_filters(&effects).len(), 1, "rules judge it once it is ready");
+    }
+    state.screens.traces.detail.as_mut().unwrap().trace = Some(std::sync::Arc::new(refund()));
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+    assert!(requested_filters(&tick(&mut state, 600)).is_empty());
+}
+
+#[test]
+fn failed_request_for_trace_evaluations_backs_off() {
+    let mut state = opened((80, 24), UNICODE_THEME);
+    let mut effects = press(&mut state, "]]]");
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    effects = tick(&mut state, 2);
+    for wait in [4, 8] {
+        reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
+        assert!(requested_filters(&tick(&mut state, wait / 2 - 1)).is_empty(), "{wait}");
+        effects = tick(&mut state, wait / 2 + 1);
+        assert_eq!(requested_filters(&effects).len(), 1, "{wait}");
+    }
+    reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
+    assert!(requested_filters(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
+    assert_eq!(requested_filters(&tick(&mut state, 1)).len(), 1, "no failure is for good");
+}
+
+#[test]
+fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
+    for detail in [false, true] {
+        let mut state =
+            if detail { opened((80, 24), UNICODE_THEME) } else { judging((80, 24), UNICODE_THEME) };
+        state.shell.link = Link::Down(Outage { since: state.shell.now, attempts: 3, error: offline() });
+        if detail {
+            press(&mut state, "]]]");
+        }
+        for _ in 0..4 {
+            let effects = if detail { press(&mut state, "[]") } else { press(&mut state, "R") };
+            let effects: Vec<Effect> =
+                effects.into_iter().filter(|it| matches!(it, Effect::LoadEvaluations { .. })).collect();
+            reply(&mut state, &effects, Err(offline()));
+        }
+        state.shell.next_poll = Some(Timestamp::from_micros(state.shell.now.micros() + 30_000_000));
+        let effects = tick(&mut state, 30);
+        let (mut looks, mut traces) = (effects.clone(), effects);
+        looks.retain(|it| matches!(it, Effect::LoadEvaluations { .. }));
+        traces.retain(|it| matches!(it, Effect::LoadTraces { .. }));
+        if !looks.is_empty() {
+            reply(&mut state, &looks, Err(offline()));
+        }
+        let effects = answer(&mut state, &traces, page(rows()));
+        assert_eq!(requested_filters(&effects).len(), 1, "detail {detail}: {effects:?}");
+    }
+}
+
+#[test]
+fn trace_shows_decisions_of_its_rules() {
+    let mut state = opened((80, 24), UNICODE_THEME);
+    let trace = state.screens.traces.detail.as_ref().unwrap().id;
+    let effects = press(&mut state, "w");
+    let [Effect::LoadEvaluations { .. }, Effect::LoadRules { project: Some(_), .. }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
+    let mut effects = reply(&mut state, &effects, Ok(Reply::Rules(rules())));
+    for (number, rule) in rules().iter().enumerate() {
+        let [Effect::LoadDecisions { rule: requested_filters, trace: Some(of), .. }] = effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!((requested_filters, of), (rule.id, trace), "one after the other");
+        let mut page = decisions();
+        page.decisions.rotate_left(number % 3);
+        let result = if number == 3 { Err(offline()) } else { Ok(Reply::Decisions(page)) };
+        effects = reply(&mut state, &effects, result);
+    }
+    assert!(effects.is_empty(), "{effects:?}");
+    press(&mut state, "z");
+    snap("detail-why", &state);
+    let effects = press(&mut state, "wJ");
+    let mut late = effects;
+    late.retain(|it| matches!(it, Effect::LoadRules { .. }));
+    assert!(reply(&mut state, &late, Ok(Reply::Rules(rules()))).is_empty(), "it is about the trace before");
+}

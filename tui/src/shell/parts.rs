@@ -1,0 +1,134 @@
+//! The smaller types of the shared state.
+
+use api::Timestamp;
+use uuid::Uuid;
+
+use crate::net::NetError;
+
+/// The way in which new traces arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Nothing has been heard of the server yet.
+    Connecting,
+    /// Over the stream.
+    Streaming,
+    /// By asking every two seconds.
+    Polling,
+    /// Requests for the list fail. They are repeated until one succeeds.
+    Down(Outage),
+}
+
+/// A series of failed requests for the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the first of them failed.
+    pub since: Timestamp,
+    /// Number of failures since then.
+    pub attempts: u32,
+    /// The latest failure.
+    pub error: NetError,
+}
+
+/// The cursor of the older rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Older {
+    /// The cursor.
+    pub cursor: String,
+    /// The instant that the times of the filter were reckoned from. The server takes a cursor only
+    /// with the filter it was made for, and `from:-1h` is another one a second later.
+    pub at: Timestamp,
+}
+
+impl Older {
+    /// Returns where older rows begin, as a response to a filter of this instant reports it.
+    pub fn of(cursor: Option<String>, has_more: bool, at: Timestamp) -> Option<Self> {
+        cursor.filter(|_| has_more).map(|cursor| Self { cursor, at })
+    }
+}
+
+/// The purpose of an open request that belongs to no screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The identity of the credential.
+    Me,
+    /// The identity of a session token that the server refused earlier.
+    RefusedSession,
+    /// The current project, to notice that it was archived or restored.
+    Project(Uuid),
+    /// The projects, to find the requested one.
+    Lookup,
+    /// The projects, to show them.
+    Projects,
+    /// The evaluators.
+    Evaluators,
+    /// The change of a dialog.
+    Change,
+    /// A list that shows whether a change happened whose response was lost.
+    Check,
+}
+
+/// A problem, as the log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// When it happened.
+    pub at: Timestamp,
+    /// The attempt and its error.
+    pub text: String,
+}
+
+/// A short notice in the status line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// The notice.
+    pub text: String,
+    /// Whether it reports a failure.
+    pub is_failure: bool,
+    /// When it goes.
+    pub until: Timestamp,
+}
+
+/// An overlay over the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    /// The keys; the words narrow them down.
+    Help {
+        /// First visible line.
+        top: usize,
+        /// The words that filter the bindings.
+        words: String,
+    },
+    /// The log of problems.
+    Problems {
+        /// First visible line.
+        top: usize,
+    },
+    /// The choice of a project.
+    Projects {
+        /// The project under the cursor; none means all of them.
+        selected: Option<Uuid>,
+    },
+    /// The choice of a context.
+    Contexts {
+        /// The row under the cursor.
+        selected: usize,
+    },
+    /// The marked traces.
+    Bookmarks {
+        /// The row under the cursor.
+        selected: usize,
+    },
+    /// The palette of actions and places, filtered by the words typed.
+    Palette {
+        /// The row under the cursor, among those that fit.
+        selected: usize,
+    },
+}
+
+/// A place to come back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The screen's digit.
+    pub screen: u8,
+    /// The opened trace.
+    pub trace: Option<Uuid>,
+}
