@@ -5,21 +5,24 @@ use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 use api::ErrorCode;
 use queue::{ConcurrencyLimits, JobResult, Registry, worker};
 use semantics::prices::PriceTable;
-use store::{Db, Transaction, traces::TraceRules};
+use store::{Db, Transaction, quotas::Quota, traces::TraceRules};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use crate::{
-    access::{master_key::MasterKey, oidc::Provider, seal::Sealer, session::Sessions},
+    access::{
+        Caller, master_key::MasterKey, oidc::Provider, plans::monthly_limit, seal::Sealer, session::Sessions,
+    },
     audit::{self, Action},
     clock::Clock,
+    code_runner::CodeRunner,
     config::Config,
     cursor::Cursors,
     embedding::Embedder,
     error::{Result, problem},
-    evals::{code::CodeRunner, evaluator::Compiled},
-    ingest::writer::Writer,
+    evaluator::Compiled,
+    ingest::{terms::Terms, writer::Writer},
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
     known::AccessCache,
@@ -259,6 +262,16 @@ impl App {
     /// Returns the number of bytes that [`Self::workspace`] reserves.
     pub fn workspace_bytes(&self) -> usize {
         WORKSPACE_BYTES.min(self.memory.total() / 16)
+    }
+
+    /// Returns what plan and settings say about storing the traces of a request.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn ingest_terms(&self, caller: &Caller) -> Result<Terms> {
+        let embeds = self.embedder.embeds(caller.tenant_id, caller.plan).await?;
+        Ok(Terms { limit: monthly_limit(Quota::Traces, caller.plan), embeds })
     }
 
     /// Waits until the tenant has fewer running reads than allowed.

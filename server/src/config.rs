@@ -5,6 +5,9 @@ mod egress;
 mod embedding;
 mod judge;
 mod oidc;
+pub mod openings;
+pub mod origins;
+pub mod proxies;
 pub mod values;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
@@ -15,9 +18,12 @@ use semantics::prices::PriceTable;
 use store::sqlite_url;
 
 pub use self::{
-    egress::EgressSettings, embedding::EmbeddingSettings, judge::JudgeSettings, oidc::OidcSettings,
+    egress::EgressSettings,
+    embedding::EmbeddingSettings,
+    judge::JudgeSettings,
+    oidc::{OidcSettings, trusted_url},
 };
-use crate::http::{address::TrustedProxies, cors::Origins};
+use crate::config::{origins::Origins, proxies::TrustedProxies};
 
 /// The server's configuration. Every setting has a flag, an environment variable and, under the flag's
 /// name with `_` for `-`, a line in `loupe.toml`.

@@ -1,13 +1,9 @@
 //! Embeddings of spans and queries: selects the provider and calls it.
 //!
-//! Spans are embedded by jobs ([`spans`]), queries during the request ([`Embedder::query`]). Plan and
+//! Spans are embedded by jobs ([`crate::span_embedding`]), queries during the request ([`Embedder::query`]). Plan and
 //! credentials, which are cached, determine the provider (`whose`), so that ingest decides without a
 //! query whether a commit needs a job. A provider that fails has a circuit breaker ([`Rests`]).
 
-pub mod backfill;
-pub mod spans;
-mod text;
-mod turn;
 mod whose;
 
 use std::{sync::Arc, time::Duration};
@@ -22,7 +18,6 @@ use uuid::Uuid;
 use self::whose::{ProviderSelection, select_provider};
 use crate::{
     access::seal::Sealer,
-    app::Feature,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
@@ -33,15 +28,6 @@ use crate::{
         rest::Rests,
     },
     telemetry::Telemetry,
-};
-
-/// Embedding of spans in the background.
-pub const FEATURE: Feature = Feature {
-    jobs: |registry| {
-        registry.register::<spans::EmbedSpans>();
-        registry.register::<backfill::Backfill>();
-    },
-    ..Feature::NONE
 };
 
 /// Timeout of embedding a query.
@@ -55,8 +41,10 @@ pub struct Embedder {
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests<EmbeddingAccount>,
-    turns: ConcurrencyLimits<Uuid>,
+    /// The circuit breakers of the providers.
+    pub rests: Rests<EmbeddingAccount>,
+    /// Limits the workers that embed for a tenant.
+    pub turns: ConcurrencyLimits<Uuid>,
 }
 
 /// The account of a provider: the platform's, or a version of a tenant's credential.
@@ -72,8 +60,10 @@ pub enum EmbeddingAccount {
 /// The embedding provider of a tenant.
 #[derive(Clone, Debug)]
 pub struct SelectedProvider {
-    who: EmbeddingAccount,
-    endpoint: Endpoint,
+    /// The account that pays.
+    pub who: EmbeddingAccount,
+    /// The model and its address.
+    pub endpoint: Endpoint,
 }
 
 impl SelectedProvider {
@@ -163,7 +153,7 @@ impl Embedder {
     }
 
     /// Returns the embedding provider for a tenant on this plan, if any.
-    async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
+    pub async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
         let credentials = self.known.credentials(tenant).await?;
         match select_provider(plan, &credentials, self.platform.is_some()) {
             ProviderSelection::Nobody => Ok(None),
@@ -187,7 +177,7 @@ impl Embedder {
     }
 
     /// Returns the vectors of these texts, with metrics.
-    async fn ask(
+    pub async fn ask(
         &self,
         endpoint: &Endpoint,
         texts: &[&str],

@@ -2,12 +2,9 @@
 //!
 //! A [`Problem`] is an error that the caller can correct; any other error is [`Error::Internal`],
 //! logged once with the request ID and returned as a 500 without details.
+//! `http::error` turns both into responses.
 
-use api::{ErrorBody, ErrorCode, FieldError, Plan};
-use axum::{
-    http::{HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use api::{ErrorCode, FieldError, Plan};
 use store::{DbError, SqlError, StoreError, health::Unavailable};
 use uuid::Uuid;
 
@@ -76,17 +73,13 @@ impl Problem {
         Self { required_plan: Some(needed), ..Self::new(ErrorCode::PlanUpgradeRequired, message) }
     }
 
-    /// Returns the body of the response.
-    pub fn body(self, request_id: &str) -> ErrorBody {
-        ErrorBody {
-            message: (self.code == ErrorCode::ProjectArchived).then(|| self.message.clone()),
-            error: self.message,
-            code: self.code.as_str().to_owned(),
-            request_id: request_id.to_owned(),
-            required_plan: self.required_plan,
-            fields: self.fields,
-            trace_id: self.stored.map(|it| it.0),
-            identical: self.stored.map(|it| it.1),
+    /// Returns after how many seconds the same request may succeed; none when trying again can't help.
+    pub fn retry_after_seconds(&self) -> Option<u16> {
+        match self.code {
+            ErrorCode::Overloaded => Some(1),
+            // The authentication middleware knows the exact time.
+            ErrorCode::RateLimited => Some(5),
+            _ => None,
         }
     }
 }
@@ -118,7 +111,7 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(_) | StoreError::Unreachable(_) => {
                 problem(ErrorCode::Overloaded, error.to_string())
             }
-            // Only reads of a tenant grow while they run.
+            // Only tenants read large texts.
             StoreError::OutOfMemory(_) => Exhausted::Tenant.into(),
             StoreError::Database(error) => Self::Internal(anyhow::Error::new(error).context("database")),
         }
@@ -148,46 +141,6 @@ impl From<Exhausted> for Error {
         problem(ErrorCode::Overloaded, exhausted.to_string())
     }
 }
-
-/// Marks a response whose body must still be written by the outermost layer, which knows the request ID
-/// and the encoding of errors.
-#[derive(Clone, Debug)]
-pub struct UnwrittenProblem(pub Problem);
-
-impl IntoResponse for Error {
-    fn into_response(self) -> Response {
-        let problem = match self {
-            Self::Problem(problem) => *problem,
-            Self::Internal(source) => {
-                let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-                response.extensions_mut().insert(Fault(format!("{source:#}")));
-                response.extensions_mut().insert(UnwrittenProblem(internal()));
-                return response;
-            }
-        };
-        let status = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = status.into_response();
-        match problem.code {
-            ErrorCode::Overloaded => {
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            // The authentication middleware replaces this by a more exact time.
-            ErrorCode::RateLimited => {
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-            }
-            ErrorCode::Unauthorized => {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            _ => {}
-        }
-        response.extensions_mut().insert(UnwrittenProblem(problem));
-        response
-    }
-}
-
-/// The cause of a 500, for the log only.
-#[derive(Clone, Debug)]
-pub struct Fault(pub String);
 
 /// Returns the problem that a client gets for an internal error.
 pub fn internal() -> Problem {

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     app::{Feature, Features},
-    embedding, evals, housekeeping,
+    evals, housekeeping,
     http::routes,
-    long_trace,
-    metrics::folding,
-    retention, trace_ready, trace_removal,
+    long_trace, metric_folding, retention, span_embedding, trace_ready, trace_removal,
     trace_rules::ProductRules,
 };
 
@@ -20,9 +18,9 @@ pub fn all() -> Features {
         housekeeping::FEATURE,
         retention::FEATURE,
         trace_removal::FEATURE,
-        embedding::FEATURE,
+        span_embedding::FEATURE,
         evals::FEATURE,
-        folding::FEATURE,
+        metric_folding::FEATURE,
     ];
     Features { all: ALL, rules: Arc::new(ProductRules), endpoints: routes::names().collect() }
 }

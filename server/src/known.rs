@@ -23,7 +23,7 @@ use store::{Db, DbError, keys::KeyWithPlan};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{access::api_key::ApiKey, error::Result, evals::rules::Setup, ingest::prices::PriceBook};
+use crate::{access::api_key::ApiKey, error::Result, ingest::prices::PriceBook, rule_set::Setup};
 
 /// Time for which the cache is valid after the version was read.
 const MAX_AGE: Duration = Duration::from_millis(900);

@@ -6,7 +6,7 @@ use entities::{job, span, trace};
 use store::traces::{StoredGroup, TraceRules};
 use uuid::Uuid;
 
-use crate::{embedding::spans, ingest::part, long_trace, trace_ready};
+use crate::{ingest::part, long_trace, span_embedding::spans, trace_ready};
 
 /// How a trace follows from its spans, and which jobs a stored trace needs.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{Db, page::newest_first, quotas};
-use crate::quotas::Quota;
+use crate::{new_id, quotas::Quota};
 
 /// Rows of one statement: databases limit the number of parameters.
 const BLOCK: usize = 250;
@@ -400,4 +400,40 @@ fn held(tenant: Uuid, row: &Model) -> Condition {
         .add(Column::Id.eq(row.id))
         .add(Column::Status.eq(EvaluationStatus::Running.as_str()))
         .add(Column::Attempts.eq(row.attempts))
+}
+
+/// Returns the row of a pending evaluation of a trace. The evaluator is still to be filled in.
+pub fn pending_row(tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> Model {
+    Model {
+        tenant_id: tenant,
+        id: new_id(),
+        trace_id: trace,
+        project_id: project,
+        span_id: None,
+        metric_name: String::new(),
+        evaluator_type: String::new(),
+        evaluator_version: String::new(),
+        config: None,
+        model_tier: None,
+        status: EvaluationStatus::Pending.as_str().to_owned(),
+        context: EvaluationContext::Fresh.as_str().to_owned(),
+        source_action_id: Uuid::nil(),
+        original_evaluation_id: None,
+        rule_id: None,
+        bulk_id: None,
+        score: None,
+        label: None,
+        reasoning: None,
+        error: None,
+        judge_model: None,
+        prompt_tokens: None,
+        completion_tokens: None,
+        cost: None,
+        attempts: 0,
+        returns: 0,
+        asked: 0,
+        quota_month: None,
+        created_at: now,
+        completed_at: None,
+    }
 }

@@ -23,7 +23,7 @@ pub async fn add(db: &impl ConnectionTrait, name: &str, value: &str) -> Result<(
     Ok(())
 }
 
-/// Changes with everything that processes remember, see [`crate::known`].
+/// Changes with everything that server processes cache.
 pub const GENERATION: &str = "generation";
 
 /// Makes every process forget what it remembers, once the transaction is committed. Call it

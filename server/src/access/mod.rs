@@ -9,7 +9,6 @@ pub mod master_key;
 pub mod oidc;
 pub mod plans;
 pub mod seal;
-pub mod seats;
 pub mod session;
 mod strict_json;
 

@@ -7,7 +7,7 @@ use clap::{
     builder::{OsStringValueParser, TypedValueParser},
 };
 
-use crate::providers::openings::Openings;
+use crate::config::openings::Openings;
 
 /// Addresses that tenants' webhooks, callbacks and providers may use in addition to public https
 /// addresses.

@@ -1,9 +1,8 @@
 //! Settings of the identity provider that issues session tokens.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
-
-use crate::providers::jwks::trusted;
+use url::{Host, Url};
 
 /// Default claim with the tenant.
 const DEFAULT_TENANT_CLAIM: &str = "tenant_id";
@@ -59,7 +58,7 @@ impl OidcSettings {
     pub fn check(&self) -> anyhow::Result<()> {
         match &self.oidc_issuer {
             Some(issuer) => {
-                let url = trusted(issuer).context("LOUPE_OIDC_ISSUER")?;
+                let url = trusted_url(issuer).context("LOUPE_OIDC_ISSUER")?;
                 let plain = url.query().is_none() && url.fragment().is_none();
                 ensure!(plain, "LOUPE_OIDC_ISSUER must have no query and no fragment");
             }
@@ -69,8 +68,33 @@ impl OidcSettings {
             ),
         }
         if let Some(url) = &self.oidc_jwks_url {
-            trusted(url).context("LOUPE_OIDC_JWKS_URL")?;
+            trusted_url(url).context("LOUPE_OIDC_JWKS_URL")?;
         }
         Ok(())
     }
+}
+
+/// Parses an address that is protected in transit: https, or http on this machine.
+///
+/// # Errors
+///
+/// Fails when it is another one, or not a URL.
+pub fn trusted_url(address: &str) -> anyhow::Result<Url> {
+    let url = Url::parse(address).with_context(|| format!("`{address}` is not a URL"))?;
+    let local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    match url.scheme() {
+        "https" => {}
+        "http" if local => {}
+        _ => bail!("`{address}` must begin with https://, or be on this machine"),
+    }
+    ensure!(
+        url.username().is_empty() && url.password().is_none(),
+        "`{address}` must not contain a user name"
+    );
+    Ok(url)
 }

@@ -4,13 +4,10 @@ use api::eval::{EvaluationStatus, EvaluatorType, ModelTier};
 use entities::{eval_rule, evaluation, trace};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
-use store::new_id;
+use store::{evaluations, new_id};
 
 use super::Cast;
-use crate::{
-    app::App,
-    evals::{evaluator::Evaluator, matching::label, row},
-};
+use crate::{app::App, evals::matching::label, evaluator::Evaluator};
 
 /// Of how many traces of a project one was judged by a model.
 const ONE_IN: usize = 3;
@@ -104,7 +101,7 @@ pub(super) async fn judge(app: &App, rng: &mut Rng, traces: &[trace::Model]) -> 
         }
     }
     let txn = app.db.begin().await?;
-    store::evaluations::add(&txn, rows).await?;
+    evaluations::add(&txn, rows).await?;
     txn.commit().await?;
     Ok(())
 }
@@ -134,6 +131,6 @@ fn verdict(rng: &mut Rng, trace: &trace::Model, metric: &str, now: i64) -> Optio
         cost: Some(shown * PRICES.0 + answered * PRICES.1),
         attempts: 1,
         completed_at: Some(asked.saturating_add(rng.i64(900_000..4_000_000)).min(now)),
-        ..row::pending(trace.tenant_id, trace.id, trace.project_id, asked)
+        ..evaluations::pending_row(trace.tenant_id, trace.id, trace.project_id, asked)
     })
 }

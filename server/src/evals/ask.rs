@@ -12,16 +12,13 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{
-    by_judge, by_rule,
-    code::TaskFailure,
-    evaluator::{Config, Evaluator},
-    row, rules,
-};
+use super::{by_judge, by_rule, rules};
 use crate::{
     access::plans::monthly_limit,
     app::App,
+    code_runner::TaskFailure,
     error::{Error, Problem, Result, not_found, problem, stopping},
+    evaluator::{Config, Evaluator},
     judging::NoJudge,
 };
 
@@ -109,7 +106,7 @@ impl EvaluationRequest {
             evaluator_version: self.evaluator.version(),
             model_tier: self.tier.map(|it| it.as_str().to_owned()),
             quota_month: (self.kind == EvaluatorType::Llm).then(|| month(now)),
-            ..row::pending(tenant, trace, project, now)
+            ..evaluations::pending_row(tenant, trace, project, now)
         }
     }
 }

@@ -17,9 +17,8 @@ use uuid::Uuid;
 use super::{
     ask::{EvaluationRequest, exceeded, exceeded_message},
     fill::FillBulk,
-    rules::Rule,
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result};
+use crate::{access::plans::monthly_limit, app::App, error::Result, rule_set::Rule};
 
 /// Returns the filter of a rule's backfill: it selects at least the traces that the rule evaluates.
 pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {

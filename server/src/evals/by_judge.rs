@@ -17,7 +17,6 @@ use super::{
     by_rule::{
         MAX_LOST_WORKERS, absent, at_fault, config_of, failed, lost, lost_too_often, no_config, no_evaluator,
     },
-    evaluator::{Config, Evaluator},
     matching::label,
     rules,
     subject::{self, SubjectLookup},
@@ -25,6 +24,7 @@ use super::{
 use crate::{
     app::App,
     error::Result,
+    evaluator::{Config, Evaluator},
     judging::{JudgeAccount, JudgeFailure, JudgeUsage, Kind, SelectedJudge},
     pools,
 };

@@ -13,15 +13,15 @@ use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
-    code::{MAX_TASK_TIME, TaskFailure},
-    evaluator::{Compiled, Config, Evaluator},
     matching::label,
     rules,
     subject::{self, SubjectLookup},
 };
 use crate::{
     app::App,
+    code_runner::{MAX_TASK_TIME, TaskFailure},
     error::{Error, Result},
+    evaluator::{Compiled, Config, Evaluator},
     pools,
 };
 
@@ -224,7 +224,7 @@ pub struct PreparedEvaluator {
 
 impl PreparedEvaluator {
     /// Returns the verdict for a trace. This can take long: it is called on a thread of the
-    /// [`CodeRunner`](super::code::CodeRunner).
+    /// [`CodeRunner`](crate::code_runner::CodeRunner).
     pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
         let rule = match compiled.get(tenant, &self.evaluator, &self.text) {
             Ok(rule) => rule,

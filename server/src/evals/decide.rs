@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use super::{
     matching::{sampled, unselected},
-    rules::{Pause, Rule},
+    rules::Pause,
 };
-use crate::{app::App, error::Result};
+use crate::{app::App, error::Result, rule_set::Rule};
 
 /// Appended to the decision for a failed evaluation.
 const RETRY_NOTE: &str =

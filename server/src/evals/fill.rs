@@ -19,12 +19,12 @@ use uuid::Uuid;
 
 use super::{
     ask::{self, exceeded_message},
-    evaluator::Evaluator,
     matching::{sampled, unselected},
-    row,
-    rules::{self, Rule},
+    rules,
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result, pools};
+use crate::{
+    access::plans::monthly_limit, app::App, error::Result, evaluator::Evaluator, pools, rule_set::Rule,
+};
 
 /// Number of traces per transaction.
 const TRACES_PER_BLOCK: usize = 500;
@@ -269,7 +269,7 @@ impl Block {
 
     /// Returns the evaluation of a trace.
     fn row(&self, bulk: &eval_bulk::Model, trace: &trace::Model) -> evaluation::Model {
-        let row = row::pending(self.tenant, trace.id, trace.project_id, self.now);
+        let row = evaluations::pending_row(self.tenant, trace.id, trace.project_id, self.now);
         evaluation::Model {
             metric_name: bulk.metric_name.clone(),
             evaluator_type: bulk.evaluator_type.clone(),

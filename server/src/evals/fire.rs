@@ -12,6 +12,7 @@ use std::{
 use api::{Plan, eval_rule::Decision};
 use entities::{evaluation, rule_decision, trace};
 use store::{
+    evaluations,
     quotas::{self, Quota, month},
     traces::{self, Wanted},
 };
@@ -20,10 +21,14 @@ use uuid::Uuid;
 use super::{
     ask::{self, exceeded_message},
     matching::{sampled, unselected},
-    row,
-    rules::{self, Pause, Rule, Setup},
+    rules::{self, Pause},
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result};
+use crate::{
+    access::plans::monthly_limit,
+    app::App,
+    error::Result,
+    rule_set::{Rule, Setup},
+};
 
 /// Maximum number of filter conditions in a statement.
 const MAX_CONDITIONS: usize = 30;
@@ -119,7 +124,7 @@ async fn fire(
     let txn = app.db.begin().await?;
     traces::lock_in_order(&txn, tenant, &ids).await?;
     let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, &ids, ready_at).await?.into_iter().collect();
-    let judged = store::evaluations::judged(&txn, tenant, &rules, &ids).await?;
+    let judged = evaluations::judged(&txn, tenant, &rules, &ids).await?;
     let mut firing = Firing { tenant, now, rows: Vec::new(), notes: Vec::new() };
     let pairs = due.iter().flat_map(|(trace, rules)| rules.iter().map(move |rule| (rule, trace)));
     for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.id)) {
@@ -192,7 +197,7 @@ fn new_evaluation(
         model_tier: is_llm.then(|| rule.tier.as_str().to_owned()),
         rule_id: Some(rule.row.id),
         quota_month: is_llm.then(|| month(now)),
-        ..row::pending(tenant, trace.id, trace.project_id, now)
+        ..evaluations::pending_row(tenant, trace.id, trace.project_id, now)
     }
 }
 

@@ -1,17 +1,17 @@
-//! The cached eval rules and evaluators of a tenant.
+//! Looks up rules and evaluators of a tenant, and tells why a rule does not run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use api::{
-    Plan,
-    eval::{EvaluatorType, ModelTier},
-    eval_rule::{PauseReason, RuleFilter},
-};
-use entities::eval_rule;
+use api::{Plan, eval::EvaluatorType, eval_rule::PauseReason};
 use uuid::Uuid;
 
-use super::evaluator::{CustomEvaluator, Evaluator};
-use crate::{app::App, error::Result, judging::NoJudge};
+use crate::{
+    app::App,
+    error::Result,
+    evaluator::{CustomEvaluator, Evaluator},
+    judging::NoJudge,
+    rule_set::Rule,
+};
 
 /// Number of rules that run on the plan Starter: the oldest ones.
 pub const STARTER_RULES: usize = 3;
@@ -20,84 +20,6 @@ pub const STARTER_RULES: usize = 3;
 /// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
 /// operator, without a request to this server.
 pub const PAUSE_MICROS: i64 = 900_000_000;
-
-/// A parsed eval rule.
-#[derive(Debug)]
-pub struct Rule {
-    /// Its row.
-    pub row: eval_rule::Model,
-    /// The type of its evaluator.
-    pub kind: EvaluatorType,
-    /// The judge tier.
-    pub tier: ModelTier,
-    /// The filter.
-    pub filter: RuleFilter,
-    /// The number of older rules of the tenant.
-    pub older: usize,
-}
-
-impl Rule {
-    /// Parses a row; `older` rules are older.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the row is invalid.
-    pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
-        Ok(Self {
-            kind: row.evaluator_type.parse()?,
-            tier: row.model_tier.parse()?,
-            filter: serde_json::from_str(&row.filter)?,
-            older,
-            row,
-        })
-    }
-}
-
-/// The eval rules and custom evaluators of a tenant.
-#[derive(Default)]
-pub struct Setup {
-    /// The rules, oldest first.
-    pub rules: Vec<Arc<Rule>>,
-    own: HashMap<String, Evaluator>,
-}
-
-impl Setup {
-    /// Reads the stored rules and evaluators.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the database fails.
-    pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
-        let mut setup = Self::default();
-        for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
-            let id = row.id;
-            match Rule::of(row, older) {
-                Ok(rule) => setup.rules.push(Arc::new(rule)),
-                Err(error) => {
-                    tracing::error!(rule = %id, %error, "a stored rule can't be parsed and does not run")
-                }
-            }
-        }
-        for row in store::evaluators::all(db, tenant).await? {
-            let name = row.name.clone();
-            match CustomEvaluator::of(row) {
-                Ok(own) => _ = setup.own.insert(name, Evaluator::Custom(Arc::new(own))),
-                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
-            }
-        }
-        Ok(setup)
-    }
-
-    /// Returns the evaluator with this name.
-    pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
-        Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
-    }
-
-    /// Returns a rule.
-    pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
-        self.rules.iter().find(|it| it.row.id == id)
-    }
-}
 
 /// Returns an evaluator of a tenant, including one that another process has just created.
 ///

@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-use super::{
+use super::rules::Pause;
+use crate::{
+    error::Result,
     evaluator::{CustomEvaluator, Evaluator},
-    rules::Pause,
 };
-use crate::error::Result;
 
 /// Converts an evaluation.
 ///

@@ -3,13 +3,11 @@
 //! Any client can write a header. It is trusted only as far as trusted proxies have written it: from
 //! its right end up to the first address that is not a trusted proxy.
 
-use std::{
-    net::{IpAddr, Ipv6Addr, SocketAddr},
-    str::FromStr,
-};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName, header};
-use ipnet::IpNet;
+
+use crate::config::proxies::TrustedProxies;
 
 /// The common list of the addresses that a request came through; each proxy appends its peer.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -29,28 +27,6 @@ impl ClientAddress {
     }
 }
 
-/// The trusted proxies, parsed from a comma-separated list of addresses and networks in CIDR notation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustedProxies(Vec<IpNet>);
-
-/// Error: an entry of the list is neither an address nor a network.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is neither an address nor a network such as 10.0.0.0/8")]
-pub struct NoNetwork(String);
-
-impl FromStr for TrustedProxies {
-    type Err = NoNetwork;
-
-    fn from_str(text: &str) -> Result<Self, NoNetwork> {
-        let entries = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-        let network = |entry: &str| match entry.parse::<IpAddr>() {
-            Ok(address) => Ok(address.into()),
-            Err(_) => entry.parse::<IpNet>().map_err(|_| NoNetwork(entry.to_owned())),
-        };
-        Ok(Self(entries.map(network).collect::<Result<_, _>>()?))
-    }
-}
-
 impl TrustedProxies {
     /// Returns the address of the client that sent a request through `peer` with these headers.
     pub fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
@@ -63,10 +39,6 @@ impl TrustedProxies {
             false => self.walk(peer, entries(headers, &header::FORWARDED).map(forwarded_for)),
         };
         ClientAddress(named)
-    }
-
-    fn trusts(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|it| it.contains(&address))
     }
 
     /// Returns the first address that is not trusted, else the last valid one.

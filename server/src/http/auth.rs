@@ -11,9 +11,10 @@ use base64::{
 
 use super::outer::RequestId;
 use crate::{
-    access::{Caller, Credential, api_key::ApiKey, seats, session::Session},
+    access::{Caller, Credential, api_key::ApiKey, session::Session},
     app::App,
     error::{Error, Result, problem},
+    seats,
 };
 
 /// Base64 with optional padding, because some clients omit it.

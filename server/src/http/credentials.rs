@@ -19,14 +19,14 @@ use super::{
     query::Query,
     read::{self, ApiJson},
 };
-use crate::cursor::Name;
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
-    embedding::backfill::Backfill,
+    cursor::Name,
     error::{Error, Problem, Result, not_found},
     providers::remedy,
+    span_embedding::backfill::Backfill,
 };
 
 /// Maximum length of a key in characters.

@@ -31,9 +31,10 @@ use crate::{
     evals::{
         ask::EvaluationRequest,
         bulk, decide, forget, preview,
-        rules::{self, Rule, STARTER_RULES},
+        rules::{self, STARTER_RULES},
         view,
     },
+    rule_set::Rule,
 };
 
 /// Maximum size in bytes of the configurations and filters of all rules of a tenant.

@@ -21,11 +21,8 @@ use crate::{
     access::Caller,
     app::App,
     error::{Error, Problem, Result, not_found, problem},
-    evals::{
-        ask::unchecked,
-        evaluator::{CustomEvaluator, Evaluator, refused},
-        rules, view,
-    },
+    evals::{ask::unchecked, rules, view},
+    evaluator::{CustomEvaluator, Evaluator, refused},
     ingest::checked::short,
 };
 
@@ -276,7 +273,7 @@ async fn checked(app: &App, tenant: Uuid, body: NewEvaluator) -> Result<(NewEval
 }
 
 /// Validates an evaluator and compiles its checks. This can take long, so it runs on a thread of the
-/// [`CodeRunner`](crate::evals::code::CodeRunner).
+/// [`CodeRunner`](crate::code_runner::CodeRunner).
 fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
     named(&body.name)?;
     let kind: EvaluatorType = body

@@ -18,11 +18,13 @@ use super::{
     address::ClientAddress, auth, held, idempotency, outer::RequestId, read, routes, unauthenticated::Slot,
 };
 use crate::{
-    access::{Access, Caller, seats},
+    access::{Access, Caller},
     app::App,
     audit::{self, Action, Actor, Event},
-    error::{Error, Problem, Result, UnwrittenProblem, internal, problem},
+    error::{Error, Problem, Result, internal, problem},
+    http::error::UnwrittenProblem,
     limits::Verdict,
+    seats,
 };
 
 const LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");

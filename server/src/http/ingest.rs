@@ -26,7 +26,7 @@ use crate::{
     access::{Caller, plans::monthly_limit},
     app::App,
     error::{Error, Problem, Result, stopping},
-    ingest::{item, spans::Receipt, terms::Terms},
+    ingest::{item, spans::Receipt},
 };
 
 /// Store one trace.
@@ -48,7 +48,7 @@ pub async fn one(
     let own = project_of::own(&app, &caller).await?;
     let source = Source::new(&app, &caller, own, &headers).await?;
     let part = source.part(&app, &caller, &held.bytes).await?;
-    let terms = Terms::of(&app, &caller).await?;
+    let terms = app.ingest_terms(&caller).await?;
     let bytes = held.bytes.len();
     let memory = Some(held.into_memory());
     let Some((part, stored)) = app.writer.store(vec![part], terms, memory).await?.pop() else {
@@ -119,7 +119,7 @@ pub async fn batch(
         }
         results.push(result);
     }
-    let (terms, bytes) = (Terms::of(&app, &caller).await?, held.bytes.len());
+    let (terms, bytes) = (app.ingest_terms(&caller).await?, held.bytes.len());
     let stored = app.writer.store(parts, terms, Some(held.into_memory())).await?;
     app.telemetry.ingest.stored(bytes);
     if !stored.is_empty() && stored.iter().all(|it| it.1 == ChunkOutcome::Refused) {

@@ -20,10 +20,11 @@ use super::{
     read::ApiJson,
 };
 use crate::{
-    access::{Caller, seats},
+    access::Caller,
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found},
+    seats,
 };
 
 /// List members, newest first, including removed ones.

@@ -8,6 +8,7 @@ mod compress;
 pub mod cors;
 mod credentials;
 mod docs;
+pub mod error;
 mod eval;
 mod eval_rules;
 mod evaluators;

@@ -12,11 +12,11 @@ use serde_json::json;
 use store::row_text::MAX_LABEL;
 
 use super::{query::Query, read::ApiJson};
-use crate::cursor::Name;
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
+    cursor::Name,
     error::{Problem, Result},
 };
 

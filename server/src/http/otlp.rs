@@ -20,10 +20,7 @@ use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, problem, stopping},
-    ingest::{
-        spans::{Receipt, parts},
-        terms::Terms,
-    },
+    ingest::spans::{Receipt, parts},
 };
 
 /// The encoding of a request and its response.
@@ -85,7 +82,7 @@ pub async fn traces(
         let _turn = app.decoding.acquire().await.map_err(|_| stopping())?;
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
-    let stored = app.writer.store(rows, Terms::of(&app, &caller).await?, Some(memory)).await?;
+    let stored = app.writer.store(rows, app.ingest_terms(&caller).await?, Some(memory)).await?;
     app.telemetry.ingest.stored(bytes);
     app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
     let refused: Vec<_> = stored.iter().filter(|it| it.1 == ChunkOutcome::Refused).map(|it| &it.0).collect();

@@ -17,7 +17,8 @@ use store::new_id;
 use super::{compress, head, held};
 use crate::{
     app::App,
-    error::{Error, Fault, Problem, UnwrittenProblem, internal},
+    error::{Error, Problem, internal},
+    http::error::{Fault, UnwrittenProblem},
 };
 
 /// The header with the request ID, in requests and responses.

@@ -6,6 +6,7 @@
 
 pub mod checked;
 mod exported;
+mod external;
 pub mod item;
 pub mod part;
 pub mod prices;

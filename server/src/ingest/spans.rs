@@ -21,7 +21,7 @@ use super::{
     part::{Hints, summarise},
     prices::PriceBook,
 };
-use crate::evals::external;
+use crate::ingest::external;
 
 /// The destination of the spans and their time of receipt.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,6 @@
 pub mod answer;
 pub mod ask;
 pub mod cell;
-pub mod folding;
 
 #[cfg(test)]
 mod tests;

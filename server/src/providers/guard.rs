@@ -10,11 +10,11 @@ use url::Host;
 
 use super::{
     address,
-    openings::Openings,
     own::OwnListeners,
     resolve::Resolver,
     target::{Target, is_localhost},
 };
+use crate::config::openings::Openings;
 
 /// Maximum time of a name resolution.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);

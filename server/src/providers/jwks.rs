@@ -3,10 +3,12 @@
 //! The operator configured the address, so private addresses are allowed. It must be https or on this
 //! machine, because anyone who can change the response in transit can sign tokens.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use futures::future::BoxFuture;
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
+
+use crate::config::trusted_url;
 
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
@@ -44,8 +46,8 @@ impl Published {
             .user_agent(concat!("loupe-server/", env!("CARGO_PKG_VERSION")))
             .build()
             .context("can't create the HTTP client for the identity provider")?;
-        trusted(issuer).context("the issuer")?;
-        let keys = keys.map(trusted).transpose().context("the address of the keys")?;
+        trusted_url(issuer).context("the issuer")?;
+        let keys = keys.map(trusted_url).transpose().context("the address of the keys")?;
         Ok(Self { http, issuer: issuer.to_owned(), keys })
     }
 
@@ -60,7 +62,7 @@ impl Published {
     /// Discovers the address each time: it is one short request, and a provider may move its keys.
     async fn discovered(&self) -> anyhow::Result<Url> {
         let address = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let answer = self.get(trusted(&address)?).await?;
+        let answer = self.get(trusted_url(&address)?).await?;
         let found: Discovery = serde_json::from_slice(&answer)
             .with_context(|| format!("{address} is not a discovery document"))?;
         ensure!(
@@ -69,7 +71,7 @@ impl Published {
             found.issuer,
             self.issuer
         );
-        trusted(&found.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
+        trusted_url(&found.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
     }
 
     async fn get(&self, address: Url) -> anyhow::Result<Vec<u8>> {
@@ -94,29 +96,4 @@ impl KeySource for Published {
     fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Vec<u8>>> {
         Box::pin(self.published())
     }
-}
-
-/// Parses an address that is protected in transit: https, or http on this machine.
-///
-/// # Errors
-///
-/// Fails when it is another one, or not a URL.
-pub fn trusted(address: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(address).with_context(|| format!("`{address}` is not a URL"))?;
-    let local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    match url.scheme() {
-        "https" => {}
-        "http" if local => {}
-        _ => bail!("`{address}` must begin with https://, or be on this machine"),
-    }
-    ensure!(
-        url.username().is_empty() && url.password().is_none(),
-        "`{address}` must not contain a user name"
-    );
-    Ok(url)
 }

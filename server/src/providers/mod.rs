@@ -20,7 +20,6 @@ pub mod guard;
 pub mod judge;
 pub mod jwks;
 mod link;
-pub mod openings;
 mod own;
 mod pool;
 pub mod remedy;

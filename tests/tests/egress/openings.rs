@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use server::{
-    config::EgressSettings,
-    providers::{Egress, Refusal, SendError, openings::Openings},
+    config::{EgressSettings, openings::Openings},
+    providers::{Egress, Refusal, SendError},
 };
 use tests::{On, TestApp};
 

@@ -3,7 +3,7 @@
 use entities::trace;
 use fastrand::Rng;
 use serde_json::{Value, json};
-use server::metrics::folding;
+use server::metric_folding;
 use tests::{
     Caller, TestApp,
     app::START,
@@ -32,7 +32,7 @@ on_both_databases! {
                     ask(app, &key, &mut rng, &format!("seed {seed} step {step}")).await;
                 }
             }
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
             ask(app, &key, &mut rng, &format!("seed {seed} folded")).await;
         }
     }
@@ -43,7 +43,7 @@ on_both_databases! {
         let mut rng = Rng::with_seed(3);
         for _ in 0..3 {
             key.post("/v1/ingest/batch", &batch(&mut rng, START - 20 * DAY, 20 * DAY, 200)).await.ok();
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
         }
         let project = owner.request(reqwest::Method::PATCH, &format!("/v1/projects/{}", app.project));
         owner.send(project.json(&json!({"retention_days": 7}))).await.ok();
@@ -54,7 +54,7 @@ on_both_databases! {
         assert!(!rows.is_empty() && rows.iter().all(kept));
         for folded in [false, true] {
             if folded {
-                folding::round(&app.app, i64::MAX).await.unwrap();
+                metric_folding::round(&app.app, i64::MAX).await.unwrap();
             }
             let asked = Asked { from: START - 30 * DAY, to: START, interval: Some(("day", DAY)), ..Asked::default() };
             asked.check(&key, &rows, &format!("folded: {folded}")).await;
@@ -107,7 +107,7 @@ async fn change(app: &TestApp, key: &Caller, owner: &Caller, second: &str, rng: 
             let verb = if rng.bool() { "archive" } else { "unarchive" };
             owner.post(&format!("/v1/projects/{second}/{verb}"), &json!({})).await.ok();
         }
-        _ => folding::round(&app.app, i64::MAX).await.unwrap(),
+        _ => metric_folding::round(&app.app, i64::MAX).await.unwrap(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can be asked, and what can't.
 
 use serde_json::{Value, json};
-use server::metrics::folding;
+use server::metric_folding;
 use tests::{app::START, on_both_databases};
 
 const HOUR: i64 = 3_600_000_000;
@@ -38,7 +38,7 @@ on_both_databases! {
             assert_eq!((&answer["from"], &answer["metrics"]["trace_count"]), (&json!(at(START - 2 * HOUR)), &json!(3)));
             let answer = key.get(&format!("/v1/metrics?from={}", at(START - HOUR))).await.ok();
             assert_eq!((&answer["to"], &answer["metrics"]["trace_count"]), (&json!(at(START)), &json!(3)));
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
         }
     }
 
@@ -72,7 +72,7 @@ on_both_databases! {
             let path = format!("/v1/metrics?project_id={}", app.project);
             assert_eq!(theirs.get(&path).await.ok()["metrics"]["trace_count"], 0);
             assert_eq!(theirs.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 1);
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
         }
     }
 
@@ -101,7 +101,7 @@ on_both_databases! {
             let answer = key.get("/v1/metrics?model=m2-399").await.ok();
             assert_eq!((&answer["metrics"]["trace_count"], &answer["metrics"]["latency_p50"]), (&json!(1), &json!(99.0)));
             assert_eq!(key.get("/v1/metrics?model=big").await.ok()["metrics"]["trace_count"], 300);
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
         }
     }
 }

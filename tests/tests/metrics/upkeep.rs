@@ -3,7 +3,7 @@
 use entities::{metric_delta, metric_node, trace};
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
-use server::metrics::folding;
+use server::metric_folding;
 use tests::{Caller, TestApp, app::START, on_both_databases};
 use tokio::task::JoinSet;
 
@@ -31,7 +31,7 @@ on_both_databases! {
             let stop = stop.clone();
             folders.spawn(async move {
                 while !stop.is_cancelled() {
-                    folding::round(&app, i64::MAX).await.unwrap();
+                    metric_folding::round(&app, i64::MAX).await.unwrap();
                 }
             });
         }
@@ -46,7 +46,7 @@ on_both_databases! {
         while let Some(folder) = folders.join_next().await {
             folder.unwrap();
         }
-        folding::round(&app.app, i64::MAX).await.unwrap();
+        metric_folding::round(&app.app, i64::MAX).await.unwrap();
         assert_eq!(deltas(app).await, 0);
         beside.stop().await;
     }
@@ -55,13 +55,13 @@ on_both_databases! {
         let key = app.full_key();
         let old = || app.app.clock.now() - 15_000_000;
         ingest(&key, 3).await;
-        folding::round(&app.app, old()).await.unwrap();
+        metric_folding::round(&app.app, old()).await.unwrap();
         assert_eq!(nodes(app).await, 0);
         app.advance(15);
-        folding::round(&app.app, old()).await.unwrap();
+        metric_folding::round(&app.app, old()).await.unwrap();
         assert_eq!(nodes(app).await, 1);
         ingest(&key, 32).await;
-        folding::round(&app.app, old()).await.unwrap();
+        metric_folding::round(&app.app, old()).await.unwrap();
         assert_eq!(deltas(app).await, 0);
         assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 35);
     }
@@ -76,13 +76,13 @@ on_both_databases! {
             };
             let traces: Vec<Value> = (0..300).map(item).collect();
             let stored = key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
             assert!(nodes(app).await > 3, "round {round}");
             assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 300, "round {round}");
             for result in stored["results"].as_array().unwrap() {
                 owner.delete(&format!("/v1/traces/{}", result["id"].as_str().unwrap())).await;
             }
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
             assert_eq!(deltas(app).await, 0, "round {round}");
             assert_eq!(nodes(app).await, 0, "round {round}");
         }
@@ -112,7 +112,7 @@ on_both_databases! {
             let metrics = &key.get("/v1/metrics").await.ok()["metrics"];
             assert_eq!((&metrics["trace_count"], &metrics["feedback_good_rate"]), (&json!(41), &json!(1.0)));
             server::housekeeping::round(&app.app).await.unwrap();
-            folding::round(&app.app, i64::MAX).await.unwrap();
+            metric_folding::round(&app.app, i64::MAX).await.unwrap();
         }
         let left = trace::Entity::find().filter(trace::Column::TenantId.eq(app.tenant));
         assert_eq!(left.filter(trace::Column::Measured.eq(false)).count(db).await.unwrap(), 0);

@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 use store::{DbError, traces};
 use uuid::Uuid;
 
-use super::spans::{EmbedSpans, FULL_JOB_SPANS};
-use crate::{app::App, pools};
+use crate::{
+    app::App,
+    pools,
+    span_embedding::spans::{EmbedSpans, FULL_JOB_SPANS},
+};
 
 /// The newest spans of a tenant are to be embedded.
 #[derive(Debug, Serialize, Deserialize)]

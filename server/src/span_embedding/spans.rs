@@ -15,8 +15,12 @@ use serde::{Deserialize, Serialize};
 use store::traces::TraceChunk;
 use uuid::Uuid;
 
-use super::turn::{EmbeddingRun, RunEnd, SpanPosition};
-use crate::{app::App, error::Result, pools};
+use crate::{
+    app::App,
+    error::Result,
+    pools,
+    span_embedding::turn::{EmbeddingRun, RunEnd, SpanPosition},
+};
 
 /// Spans of several traces to embed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -201,7 +201,7 @@ impl Default for Compiled {
 
 impl Compiled {
     /// Returns the compiled evaluator for a configuration, which is also given as text. Compiling can
-    /// take long: this is called on a thread of the [`CodeRunner`](super::code::CodeRunner).
+    /// take long: this is called on a thread of the [`CodeRunner`](crate::code_runner::CodeRunner).
     ///
     /// # Errors
     ///

@@ -6,8 +6,8 @@ use entities::member;
 use serde_json::json;
 use store::{Connection, new_id};
 
-use super::{Caller, Credential, plans::limits};
 use crate::{
+    access::{Caller, Credential, plans::limits},
     app::App,
     audit::{self, Action, Event},
     error::{Error, Result, problem},

@@ -14,12 +14,16 @@ use store::{
 use tokio::{task::spawn_blocking, time::Instant};
 use uuid::Uuid;
 
-use super::{
-    SelectedProvider,
-    spans::{EmbedSpans, REQUEST_TIMEOUT},
-    text::{shorter, text},
+use crate::{
+    app::App,
+    embedding::SelectedProvider,
+    error::Result,
+    providers::embedding::Failure,
+    span_embedding::{
+        spans::{EmbedSpans, REQUEST_TIMEOUT},
+        text::{shorter, text},
+    },
 };
-use crate::{app::App, error::Result, providers::embedding::Failure};
 
 /// Number of traces, and of spans, read at once.
 const TRACES_PER_READ: usize = 64;

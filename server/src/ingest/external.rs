@@ -3,10 +3,8 @@
 use api::eval::EvaluationStatus;
 use entities::evaluation;
 use semantics::draft::EvaluationDraft;
-use store::{derived_id, row_text::MAX_LABEL};
+use store::{derived_id, evaluations, row_text::MAX_LABEL};
 use uuid::Uuid;
-
-use super::row;
 
 /// The evaluator version of external evaluations.
 pub const EXTERNAL_VERSION: &str = "external";
@@ -34,7 +32,7 @@ pub fn rows(
         label: draft.label.as_deref().map(|it| cut(it, MAX_LABEL)),
         reasoning: draft.explanation.as_deref().map(|it| cut(it, MAX_REASON)),
         completed_at: Some(now),
-        ..row::pending(tenant, trace, project, now)
+        ..evaluations::pending_row(tenant, trace, project, now)
     };
     drafts.iter().enumerate().map(row).collect()
 }

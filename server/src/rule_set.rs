@@ -1,0 +1,90 @@
+//! The rules and evaluators of a tenant, parsed.
+
+use std::{collections::HashMap, sync::Arc};
+
+use api::{
+    eval::{EvaluatorType, ModelTier},
+    eval_rule::RuleFilter,
+};
+use entities::eval_rule;
+use uuid::Uuid;
+
+use crate::evaluator::{CustomEvaluator, Evaluator};
+
+/// A parsed eval rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its row.
+    pub row: eval_rule::Model,
+    /// The type of its evaluator.
+    pub kind: EvaluatorType,
+    /// The judge tier.
+    pub tier: ModelTier,
+    /// The filter.
+    pub filter: RuleFilter,
+    /// The number of older rules of the tenant.
+    pub older: usize,
+}
+
+impl Rule {
+    /// Parses a row; `older` rules are older.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the row is invalid.
+    pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
+        Ok(Self {
+            kind: row.evaluator_type.parse()?,
+            tier: row.model_tier.parse()?,
+            filter: serde_json::from_str(&row.filter)?,
+            older,
+            row,
+        })
+    }
+}
+
+/// The eval rules and custom evaluators of a tenant.
+#[derive(Default)]
+pub struct Setup {
+    /// The rules, oldest first.
+    pub rules: Vec<Arc<Rule>>,
+    own: HashMap<String, Evaluator>,
+}
+
+impl Setup {
+    /// Reads the stored rules and evaluators.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
+        let mut setup = Self::default();
+        for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
+            let id = row.id;
+            match Rule::of(row, older) {
+                Ok(rule) => setup.rules.push(Arc::new(rule)),
+                Err(error) => {
+                    tracing::error!(rule = %id, %error, "a stored rule can't be parsed and does not run")
+                }
+            }
+        }
+        for row in store::evaluators::all(db, tenant).await? {
+            let name = row.name.clone();
+            match CustomEvaluator::of(row) {
+                Ok(own) => _ = setup.own.insert(name, Evaluator::Custom(Arc::new(own))),
+                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
+            }
+        }
+        Ok(setup)
+    }
+
+    /// Returns the evaluator with this name.
+    pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
+        Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
+    }
+
+    /// Returns a rule.
+    pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
+        self.rules.iter().find(|it| it.row.id == id)
+    }
+}
