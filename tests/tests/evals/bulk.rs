@@ -121,7 +121,7 @@ on_both_databases! {
         app.drain().await;
         let done = key.get(&format!("/v1/eval/bulk/{}", again["bulk_id"].as_str().unwrap())).await.ok();
         assert_eq!((&done["queued"], &done["complete"]), (&json!(1), &json!(1)), "{done}");
-        assert!(done["detail"].as_str().unwrap().contains("judged before"), "{done}");
+        assert!(done["detail"].as_str().unwrap().contains("evaluated the other traces already"), "{done}");
         key.post(&path, &json!({"from": "2026-06-15T12:00:01Z", "to": "2026-06-14T12:00:01Z"})).await.is(422, "validation_failed");
         key.post(&path, &json!({"from": 7})).await.is(400, "invalid_body");
     }
