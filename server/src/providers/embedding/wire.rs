@@ -183,7 +183,7 @@ mod tests {
             ),
             (json!({"data": [{"index": 7, "embedding": [1]}]}), 1, "numbered"),
             (json!({"data": [{"embedding": vec![1; DIMENSIONS + 1]}]}), 1, "more than 1536"),
-            (json!({"data": [{"embedding": vec![1; MOST_READ + 1]}]}), 1, "without end"),
+            (json!({"data": [{"embedding": vec![1; MOST_READ + 1]}]}), 1, "too long"),
             (json!({"data": [{"embedding": [0.0, 0]}]}), 1, "of zeros"),
             (json!({"data": [{"embedding": []}]}), 1, "without numbers"),
             (json!({"data": [{"embedding": base64(&[f32::NAN])}]}), 1, "not finite"),
