@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use store::vectors::{BadVector, UnitVector};
 
 /// Maximum number of numbers of a vector that are parsed before it is rejected as too long.
-const MOST_READ: usize = 8 * DIMENSIONS;
+const MAX_PARSED_NUMBERS: usize = 8 * DIMENSIONS;
 
 #[derive(Serialize)]
 struct EmbeddingRequest<'a> {
@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for NumbersVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
         let mut numbers = Vec::new();
         while let Some(number) = list.next_element()? {
-            if numbers.len() == MOST_READ {
+            if numbers.len() == MAX_PARSED_NUMBERS {
                 return Err(A::Error::custom("a vector that is too long"));
             }
             numbers.push(number);
@@ -183,9 +183,9 @@ mod tests {
             ),
             (json!({"data": [{"index": 7, "embedding": [1]}]}), 1, "numbered"),
             (json!({"data": [{"embedding": vec![1; DIMENSIONS + 1]}]}), 1, "more than 1536"),
-            (json!({"data": [{"embedding": vec![1; MOST_READ + 1]}]}), 1, "too long"),
+            (json!({"data": [{"embedding": vec![1; MAX_PARSED_NUMBERS + 1]}]}), 1, "too long"),
             (json!({"data": [{"embedding": [0.0, 0]}]}), 1, "of zeros"),
-            (json!({"data": [{"embedding": []}]}), 1, "without numbers"),
+            (json!({"data": [{"embedding": []}]}), 1, "an empty vector"),
             (json!({"data": [{"embedding": base64(&[f32::NAN])}]}), 1, "not finite"),
             (json!({"data": [{"embedding": base64(&[f32::INFINITY])}]}), 1, "not finite"),
             (json!({"data": [{"embedding": "AAA="}]}), 1, "not 32-bit floats"),
