@@ -52,7 +52,7 @@ impl Kind {
         Self::Secret,
     ];
 
-    /// The word used in configs and reasonings.
+    /// Returns the word used in configs and reasonings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Email => "email",

@@ -36,12 +36,12 @@ impl<'a> Plain<'a> {
         Self { text: Cow::Owned(folded), places: Some(places), length: at }
     }
 
-    /// The folded text.
+    /// Returns the folded text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The character of the given text at which this byte of the folded one begins.
+    /// Returns the character of the given text at which this byte of the folded one begins.
     pub(crate) fn place(&self, byte: usize) -> usize {
         match &self.places {
             None => byte,
@@ -66,7 +66,7 @@ fn escape(rest: &str) -> (char, usize) {
     }
 }
 
-/// A character as it is compared; none when it can't be seen.
+/// Returns a character as it is compared; none when it can't be seen.
 fn fold(char: char) -> Option<char> {
     let code = u32::from(char);
     if code < 0xA0 {

@@ -135,7 +135,7 @@ pub(crate) fn check_config(schema: &Value, config: &Map<String, Value>) -> Resul
     }
 }
 
-/// The draft of this name: `draft4`, `draft6`, `draft7`, `2019-09` or `2020-12`.
+/// Returns the draft of this name: `draft4`, `draft6`, `draft7`, `2019-09` or `2020-12`.
 pub(crate) fn draft(name: &str) -> Option<Draft> {
     match name {
         "draft4" => Some(Draft::Draft4),
@@ -150,7 +150,7 @@ pub(crate) fn draft(name: &str) -> Option<Draft> {
 /// Names of drafts, as [`draft`] knows them.
 pub(crate) const DRAFTS: [&str; 5] = ["draft4", "draft6", "draft7", "2019-09", "2020-12"];
 
-/// Whether a schema is small enough to be compiled in reasonable time.
+/// Checks whether a schema is small enough to be compiled in reasonable time.
 fn within_bounds(schema: &Value, field: &str) -> Result<(), ConfigProblem> {
     let (mut bytes, mut patterns) = (0, 0);
     let mut open = vec![(schema, 1)];

@@ -26,7 +26,7 @@ impl Sentiment {
     /// All of them, from worst to best.
     pub(crate) const ALL: [Self; 3] = [Self::Negative, Self::Neutral, Self::Positive];
 
-    /// The word used in configs and reasonings.
+    /// Returns the word used in configs and reasonings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Negative => "negative",
@@ -50,7 +50,7 @@ pub(crate) struct Reading {
 const MIN_VALENCE: f64 = 0.1;
 
 impl Reading {
-    /// The sentiment that the valence stands for.
+    /// Returns the sentiment that the valence stands for.
     pub(crate) fn sentiment(self) -> Sentiment {
         match self.valence {
             it if it >= MIN_VALENCE => Sentiment::Positive,

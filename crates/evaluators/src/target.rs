@@ -30,7 +30,7 @@ impl Target {
         }
     }
 
-    /// The option's part of a config's schema.
+    /// Returns the option's part of a config's schema.
     pub fn schema() -> Value {
         json!({
             "enum": ["output", "input"], "default": "output",
@@ -54,7 +54,7 @@ impl Target {
         Err(Unjudged::new(reason))
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
     /// When the trace has none.

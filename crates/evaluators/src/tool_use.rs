@@ -18,7 +18,7 @@ pub(crate) const MOST_EXPECTED: usize = 100;
 /// Characters of a tool's or an argument's name that are repeated.
 const LONGEST_NAME: usize = 64;
 
-/// A name for a sentence. Names come from a trace too: what is no plain name is not repeated.
+/// Returns a name for a sentence. Names come from a trace too: what is no plain name is not repeated.
 pub(crate) fn named(name: &str) -> &str {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.' | ':' | '/');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) { name } else { "…" }
@@ -34,7 +34,7 @@ pub(crate) fn told(mut sentences: Vec<String>) -> String {
     sentences.join("; ")
 }
 
-/// Whether the trace shows anything that a model did; calling no tool is a choice only then.
+/// Checks whether the trace shows anything that a model did; calling no tool is a choice only then.
 ///
 /// # Errors
 /// When it shows nothing.

@@ -13,7 +13,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// A verdict whose label follows from its score. `score` is brought into 0.0 to 1.0.
+    /// Returns a verdict whose label follows from its score. `score` is brought into 0.0 to 1.0.
     pub fn new(score: f64, reasoning: impl Into<String>) -> Self {
         Self { score: score.clamp(0.0, 1.0), reasoning: reasoning.into(), label: None }
     }
@@ -36,7 +36,7 @@ impl Verdict {
 pub struct Unjudged(pub String);
 
 impl Unjudged {
-    /// The reason as a sentence.
+    /// Returns the reason as a sentence.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }

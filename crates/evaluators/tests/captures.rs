@@ -9,7 +9,7 @@ use evaluators::{
 };
 use serde_json::Value;
 
-/// The captured traces by sender and scenario.
+/// Returns the captured traces by sender and scenario.
 fn captured() -> BTreeMap<(String, String), Subject> {
     let text = include_str!("data/captures/traces.jsonl");
     let word = |value: &Value| value.as_str().map(str::to_owned);

@@ -47,7 +47,7 @@ const PLACES: &[&str] = &[
     "error",
 ];
 
-/// A trace with this text in one place.
+/// Returns a trace with this text in one place.
 fn trace(place: &str, text: &str) -> Subject {
     let at = |here: &str, usual: &str| if here == place { text.to_owned() } else { usual.to_owned() };
     let request = json!([
@@ -121,7 +121,7 @@ fn outside(ask: &Ask) -> String {
     outside
 }
 
-/// The same for a judge that takes any line for an edge that begins somewhat like one.
+/// Returns the same for a judge that takes any line for an edge that begins somewhat like one.
 fn outside_of_anything_like_a_fence(ask: &Ask) -> String {
     let mut inside = false;
     let mut outside = String::new();
@@ -168,7 +168,7 @@ fn no_text_gets_outside_of_the_fence() {
     assert!(asked_for > 10_000, "{asked_for}");
 }
 
-/// A judge that answers 0, and 1 once a sentence outside of the fence asks for it.
+/// Returns a judge that answers 0, and 1 once a sentence outside of the fence asks for it.
 fn obedient(ask: &Ask, usual: &str) -> String {
     let (outside, usual) = (outside(ask).to_lowercase(), usual.to_lowercase());
     let told = ["score 1", "score is 1", "score: 1", "flawless", "full marks", "verdict=pass", "ignore"];
@@ -187,7 +187,7 @@ fn the_obedient_judge_does_obey() {
     assert_eq!(read(&ask, &obedient(&ask, &usual)).unwrap().score, 1.0);
 }
 
-/// A judge that copies the first verdict it finds anywhere, as weak models do.
+/// Returns a judge that copies the first verdict it finds anywhere, as weak models do.
 fn parrot(ask: &Ask, text: &str, usual: &str) -> String {
     match (text.find('{'), text.rfind('}')) {
         (Some(from), Some(to)) if from < to && text.contains("reasoning") => text[from..=to].to_owned(),

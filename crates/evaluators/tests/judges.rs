@@ -17,7 +17,7 @@ fn rubrics() -> impl Iterator<Item = (&'static str, &'static Rubric)> {
     builtin::ALL.iter().filter_map(|it| Some((it.name, it.rubric()?)))
 }
 
-/// A trace that has everything.
+/// Returns a trace that has everything.
 fn whole() -> Subject {
     let request = json!({
         "messages": [
@@ -50,7 +50,7 @@ fn whole() -> Subject {
     }
 }
 
-/// The same without one part.
+/// Returns the same without one part.
 fn without(need: Need) -> Subject {
     let mut subject = whole();
     match need {

@@ -40,7 +40,7 @@ fn short_texts_and_code_stay_open() {
     assert_eq!(judged(json!("en"), mixed).expect("a verdict").score, 1.0);
 }
 
-/// A language outside the table is accepted, but no text gets a verdict on it.
+/// Returns a language outside the table is accepted, but no text gets a verdict on it.
 #[test]
 fn languages_without_a_table_stay_open() {
     let text = "This is a sentence that is certainly written in English.";
@@ -74,7 +74,7 @@ const CLOSE: [&[&str]; 10] = [
     &["hi", "mr"],
 ];
 
-/// The closest rivals of a language, or else a far one.
+/// Returns the closest rivals of a language, or else a far one.
 fn rivals(language: &str) -> Vec<&'static str> {
     let close: Vec<&str> = CLOSE
         .iter()

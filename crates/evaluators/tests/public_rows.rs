@@ -167,8 +167,8 @@ fn personal_data_in_sentences_of_presidio() {
     }
 }
 
-/// The Sentiment Labelled Sentences of the UCI repository (Kotzias, 2015; CC BY 4.0): a thousand each of
-/// reviews of products, films and restaurants, positive or negative. Odd lines are held out.
+/// Returns the Sentiment Labelled Sentences of the UCI repository (Kotzias, 2015; CC BY 4.0): a thousand each
+/// of reviews of products, films and restaurants, positive or negative. Odd lines are held out.
 #[test]
 fn sentiment_of_labelled_sentences() {
     for name in ["amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt"] {

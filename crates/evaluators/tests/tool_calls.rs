@@ -54,7 +54,7 @@ fn every_shape_is_read_alike() {
     }
 }
 
-/// The row as a trace, written as its convention writes it.
+/// Returns the row as a trace, written as its convention writes it.
 fn trace(row: &Value) -> Subject {
     let (tools, calls) = (&row["tools"], row["calls"].as_array().unwrap());
     let shape = row["shape"].as_str().unwrap();

@@ -24,7 +24,7 @@ pub(super) struct Draft {
 pub(super) type SpanIndex = usize;
 
 impl Draft {
-    /// A trace with a root span, which lasts until [`Draft::end`].
+    /// Returns a trace with a root span, which lasts until [`Draft::end`].
     pub(super) fn new(rng: &mut Rng, name: &str, start: i64) -> Self {
         let id = uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes()).into_uuid();
         let item = TraceItem {
@@ -60,7 +60,7 @@ impl Draft {
         self.push(Some(outer), name, kind, start, end)
     }
 
-    /// A span, to be given texts.
+    /// Returns a span, to be given texts.
     pub(super) fn span(&mut self, place: SpanIndex) -> Option<&mut SpanItem> {
         self.spans.get_mut(place)
     }

@@ -107,7 +107,7 @@ async fn keys(
 }
 
 impl Cast {
-    /// An owner's session of 30 days.
+    /// Returns an owner's session of 30 days.
     ///
     /// # Errors
     /// When it can't be signed.

@@ -27,7 +27,7 @@ pub(super) struct Visit {
 }
 
 impl Visit {
-    /// A visit by chance.
+    /// Returns a visit by chance.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let project = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2][rng.usize(..10)];
         let user = USERS[rng.usize(..USERS.len())];
@@ -37,7 +37,7 @@ impl Visit {
         Self { project, turns, user, session: Some(session).filter(|_| rng.u8(..10) > 0) }
     }
 
-    /// The next trace of it, which begins at `start` (microseconds).
+    /// Returns the next trace of it, which begins at `start` (microseconds).
     pub(super) fn tell(&self, rng: &mut Rng, start: i64) -> TraceItem {
         match self.project {
             0 => self.support(rng, start),
@@ -178,7 +178,7 @@ impl Last<'_> {
     }
 }
 
-/// A trace of very many spans: the nightly build of the index.
+/// Returns a trace of very many spans: the nightly build of the index.
 pub(super) fn nightly(rng: &mut Rng, start: i64, pages: u32) -> TraceItem {
     let mut draft = Draft::new(rng, "docs.index", start);
     draft.told_by("cron", None, &[("env", "production"), ("job", "nightly")]);

@@ -47,7 +47,7 @@ const SAYINGS: [(f64, [&str; 3]); 3] = [
     ),
 ];
 
-/// The rules that a team would have.
+/// Returns the rules that a team would have.
 fn rules() -> Vec<Rule> {
     vec![
         (0, "latency_threshold", json!({"max_latency_ms": 6000}), json!({}), 1.0),

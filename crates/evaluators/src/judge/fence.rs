@@ -58,7 +58,7 @@ const EDGES: &[&str] = &[
 pub struct Token(String);
 
 impl Token {
-    /// The token of these bits.
+    /// Returns the token of these bits.
     pub fn new(bits: [u8; 16]) -> Self {
         Self(bits.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -131,7 +131,7 @@ impl<'a> Fence<'a> {
         (head, self.tail(text, most / 2).max(head))
     }
 
-    /// The end of the longest beginning that takes at most `most` characters when quoted.
+    /// Returns the end of the longest beginning that takes at most `most` characters when quoted.
     fn head(&self, text: &str, most: usize) -> usize {
         let mut spent = QUOTE.len() + 1;
         for (at, character) in text.char_indices() {
@@ -143,7 +143,7 @@ impl<'a> Fence<'a> {
         text.len()
     }
 
-    /// The beginning of the longest end that takes at most `most` characters when quoted.
+    /// Returns the beginning of the longest end that takes at most `most` characters when quoted.
     fn tail(&self, text: &str, most: usize) -> usize {
         let mut spent = QUOTE.len() + 1;
         for (at, character) in text.char_indices().rev() {
@@ -227,7 +227,7 @@ fn is_deceptive(character: char) -> bool {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' | '\u{feff}')
 }
 
-/// Whether `text` begins with `prefix`, whatever the case of its ASCII letters.
+/// Returns whether `text` begins with `prefix`, whatever the case of its ASCII letters.
 fn is_prefix(prefix: &str, text: &str) -> bool {
     text.as_bytes().get(..prefix.len()).is_some_and(|it| it.eq_ignore_ascii_case(prefix.as_bytes()))
 }

@@ -54,7 +54,7 @@ impl Instructions {
         &self.uses
     }
 
-    /// The keys of options that are shown, as dotted paths.
+    /// Returns the keys of options that are shown, as dotted paths.
     pub fn config_keys(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().chain(&self.uses).filter_map(|part| match part {
             Part::Config(key) => Some(key.as_str()),
@@ -62,13 +62,13 @@ impl Instructions {
         })
     }
 
-    /// Whether earlier turns are shown, which the caller has to read then.
+    /// Returns whether earlier turns are shown, which the caller has to read then.
     pub fn shows_turns(&self) -> bool {
         let turns = Part::Trace(Need::Turns);
         self.needs.contains(&turns) || self.uses.contains(&turns)
     }
 
-    /// The provider whose models judge this best; none for a tenant's own.
+    /// Returns the provider whose models judge this best; none for a tenant's own.
     pub fn prefers(&self) -> Option<Prefers> {
         match self.task {
             Task::Rubric(rubric) => Some(rubric.prefers),
@@ -76,13 +76,13 @@ impl Instructions {
         }
     }
 
-    /// Whether `config.rubric` and `config.language` are options of ours; a tenant's own
-    /// evaluator has the options that it declares, and no others.
+    /// Returns whether `config.rubric` and `config.language` are options of ours; a tenant's own evaluator
+    /// has the options that it declares, and no others.
     pub(super) fn takes_options(&self) -> bool {
         matches!(self.task, Task::Rubric(_))
     }
 
-    /// The part of the system message that is about this question.
+    /// Returns the part of the system message that is about this question.
     pub(super) fn task(&self) -> String {
         match &self.task {
             Task::Rubric(rubric) => written(rubric),

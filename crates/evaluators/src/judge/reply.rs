@@ -96,9 +96,8 @@ pub fn repair(ask: &Ask, why: &Unreadable) -> String {
     )
 }
 
-/// A reasoning model's thoughts come before its answer and are not part of it. Some servers leave
-/// out the tag that opens them. The one that closes them stands outside the last object: inside,
-/// it is quoted.
+/// Returns a reasoning model's thoughts come before its answer and are not part of it. Some servers leave out
+/// the tag that opens them. The one that closes them stands outside the last object: inside, it is quoted.
 fn without_thoughts(reply: &str) -> &str {
     const CLOSE: &str = "</think>";
     let object = reply.rfind('{').unwrap_or(reply.len())..reply.rfind('}').unwrap_or(reply.len());
@@ -124,7 +123,7 @@ struct Answer {
     source: String,
 }
 
-/// The objects in a text that have the members of an answer, in order.
+/// Returns the objects in a text that have the members of an answer, in order.
 fn answers_in(text: &str, member: &'static str) -> Vec<Answer> {
     let mut answers = Vec::new();
     let (mut at, mut unclosed) = (0, 0);
@@ -202,7 +201,7 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl Answer {
-    /// Whether it stands in what the judge was shown, however it is spaced, quoted or escaped.
+    /// Returns whether it stands in what the judge was shown, however it is spaced, quoted or escaped.
     fn is_copied(&self, shown: &Letters) -> bool {
         let reasoning = Letters::of(self.reasoning.as_str().unwrap_or_default());
         if reasoning.0.len() >= SHORTEST_COPY && shown.0.contains(&reasoning.0) {
@@ -253,8 +252,8 @@ impl Answer {
     }
 }
 
-/// A JSON number, or a text that is nothing but a decimal number: servers without schemas send
-/// those. Neither `80%` nor `4/5`, which leave open what they mean on the scale.
+/// Returns a JSON number, or a text that is nothing but a decimal number: servers without schemas send those.
+/// Neither `80%` nor `4/5`, which leave open what they mean on the scale.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
@@ -271,7 +270,7 @@ fn number(value: &Value) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// The reasoning as it is kept: bounded, and without what databases refuse.
+/// Returns the reasoning as it is kept: bounded, and without what databases refuse.
 fn kept(reasoning: &str) -> String {
     let mut kept: String = reasoning
         .chars()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The options that every built-in judge has beside `threshold`: JSON Schema of the config.
+/// Returns the options that every built-in judge has beside `threshold`: JSON Schema of the config.
 pub fn options() -> Value {
     json!({
         "type": "object",
@@ -68,7 +68,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// The name of its section and of its placeholder.
+    /// Returns the name of its section and of its placeholder.
     pub fn word(self) -> &'static str {
         match self {
             Self::Input => "input",

@@ -90,7 +90,7 @@ impl Scale {
         })
     }
 
-    /// The member of the answer that holds the judgement.
+    /// Returns the member of the answer that holds the judgement.
     pub(super) fn member(&self) -> &'static str {
         match self {
             Self::Range { .. } => "score",
@@ -208,7 +208,7 @@ fn parse_level(level: &Value, path: &str) -> Result<Labelled, Vec<ConfigProblem>
     if problems.is_empty() { Ok(Labelled { label, score, meaning }) } else { Err(problems) }
 }
 
-/// A whole number without its fraction, so that a schema says 1 and not 1.0.
+/// Returns a whole number without its fraction, so that a schema says 1 and not 1.0.
 fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "whole and within FARTHEST")]
     if value.fract() == 0.0 { json!(value as i64) } else { json!(value) }

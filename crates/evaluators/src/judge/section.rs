@@ -22,7 +22,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The section's name.
+    /// Returns the section's name.
     pub fn name(&self) -> String {
         match self {
             Self::Trace(need) => need.word().to_owned(),
@@ -89,8 +89,8 @@ fn size(text: &str) -> usize {
     EDGES.saturating_add(text.len()).saturating_add(2 * lines)
 }
 
-/// The section of a part; none when the trace lacks it. `beside_turns`: earlier turns have a
-/// section of their own.
+/// Returns the section of a part; none when the trace lacks it. `beside_turns`: earlier turns have a section
+/// of their own.
 pub(super) fn of<'a>(
     part: &Part,
     beside_turns: bool,
@@ -121,7 +121,7 @@ pub(super) fn of<'a>(
     Some(Section { name: part.name(), weight: part.weight(), items, newest })
 }
 
-/// The value under a key, or at the end of a dotted path.
+/// Returns the value under a key, or at the end of a dotted path.
 fn found<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     if let Some(value) = object.get(path) {
         return Some(value).filter(|it| !it.is_null());

@@ -115,7 +115,7 @@ enum Part {
 }
 
 impl Script {
-    /// The script of most of a piece. Words in Latin letters are common in all others.
+    /// Returns the script of most of a piece. Words in Latin letters are common in all others.
     fn main(piece: &Piece) -> Self {
         let mut best = Self::Latin;
         let mut most = piece.scripts[Self::Latin as usize] * 2 / 3;
@@ -129,7 +129,7 @@ impl Script {
     }
 }
 
-/// The language alike to one asked for that the text as a whole is in.
+/// Returns the language alike to one asked for that the text as a whole is in.
 fn lost(total: &Scores, wanted: &[&'static Language]) -> Option<usize> {
     let ours = wanted.iter().filter_map(|it| it.column).map(|it| total[usize::from(it)]).max()?;
     let asked = |at: &usize| wanted.iter().any(|it| it.column.map(usize::from) == Some(*at));
@@ -191,7 +191,7 @@ fn part(piece: &Piece, scores: Option<&Scores>, wanted: &[&'static Language], lo
     Part::Inside(1.0 - f64::from(foreign) / f64::from(piece.weight().max(1)))
 }
 
-/// Whether Chinese is written in the way asked for, when one of the two ways was, and only one.
+/// Returns whether Chinese is written in the way asked for, when one of the two ways was, and only one.
 fn wanted_writing(prose: &Prose, piece: &Piece, wanted: &[&'static Language]) -> Option<bool> {
     let asked = |code: &str| wanted.iter().any(|it| it.code == code);
     let simplified = asked("zh-Hans");

@@ -178,7 +178,7 @@ pub(crate) fn named(text: &str) -> LanguageName {
     if told.is_empty() { LanguageName::Undetectable(iso.to_name()) } else { LanguageName::Detectable(told) }
 }
 
-/// The languages that a code (`fr`, `fr-CA`, `zh-Hant`) or an English name stands for; none when it
+/// Returns the languages that a code (`fr`, `fr-CA`, `zh-Hant`) or an English name stands for; none when it
 /// stands for none. Norwegian is two.
 pub(crate) fn find(text: &str) -> Vec<&'static Language> {
     let wanted = text.trim().to_lowercase().replace('_', "-");

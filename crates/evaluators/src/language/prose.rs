@@ -121,7 +121,7 @@ impl Prose {
         self.letters.len()
     }
 
-    /// The piece that is being read.
+    /// Returns the piece that is being read.
     fn open(&mut self) -> Option<&mut Piece> {
         let end = self.words.len();
         if self.pieces.is_empty() {
@@ -142,7 +142,7 @@ impl Prose {
     }
 }
 
-/// A text, or samples of it from beginning to end.
+/// Returns a text, or samples of it from beginning to end.
 fn sample(text: &str) -> (Cow<'_, str>, bool) {
     if text.len() <= WHOLE {
         return (Cow::Borrowed(text), false);
@@ -169,7 +169,7 @@ fn boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// The texts that are values, when the text is JSON: names of fields are not language.
+/// Returns the texts that are values, when the text is JSON: names of fields are not language.
 fn values(text: &str) -> Cow<'_, str> {
     let trimmed = text.trim();
     let json = (trimmed.starts_with('{') && trimmed.ends_with('}')
@@ -202,7 +202,7 @@ fn values(text: &str) -> Cow<'_, str> {
     Cow::Owned(values)
 }
 
-/// Whether a token is of language: no address, path, id, number, name of a variable or call.
+/// Returns whether a token is of language: no address, path, id, number, name of a variable or call.
 fn is_word(token: &str) -> bool {
     let core = token.trim_matches(|it: char| !it.is_alphanumeric());
     if core.is_empty() {

@@ -46,7 +46,7 @@ pub(super) const OTHERS: [Script; SCRIPTS - 1] = {
 pub(super) const SCRIPTS: usize = Script::Han as usize + 1;
 
 impl Script {
-    /// The script of a letter; none for signs, digits and other scripts.
+    /// Returns the script of a letter; none for signs, digits and other scripts.
     pub(super) fn of(char: char) -> Option<Self> {
         let code = u32::from(char);
         if code < 0x80 {
@@ -100,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Whether several of the languages here are written in it, so that the table must decide.
+    /// Returns whether several of the languages here are written in it, so that the table must decide.
     pub(super) fn shared(self) -> bool {
         matches!(self, Self::Latin | Self::Cyrillic | Self::Arabic | Self::Devanagari)
     }

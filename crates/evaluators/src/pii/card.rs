@@ -11,7 +11,7 @@ pub(super) enum Range {
     Rare,
 }
 
-/// Whether these digits are a card's, by range, length and check digit.
+/// Returns whether these digits are a card's, by range, length and check digit.
 pub(super) fn range(digits: &[u8]) -> Option<Range> {
     if !(12..=19).contains(&digits.len()) || same(digits) || !luhn(digits) {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn range(digits: &[u8]) -> Option<Range> {
     rare.then_some(Range::Rare)
 }
 
-/// Whether cards are printed in groups of these lengths.
+/// Returns whether cards are printed in groups of these lengths.
 pub(super) fn grouped(groups: &[usize]) -> bool {
     match groups {
         [_] => true,

@@ -56,22 +56,22 @@ pub(super) fn mod_11_10(digits: &[u8]) -> bool {
     (11 - product) % 10 == u32::from(*check)
 }
 
-/// The sum of digits times weights.
+/// Returns the sum of digits times weights.
 pub(super) fn weighted(digits: &[u8], weights: &[i32]) -> i32 {
     digits.iter().zip(weights).map(|(digit, weight)| i32::from(*digit) * weight).sum()
 }
 
-/// A number of up to 19 digits.
+/// Returns a number of up to 19 digits.
 pub(super) fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |sum, it| sum.wrapping_mul(10).wrapping_add(u64::from(*it)))
 }
 
-/// Whether there is such a month and such a day.
+/// Returns whether there is such a month and such a day.
 pub(super) fn date(month: &[u8], day: &[u8]) -> bool {
     (1..=12).contains(&number(month)) && (1..=31).contains(&number(day))
 }
 
-/// Whether all are one and the same digit.
+/// Returns whether all are one and the same digit.
 pub(super) fn same(digits: &[u8]) -> bool {
     digits.windows(2).all(|it| it[0] == it[1])
 }

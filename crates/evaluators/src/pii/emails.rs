@@ -164,7 +164,7 @@ fn spelled(text: &str, hits: &mut Vec<Hit>) {
     }
 }
 
-/// The length of `firm [dot] com`, `firm.com` or `firm dot com`.
+/// Returns the length of `firm [dot] com`, `firm.com` or `firm dot com`.
 fn spelled_domain(text: &str) -> Option<usize> {
     let word =
         |text: &str| text.find(|it: char| !(it.is_ascii_alphanumeric() || it == '-')).unwrap_or(text.len());
@@ -187,7 +187,7 @@ fn spelled_domain(text: &str) -> Option<usize> {
     (labels >= 2).then_some(end)
 }
 
-/// The nearest character boundary at or before this byte.
+/// Returns the nearest character boundary at or before this byte.
 fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;

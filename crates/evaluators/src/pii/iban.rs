@@ -25,7 +25,7 @@ fn length(country: [u8; 2]) -> Option<usize> {
     })
 }
 
-/// The byte after an account number that begins here, at the beginning of a token.
+/// Returns the byte after an account number that begins here, at the beginning of a token.
 pub(super) fn read(bytes: &[u8], start: usize) -> Option<usize> {
     let head = bytes.get(start..start + 4)?;
     if !(head[0].is_ascii_alphabetic() && head[1].is_ascii_alphabetic()) {
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8], start: usize) -> Option<usize> {
     (remainder(&found[..wanted]) == 1).then_some(at)
 }
 
-/// The first four moved to the end, letters as 10 to 35, mod 97.
+/// Returns the first four moved to the end, letters as 10 to 35, mod 97.
 fn remainder(account: &[u8]) -> u32 {
     account[4..].iter().chain(&account[..4]).fold(0, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,

@@ -7,7 +7,7 @@ use super::{
     words::{Around, Label},
 };
 
-/// Whether this is an IPv4 address that says where somebody is.
+/// Returns whether this is an IPv4 address that says where somebody is.
 pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
     let ip = Ipv4Addr::from(*octets);
     let [a, b, c, d] = *octets;
@@ -47,7 +47,7 @@ pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
     small < 3 || around.says(Label::Ip)
 }
 
-/// Whether the address is one that RFC 5737 sets aside for documents.
+/// Returns whether the address is one that RFC 5737 sets aside for documents.
 pub(super) fn is_documentation(octets: &[u8; 4]) -> bool {
     Ipv4Addr::from(*octets).is_documentation()
 }

@@ -37,7 +37,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
     }
 }
 
-/// Whether a token that begins here is not the rest of a longer one.
+/// Returns whether a token that begins here is not the rest of a longer one.
 fn free(bytes: &[u8], start: usize) -> bool {
     match start.checked_sub(1).map(|it| bytes[it]) {
         Some(b'-' | b'_' | b'.' | b'/' | b'@' | b'%') => {
@@ -100,7 +100,7 @@ fn national(
         .map(|end| ("UK national insurance number", end))
 }
 
-/// The token that ends here, with the letters and digits that follow a hyphen.
+/// Returns the token that ends here, with the letters and digits that follow a hyphen.
 fn hyphened(bytes: &[u8], end: usize, more: usize) -> Option<Vec<u8>> {
     let from = end - bytes[..end].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
     let rest = bytes.get(end + 1..end + 1 + more)?;
@@ -112,13 +112,13 @@ fn hyphened(bytes: &[u8], end: usize, more: usize) -> Option<Vec<u8>> {
     fits.then(|| [&bytes[from..end], rest].concat())
 }
 
-/// Whether a token that ends here goes on behind a sign.
+/// Returns whether a token that ends here goes on behind a sign.
 fn glued(bytes: &[u8], end: usize) -> bool {
     matches!(bytes.get(end), Some(b'-' | b'_' | b'/' | b'.' | b'@' | b'='))
         && bytes.get(end + 1).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Whether letters and digits are where `A` and `9` are in the shape.
+/// Returns whether letters and digits are where `A` and `9` are in the shape.
 fn shaped(token: &[u8], shape: &str) -> bool {
     token.len() == shape.len()
         && token.iter().zip(shape.bytes()).all(|(byte, shape)| match shape {
@@ -157,7 +157,7 @@ fn nino(token: &[u8]) -> bool {
         && (b'A'..=b'D').contains(&token[8])
 }
 
-/// The end of one written in pairs.
+/// Returns the end of one written in pairs.
 fn spaced_nino(bytes: &[u8], start: usize) -> Option<usize> {
     let written = bytes.get(start..start + 13)?;
     let joined: Vec<u8> = written.iter().copied().filter(|it| *it != b' ').collect();
@@ -166,7 +166,7 @@ fn spaced_nino(bytes: &[u8], start: usize) -> Option<usize> {
     (pairs && ends && nino(&joined)).then_some(start + 13)
 }
 
-/// The fourth letter is the kind of taxpayer; a person's is P and needs no word beside it.
+/// Returns the fourth letter is the kind of taxpayer; a person's is P and needs no word beside it.
 fn indian_pan(token: &[u8], said: impl Fn() -> bool) -> bool {
     shaped(token, "AAAAA9999A")
         && token.iter().all(|it| !it.is_ascii_lowercase())
@@ -260,7 +260,7 @@ fn irish(token: &[u8]) -> bool {
     i32::from(token[7]) == if rest == 0 { i32::from(b'W') } else { i32::from(b'A') + rest - 1 }
 }
 
-/// A date, a sign of the century, three digits and the letter of their rest mod 31.
+/// Returns a date, a sign of the century, three digits and the letter of their rest mod 31.
 fn finnish(token: &[u8]) -> bool {
     if token.len() != 10 || !token[..9].iter().all(u8::is_ascii_digit) {
         return false;

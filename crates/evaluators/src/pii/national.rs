@@ -133,12 +133,12 @@ fn chinese(it: &[u8]) -> bool {
     chinese_rest(&it[..17]) == Some((12 - i32::from(it[17])) % 11)
 }
 
-/// The seventeen digits before an X.
+/// Returns the seventeen digits before an X.
 pub(super) fn chinese_x(it: &[u8]) -> bool {
     it.len() == 17 && chinese_rest(it) == Some(2)
 }
 
-/// The weighted sum mod 11 of seventeen digits that hold a region and a date.
+/// Returns the weighted sum mod 11 of seventeen digits that hold a region and a date.
 fn chinese_rest(it: &[u8]) -> Option<i32> {
     let century = matches!(number(&it[6..8]), 18..=20);
     let sum = weighted(it, &[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]);

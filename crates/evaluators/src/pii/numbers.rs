@@ -162,14 +162,14 @@ fn judge(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
     }
 }
 
-/// The digits of some groups as numbers, if they are no more than [`DIGITS`].
+/// Returns the digits of some groups as numbers, if they are no more than [`DIGITS`].
 pub(super) fn digits(bytes: &[u8], groups: &[Group]) -> Option<Vec<u8>> {
     let count: usize = groups.iter().map(|it| it.len()).sum();
     (count <= DIGITS)
         .then(|| groups.iter().flat_map(|it| &bytes[it.start..it.end]).map(|it| it - b'0').collect())
 }
 
-/// Whether these groups are all of a number: nothing of it stands before or behind.
+/// Returns whether these groups are all of a number: nothing of it stands before or behind.
 fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     let inner = cluster.groups.get(from + 1).filter(|_| to - from > 1).map(|it| it.before);
     let apart = |sign: u8| sign == b' ' && inner.is_some_and(|it| it != b' ') || sign == b'(' || sign == b')';
@@ -181,7 +181,7 @@ fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     first && last
 }
 
-/// A card, a national number or an address of exactly these groups.
+/// Returns a card, a national number or an address of exactly these groups.
 fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit> {
     let groups = &cluster.groups[from..to];
     let count: usize = groups.iter().map(|it| it.len()).sum();
@@ -246,7 +246,7 @@ fn address(cluster: &Cluster, groups: &[Group], words: &Words) -> Option<Hit> {
     })
 }
 
-/// A telephone number that begins with `+` and the code of a country.
+/// Returns a telephone number that begins with `+` and the code of a country.
 fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
     let first = cluster.groups[0];
     // `0049 30 …` shows itself; `00` before other groups may be anything.
@@ -277,7 +277,7 @@ fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
     Some((hit, to))
 }
 
-/// A telephone number as it is written at home.
+/// Returns a telephone number as it is written at home.
 fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> {
     if cluster.plus && from == 0 {
         return None;

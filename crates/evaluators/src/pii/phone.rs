@@ -22,7 +22,7 @@ const LONG: [&[u8]; 18] = [
 /// Two more blocks of three-digit codes.
 const EAST: [&[u8]; 2] = [b"96", b"97"];
 
-/// The fewest and the most digits after the code of a country.
+/// Returns the fewest and the most digits after the code of a country.
 fn national(digits: &[u8]) -> Option<(usize, usize, usize)> {
     let code = SHORT.iter().find(|it| digits.starts_with(it)).map(|it| it.len());
     let code = code.or_else(|| {
@@ -79,8 +79,8 @@ fn american(digits: &[u8]) -> bool {
     digits.len() == 10 && part(&digits[..3]) && digits[3] >= 2
 }
 
-/// Whether these groups are a number as a country writes it. `said` is whether a word says that it
-/// is a telephone number, `bracket` whether the first group stands in brackets.
+/// Returns whether these groups are a number as a country writes it. `said` is whether a word says that it is
+/// a telephone number, `bracket` whether the first group stands in brackets.
 pub(super) fn local(digits: &[u8], groups: &[Group], bracket: bool, said: bool) -> bool {
     if !(7..=13).contains(&digits.len()) || same(digits) || (said && time(digits, groups)) {
         return false;

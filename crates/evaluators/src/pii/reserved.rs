@@ -9,7 +9,7 @@ pub(crate) enum Reserved {
     Ignored,
 }
 
-/// A domain of RFC 2606 or RFC 6761.
+/// Returns a domain of RFC 2606 or RFC 6761.
 pub(super) fn domain(domain: &str) -> bool {
     let domain = domain.to_ascii_lowercase();
     let mut labels = domain.rsplit('.');
@@ -19,13 +19,13 @@ pub(super) fn domain(domain: &str) -> bool {
         || second == "example" && matches!(last, "com" | "net" | "org")
 }
 
-/// A telephone number of North America set aside for fiction, 555-0100 to 555-0199, by its last ten
+/// Returns a telephone number of North America set aside for fiction, 555-0100 to 555-0199, by its last ten
 /// digits.
 pub(super) fn phone(digits: &[u8]) -> bool {
     digits.len() >= 7 && digits[digits.len() - 7..].starts_with(&[5, 5, 5, 0, 1])
 }
 
-/// A number that card networks and payment services publish for tests.
+/// Returns a number that card networks and payment services publish for tests.
 pub(super) fn card(digits: &[u8]) -> bool {
     const TEST: [&str; 16] = [
         "4111111111111111",
@@ -48,7 +48,7 @@ pub(super) fn card(digits: &[u8]) -> bool {
     TEST.iter().any(|it| it.bytes().map(|it| it - b'0').eq(digits.iter().copied()))
 }
 
-/// A number of the US social security printed in advertisements or in every textbook.
+/// Returns a number of the US social security printed in advertisements or in every textbook.
 pub(super) fn social_security(digits: &[u8]) -> bool {
     digits == [1, 2, 3, 4, 5, 6, 7, 8, 9]
         || digits == [0, 7, 8, 0, 5, 1, 1, 2, 0]

@@ -259,7 +259,7 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// Whether words say that the number is this, and none nearer says otherwise.
+    /// Returns whether words say that the number is this, and none nearer says otherwise.
     pub(super) fn says(self, label: Label) -> bool {
         if self.other() {
             return self.near & bit(label) != 0;
@@ -267,7 +267,7 @@ impl Around {
         self.said & bit(label) != 0 || self.said & !bit(Other) == 0 && self.later & bit(label) != 0
     }
 
-    /// Whether the nearest word says that the number is something impersonal.
+    /// Returns whether the nearest word says that the number is something impersonal.
     pub(super) fn other(self) -> bool {
         self.near & bit(Other) != 0
     }
@@ -277,7 +277,7 @@ fn bit(label: Label) -> u32 {
     1 << label as u32
 }
 
-/// Whether what is found is a word, or one of the words of `snake_case` or `camelCase`. Scripts
+/// Returns whether what is found is a word, or one of the words of `snake_case` or `camelCase`. Scripts
 /// without spaces have no boundaries.
 fn whole(text: &str, start: usize, end: usize) -> bool {
     let found = &text[start..end];
@@ -302,7 +302,7 @@ fn whole(text: &str, start: usize, end: usize) -> bool {
     begins && ends
 }
 
-/// Whether a letter is of a script whose words are not set apart, or join particles: Han, kana,
+/// Returns whether a letter is of a script whose words are not set apart, or join particles: Han, kana,
 /// Hangul, Thai.
 fn spaceless(char: char) -> bool {
     matches!(u32::from(char), 0x0E00..=0x0E7F | 0x1100..=0x11FF | 0x3040..=0x9FFF | 0xAC00..=0xD7AF)

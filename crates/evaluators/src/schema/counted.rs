@@ -69,7 +69,7 @@ fn here() -> usize {
     ptr::from_ref(&mark).addr()
 }
 
-/// Whether there is stack left.
+/// Returns whether there is stack left.
 fn stand() {
     if BOTTOM.get().abs_diff(here()) > STACK {
         resume_unwind(Box::new(Exhausted));

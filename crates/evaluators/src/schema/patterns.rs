@@ -33,12 +33,12 @@ pub(super) struct NamePatterns {
 }
 
 impl NamePatterns {
-    /// The total number of their states, which bounds the cost of matching a byte of a name.
+    /// Returns the total number of their states, which bounds the cost of matching a byte of a name.
     pub(super) fn states(self) -> u64 {
         self.states
     }
 
-    /// The validator's options for compiling them.
+    /// Returns the validator's options for compiling them.
     pub(super) fn options(self) -> jsonschema::PatternOptions<jsonschema::Regex> {
         // The validator compiles each one for both directions and with groups, which takes a few times more
         // memory.

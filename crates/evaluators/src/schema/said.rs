@@ -30,7 +30,7 @@ impl Failure {
         Self { path: cut(&path, PATH).into_owned(), why: why(error.kind()) }
     }
 
-    /// A sentence without its full stop.
+    /// Returns a sentence without its full stop.
     pub(crate) fn sentence(&self) -> String {
         match self.path.as_str() {
             "" => format!("it {}", self.why),
@@ -39,8 +39,8 @@ impl Failure {
     }
 }
 
-/// A name of the judged JSON. Names are structure, and needed to find the place; but where an
-/// object is used as a table its names are data, and data is not repeated.
+/// Returns a name of the judged JSON. Names are structure, and needed to find the place; but where an object
+/// is used as a table its names are data, and data is not repeated.
 fn shown(name: &str) -> &str {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '$' | '~');
     let digits = name.chars().filter(char::is_ascii_digit).count();
@@ -157,7 +157,7 @@ fn unresolved(why: &ReferencingError) -> String {
     }
 }
 
-/// A JSON Pointer as a path of a config.
+/// Returns a JSON Pointer as a path of a config.
 fn dotted(before: &str, pointer: &str) -> String {
     let names = pointer.split('/').skip(1).map(|it| it.replace("~1", "/").replace("~0", "~"));
     let before = Some(before.to_owned()).filter(|it| !it.is_empty());

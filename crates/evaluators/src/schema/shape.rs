@@ -46,7 +46,7 @@ const LOOKING: [&str; 16] = [
     "maxItems",
 ];
 
-/// Whether a schema can be compiled, and followed, in reasonable time.
+/// Checks whether a schema can be compiled, and followed, in reasonable time.
 ///
 /// # Errors
 /// With what to change, continuing a sentence that names the schema.
@@ -224,7 +224,7 @@ fn below<'a>(resource: &'a Map<String, Value>, pointer: &str) -> Option<&'a Map<
     value.as_object()
 }
 
-/// A part of a URI without its percent signs.
+/// Returns a part of a URI without its percent signs.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

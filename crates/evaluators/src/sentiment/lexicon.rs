@@ -119,7 +119,7 @@ impl Lexicon {
         self.words.get(word).copied().unwrap_or_default()
     }
 
-    /// The longest known phrase that these words begin with, its weight and its number of words.
+    /// Returns the longest known phrase that these words begin with, its weight and its number of words.
     pub(super) fn phrase(&self, words: &[Cow<'_, str>]) -> Option<(f64, usize)> {
         let longest = *self.phrases.get(words.first()?.as_ref())?;
         (2..=longest.min(words.len())).rev().find_map(|length| {

@@ -65,7 +65,7 @@ pub(super) fn valence(sentence: &str, lexicon: &Lexicon) -> (f64, usize) {
     (sum / (sum * sum + ALPHA).sqrt(), felt)
 }
 
-/// A word without the signs around it.
+/// Returns a word without the signs around it.
 fn trimmed(token: &str) -> &str {
     token.trim_matches(|it: char| !it.is_alphanumeric())
 }
@@ -77,7 +77,7 @@ fn lowered(token: &str) -> Cow<'_, str> {
     Cow::Owned(token.to_lowercase().replace('’', "'"))
 }
 
-/// Whether a word is written in capitals.
+/// Returns whether a word is written in capitals.
 fn shouted(token: &str) -> bool {
     token.len() > 1
         && token.bytes().all(|it| !it.is_ascii_lowercase())
@@ -101,7 +101,7 @@ fn nearby(known: &[Entry], at: usize) -> f64 {
         .sum()
 }
 
-/// Whether one of the three words before negates this one. "Not only" and "no doubt" do not.
+/// Returns whether one of the three words before negates this one. "Not only" and "no doubt" do not.
 fn negated(words: &[Cow<'_, str>], known: &[Entry], at: usize) -> bool {
     (1..=3).any(|back| {
         let Some(place) = at.checked_sub(back) else { return false };
@@ -113,7 +113,7 @@ fn negated(words: &[Cow<'_, str>], known: &[Entry], at: usize) -> bool {
     })
 }
 
-/// Whether the sentence apologises or refuses as a machine does.
+/// Returns whether the sentence apologises or refuses as a machine does.
 fn is_manners(words: &[Cow<'_, str>], known: &[Entry]) -> bool {
     let has = |role: Role| known.iter().any(|it| it.is(role));
     let declines = has(Role::Declines);

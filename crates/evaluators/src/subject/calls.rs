@@ -49,7 +49,7 @@ impl std::fmt::Display for Call {
     }
 }
 
-/// The call that an object is; none when it is something else.
+/// Returns the call that an object is; none when it is something else.
 pub(super) fn one(object: &Map<String, Value>) -> Option<Call> {
     for (wrapper, arguments, id) in [("functionCall", "args", "id"), ("toolUse", "input", "toolUseId")] {
         if let Some(inner) = object.get(wrapper).and_then(Value::as_object) {
@@ -80,7 +80,7 @@ pub(super) fn one(object: &Map<String, Value>) -> Option<Call> {
     }
 }
 
-/// The calls that a message makes beside its content.
+/// Returns the calls that a message makes beside its content.
 pub(super) fn of_message(object: &Map<String, Value>) -> Vec<Call> {
     let mut calls = Vec::new();
     for name in ["tool_calls", "toolCalls"] {
@@ -96,7 +96,7 @@ pub(super) fn of_message(object: &Map<String, Value>) -> Vec<Call> {
     calls
 }
 
-/// A call in a list of nothing but calls, where a name is enough.
+/// Returns a call in a list of nothing but calls, where a name is enough.
 fn listed(object: &Map<String, Value>) -> Option<Call> {
     one(object).or_else(|| {
         let name = first_text(object, &["name", "tool"])?;
@@ -105,7 +105,7 @@ fn listed(object: &Map<String, Value>) -> Option<Call> {
     })
 }
 
-/// The calls that a list holds, when it holds nothing else.
+/// Returns the calls that a list holds, when it holds nothing else.
 pub(super) fn list(value: &Value) -> Option<Vec<Call>> {
     let items = value.as_array().filter(|it| !it.is_empty())?;
     items.iter().take(MOST).map(|it| listed(it.as_object()?)).collect()

@@ -85,11 +85,11 @@ impl std::fmt::Display for Document {
     }
 }
 
-/// The documents of a trace in the order they were found, each text once.
+/// Returns the documents of a trace in the order they were found, each text once.
 ///
-/// From spans of type `retrieval` and from `documents` in metadata; without those from other
-/// spans whose output is a list of what can only be search results, and last of a prompt that
-/// holds its context under a heading.
+/// From spans of type `retrieval` and from `documents` in metadata; without those from other spans whose
+/// output is a list of what can only be search results, and last of a prompt that holds its context under a
+/// heading.
 pub(super) fn of(subject: &Subject, prompt: &[Message], budget: &mut Budget) -> Vec<Document> {
     let mut found = of_metadata(&subject.metadata, budget);
     for step in &subject.steps {
@@ -148,7 +148,7 @@ fn of_step(step: &Step, budget: &mut Budget) -> Vec<Document> {
     documents
 }
 
-/// The results of a search in a span that does not call itself one.
+/// Returns the results of a search in a span that does not call itself one.
 fn of_results(step: &Step, budget: &mut Budget) -> Vec<Document> {
     let is_candidate = matches!(step.kind, SpanType::Tool | SpanType::Other);
     let Some(output) = step.output.as_deref().filter(|_| is_candidate) else { return Vec::new() };
@@ -210,7 +210,7 @@ fn one(object: &Map<String, Value>) -> Option<Document> {
     })
 }
 
-/// The text of a document whose content is a list of parts.
+/// Returns the text of a document whose content is a list of parts.
 fn parts(object: &Map<String, Value>) -> Option<String> {
     let parts = object.get("content")?.as_array()?;
     let texts: Vec<&str> = parts.iter().filter_map(|it| it.get("text")?.as_str()).collect();

@@ -21,8 +21,8 @@ impl Budget {
         Self(MOST)
     }
 
-    /// The object or list that a text holds: as JSON, or as Python prints it. Nothing else is
-    /// of use here, a plain number or literal included.
+    /// Returns the object or list that a text holds: as JSON, or as Python prints it. Nothing else is of use
+    /// here, a plain number or literal included.
     pub(super) fn parse(&mut self, text: &str) -> Option<Value> {
         let text = text.trim();
         if !text.starts_with(['{', '[']) || text.len() > LONGEST.min(self.0) {
@@ -33,7 +33,7 @@ impl Budget {
         serde_json::from_str(text).ok().or_else(|| python::read(text))
     }
 
-    /// A value, or what it holds as a text.
+    /// Returns a value, or what it holds as a text.
     pub(super) fn unpacked(&mut self, value: &Value) -> Option<Value> {
         match value {
             Value::String(text) => self.parse(text),
@@ -43,18 +43,18 @@ impl Budget {
     }
 }
 
-/// The first of these members that is neither absent nor null.
+/// Returns the first of these members that is neither absent nor null.
 pub(super) fn first<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     names.iter().find_map(|name| object.get(*name).filter(|it| !it.is_null()))
 }
 
-/// The first of these members that is a text with something in it.
+/// Returns the first of these members that is a text with something in it.
 pub(super) fn first_text<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| object.get(*name)?.as_str().filter(|it| !it.trim().is_empty()))
 }
 
-/// The list that conventions spread over keys such as `llm.tools.0.tool.json_schema`: for each
-/// number in turn what stands under `prefix.N` and `prefix.N.suffix`, by suffix.
+/// Returns the list that conventions spread over keys such as `llm.tools.0.tool.json_schema`: for each number
+/// in turn what stands under `prefix.N` and `prefix.N.suffix`, by suffix.
 pub(super) fn indexed(object: &Map<String, Value>, prefix: &str) -> Vec<Map<String, Value>> {
     let mut found: Vec<(usize, Map<String, Value>)> = Vec::new();
     for (key, value) in object {

@@ -38,7 +38,7 @@ pub struct Outcome {
     pub text: String,
 }
 
-/// The messages that a value holds; none when it is something else.
+/// Returns the messages that a value holds; none when it is something else.
 pub(super) fn read(value: &Value) -> Option<Vec<Message>> {
     read_at(value, 0)
 }
@@ -250,7 +250,7 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// The text of a part that is nothing but text.
+/// Returns the text of a part that is nothing but text.
 fn part_text(part: &Value) -> Option<String> {
     match part {
         Value::String(text) => Some(text.clone()),

@@ -39,7 +39,7 @@ const ENDS: &[&str] = &[
     "answer:",
 ];
 
-/// The context in the messages that a model was given, as one document a message.
+/// Returns the context in the messages that a model was given, as one document a message.
 pub(super) fn documents(messages: &[Message]) -> Vec<Document> {
     messages
         .iter()

@@ -5,8 +5,8 @@ use serde_json::{Map, Number, Value};
 /// Deeper values are left alone.
 const DEEPEST: usize = 64;
 
-/// The list or object that a text holds in Python's notation; none when it holds anything else,
-/// such as the name of a class.
+/// Returns the list or object that a text holds in Python's notation; none when it holds anything else, such
+/// as the name of a class.
 pub(super) fn read(text: &str) -> Option<Value> {
     let mut reader = Reader { rest: text.trim() };
     let value = reader.value(0)?;

@@ -85,13 +85,13 @@ impl Reading {
         &self.documents
     }
 
-    /// The tools that were offered, each once.
+    /// Returns the tools that were offered, each once.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The tool calls in their order, each once: as the model made them, with the results of
-    /// the spans that carried them out; spans of tools that no model asked for as well.
+    /// Returns the tool calls in their order, each once: as the model made them, with the results of the
+    /// spans that carried them out; spans of tools that no model asked for as well.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
@@ -113,8 +113,8 @@ fn models(subject: &Subject) -> impl Iterator<Item = &Step> {
     subject.steps.iter().filter(|it| it.kind == SpanType::Llm)
 }
 
-/// The messages before the last exchange, and those that belong to it. Nothing is earlier as
-/// long as the assistant has said nothing.
+/// Returns the messages before the last exchange, and those that belong to it. Nothing is earlier as long as
+/// the assistant has said nothing.
 fn split(conversation: &[Message]) -> (&[Message], &[Message]) {
     let last_user = conversation.iter().rposition(|it| it.role == "user" && !it.text.is_empty());
     match last_user {
@@ -139,7 +139,7 @@ fn of_session(subject: &Subject, budget: &mut Budget) -> Vec<Message> {
     turns
 }
 
-/// A conversation as who says what; the text alone when one user says one thing.
+/// Returns a conversation as who says what; the text alone when one user says one thing.
 fn shown(given: Option<&str>, conversation: &[Message]) -> Option<String> {
     match conversation {
         [] => given.map(str::to_owned),
@@ -223,7 +223,7 @@ fn calls_of(
     calls
 }
 
-/// The calls that an answer makes.
+/// Returns the calls that an answer makes.
 fn said(output: &Value) -> Vec<Call> {
     match messages::read(output) {
         Some(messages) => messages.into_iter().flat_map(|it| it.calls).collect(),

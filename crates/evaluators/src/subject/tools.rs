@@ -43,7 +43,7 @@ impl std::fmt::Display for Tool {
     }
 }
 
-/// The tools that a list, a request or a single definition holds, in any provider's shape.
+/// Returns the tools that a list, a request or a single definition holds, in any provider's shape.
 pub(crate) fn read(value: &Value) -> Vec<Tool> {
     let mut tools = Vec::new();
     collect(value, &mut tools, 0);

@@ -74,7 +74,7 @@ fn members(
     more.map(|(name, _)| format!("{} is not expected", place(name)))
 }
 
-/// Whether leaving the value out says the same.
+/// Returns whether leaving the value out says the same.
 fn left_out(value: &Value, said: &Said<'_>, optional: bool) -> bool {
     match said.default() {
         Some(default) => different(default, value, said, false, "", 1).is_none(),
@@ -120,7 +120,7 @@ fn different(
     }
 }
 
-/// Whether the schema takes what was sent and would not have taken what is expected: then the two
+/// Returns whether the schema takes what was sent and would not have taken what is expected: then the two
 /// notations can mean but one thing.
 fn only_allows(said: &Said<'_>, sent: &str, expected: &str) -> bool {
     said.allows(sent) == Some(true) && said.allows(expected) == Some(false)
@@ -151,7 +151,7 @@ fn whole(number: &Number) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128)
 }
 
-/// Whether a text is this number in plain digits.
+/// Returns whether a text is this number in plain digits.
 fn is_number(text: &str, number: &Number) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits.starts_with(|it: char| it.is_ascii_digit())

@@ -1,7 +1,7 @@
 //! Pairing what was expected with what was done.
 
-/// The greatest number of pairs, each thing in one pair at most: for each of the expected the
-/// index of what it is paired with. `fits[e][d]`: whether they may be paired.
+/// Returns the greatest number of pairs, each thing in one pair at most: for each of the expected the index
+/// of what it is paired with. `fits[e][d]`: whether they may be paired.
 pub(crate) fn in_any_order(fits: &[Vec<bool>], done: usize) -> Vec<Option<usize>> {
     let mut taken: Vec<Option<usize>> = vec![None; done];
     for expected in 0..fits.len() {
@@ -31,7 +31,7 @@ fn paired(expected: usize, fits: &[Vec<bool>], seen: &mut [bool], taken: &mut [O
     false
 }
 
-/// The same where pairs must not cross.
+/// Returns the same where pairs must not cross.
 pub(crate) fn in_order(fits: &[Vec<bool>], done: usize) -> Vec<Option<usize>> {
     // best[e][d]: pairs among the expected from e and the done from d.
     let mut best = vec![vec![0_usize; done + 1]; fits.len() + 1];

@@ -12,7 +12,7 @@ const DEEPEST: usize = 16;
 /// Levels of a schema that are rewritten.
 const NESTED: usize = 64;
 
-/// A schema with what providers write in their own way brought to JSON Schema: types in capital
+/// Returns a schema with what providers write in their own way brought to JSON Schema: types in capital
 /// letters and `nullable` (Gemini, OpenAPI).
 pub(crate) fn normalized(schema: &Value) -> Value {
     rewritten(schema, 0)
@@ -145,18 +145,18 @@ impl<'a> Said<'a> {
         self.below(self.parts.iter().filter_map(|it| it.get("items")))
     }
 
-    /// The value that is meant where none is given.
+    /// Returns the value that is meant where none is given.
     pub(crate) fn default(&self) -> Option<&'a Value> {
         self.parts.iter().find_map(|it| it.get("default"))
     }
 
-    /// Whether the object has to have a member of this name.
+    /// Returns whether the object has to have a member of this name.
     pub(crate) fn requires(&self, name: &str) -> bool {
         let lists = self.parts.iter().filter_map(|it| it.get("required")?.as_array());
         lists.flatten().any(|it| it.as_str() == Some(name))
     }
 
-    /// Whether a value of this type is allowed; not known without a schema that names types.
+    /// Returns whether a value of this type is allowed; not known without a schema that names types.
     pub(crate) fn allows(&self, word: &str) -> Option<bool> {
         let mut found = None;
         for part in &self.parts {
@@ -171,17 +171,17 @@ impl<'a> Said<'a> {
         found
     }
 
-    /// Whether the format is this one.
+    /// Returns whether the format is this one.
     pub(crate) fn is_format(&self, name: &str) -> bool {
         self.parts.iter().any(|it| it.get("format").and_then(Value::as_str) == Some(name))
     }
 
-    /// Whether only certain words are allowed.
+    /// Returns whether only certain words are allowed.
     pub(crate) fn has_words(&self) -> bool {
         self.parts.iter().any(|it| it.contains_key("enum") || it.contains_key("const"))
     }
 
-    /// The name of the only member that the object may have.
+    /// Returns the name of the only member that the object may have.
     pub(crate) fn only_member(&self) -> Option<&'a str> {
         let mut names = self.parts.iter().filter_map(|it| it.get("properties")?.as_object());
         let members = names.next()?;

@@ -85,7 +85,7 @@ pub(in super::super) const ISSUED: &[Issued] = &[
 ];
 
 impl Issued {
-    /// The secret that begins here, and where the text ends that was read to tell.
+    /// Returns the secret that begins here, and where the text ends that was read to tell.
     pub(super) fn read(&self, text: &str, start: usize) -> (Option<Hit>, usize) {
         let bytes = text.as_bytes();
         let found = |start: usize, end: usize, reserved: bool| Hit {
@@ -144,7 +144,7 @@ fn jwt(value: &str) -> bool {
     header.len() >= 8 && claims.starts_with("eyJ") && claims.len() >= 8 && signature.len() >= 16
 }
 
-/// The password in `scheme://name:password@host`, and where the text ends that was read.
+/// Returns the password in `scheme://name:password@host`, and where the text ends that was read.
 fn password(text: &str, start: usize) -> (Option<(usize, usize)>, usize) {
     let from = start + 3;
     let bytes = text.as_bytes();
@@ -158,7 +158,7 @@ fn password(text: &str, start: usize) -> (Option<(usize, usize)>, usize) {
     (secret.map(|(begin, end)| (from + begin, from + end)), until)
 }
 
-/// The password in `name:password@host`.
+/// Returns the password in `name:password@host`.
 fn in_authority(authority: &str) -> Option<(usize, usize)> {
     let (user, _) = authority.rsplit_once('@')?;
     let (name, secret) = user.split_once(':')?;
@@ -179,7 +179,7 @@ fn in_authority(authority: &str) -> Option<(usize, usize)> {
     Some((begin, begin + secret.len()))
 }
 
-/// The end of a block of a private key, or of what there is of it, and where the text ends that was
+/// Returns the end of a block of a private key, or of what there is of it, and where the text ends that was
 /// read: at the next block's beginning at the latest.
 fn block(text: &str, start: usize) -> (Option<usize>, usize) {
     const BEGIN: &str = "-----BEGIN ";
@@ -190,7 +190,7 @@ fn block(text: &str, start: usize) -> (Option<usize>, usize) {
     (end_of_key(block).map(|it| start + it), start + block.len())
 }
 
-/// The end of the private key that a block holds.
+/// Returns the end of the private key that a block holds.
 fn end_of_key(block: &str) -> Option<usize> {
     let head = block[..block.floor_char_boundary(64)].find("KEY")?;
     if !block[..head].contains("PRIVATE ") {

@@ -77,7 +77,7 @@ const OPEN: [&str; 15] = [
     "public",
 ];
 
-/// The value that this name is given.
+/// Returns the value that this name is given.
 pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option<Hit> {
     let bytes = text.as_bytes();
     let identifier = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_' || *it == b'-';
