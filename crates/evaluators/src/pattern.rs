@@ -1,9 +1,9 @@
 //! Regular expressions of tenants, bounded when compiled and interruptible when searched.
 //!
 //! The syntax is that of the crate `regex`. That crate's search cannot be interrupted, and a search takes
-//! time proportional to the compiled size times the text. Evaluators only need to know whether an
-//! expression matches. A lazy DFA, driven byte by byte, finds out; where it cannot (a Unicode word boundary
-//! beside text that is not ASCII), the NFA is simulated.
+//! time proportional to the compiled size times the text. Evaluators only need to know whether an expression
+//! matches. A lazy DFA that reads byte by byte decides this. Where it cannot (a Unicode word boundary beside
+//! text that is not ASCII), the NFA is simulated.
 
 mod automaton;
 mod simulation;
@@ -35,7 +35,7 @@ pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// How an expression matches a text.
+/// Options of matching.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PatternOptions {
     /// Whether upper and lower case are equal.
@@ -139,7 +139,7 @@ fn nfa(pattern: &str, options: PatternOptions) -> Result<NFA, String> {
         "grows too large when it is compiled: repeat less, or use smaller classes (\\w and \\d mean all of \
          Unicode; write [a-z] or (?-u:\\w))"
     })?;
-    // Repetitions of the empty expression have states, but may be smaller than the limit assumes.
+    // Repetitions of the empty expression have states, but may take less memory than the limit assumes.
     if nfa.memory_usage() > MAX_COMPILED_BYTES {
         return Err("grows too large when it is compiled: repeat less".into());
     }
