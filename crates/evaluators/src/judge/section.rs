@@ -57,8 +57,8 @@ const SHORTEST_ITEM: usize = 160;
 const EDGES: usize = 200;
 
 impl Section<'_> {
-    /// Returns an upper bound of the characters that the whole section takes; counting stops when the bound
-    /// is large enough.
+    /// Returns an upper bound of the characters that the whole section takes; line ends are counted only
+    /// within the limit for all sections.
     pub(super) fn size(&self) -> usize {
         self.items.iter().map(|it| size(it)).fold(EDGES, usize::saturating_add)
     }
@@ -84,7 +84,8 @@ impl Section<'_> {
     }
 }
 
-/// Returns an upper bound of the characters that a text takes when quoted.
+/// Returns an upper bound of the characters that a text takes when quoted; line ends beyond the limit for all
+/// sections are not counted.
 fn size(text: &str) -> usize {
     let lines = text.bytes().take(super::MOST_SHOWN).filter(|it| *it == b'\n').count();
     EDGES.saturating_add(text.len()).saturating_add(2 * lines)

@@ -143,7 +143,7 @@ static LANGUAGES: &[Language] = &[
     language("zu", "Zulu", &["isizulu"], LATIN),
 ];
 
-/// Returns all languages, sorted by code.
+/// Returns all supported languages.
 pub(crate) fn all() -> &'static [Language] {
     LANGUAGES
 }

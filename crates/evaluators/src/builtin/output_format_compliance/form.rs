@@ -129,7 +129,7 @@ impl Form {
         self.name
     }
 
-    /// Returns the predicate of a message for a text that does not have the format.
+    /// Returns the sentence for a text that does not have the format.
     pub(super) fn says(&self) -> &'static str {
         match self.kind {
             Kind::Json(_) => "the text is not JSON of the required form",
