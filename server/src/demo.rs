@@ -1,9 +1,9 @@
 //! The demo: a temporary installation with sample data.
 //!
-//! It is the server itself with a SQLite file in a temporary folder, filled through the same path as
-//! every ingest. The data depends only on the seed, except times, which are relative to now. Each part
-//! of the product adds its data in a file of its own: `people`, `history`, `live`, `verdicts`,
-//! `voices`. Vectors and verdicts come from the demo's own `endpoint`.
+//! The demo runs the server itself with a SQLite file in a temporary folder, filled through the ordinary
+//! ingest path. The data depends only on the seed, except times, which are relative to now. Each part of the
+//! product adds its data in a file of its own: `people`, `history`, `live`, `verdicts`, `voices`. The demo's
+//! own `endpoint` provides vectors and verdicts.
 
 mod context;
 mod draft;

@@ -1,4 +1,4 @@
-//! Adds the demo's context to the profile of the command line, and removes it when the demo ends.
+//! Adds the demo's context to the profile of the CLI, and removes it when the demo ends.
 
 use std::{
     fs,

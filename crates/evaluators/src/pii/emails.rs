@@ -50,7 +50,7 @@ const DESKS: [&str; 40] = [
     "webmaster",
 ];
 
-/// Placeholder names, which count as placeholders on a domain that belongs to nobody.
+/// Placeholder names on domains that belong to nobody.
 const TEMPLATES: [&str; 22] = [
     "a",
     "address",

@@ -198,7 +198,7 @@ impl<'a> Shape<'a> {
         }
         let named = self.anchors.get(fragment).into_iter().flatten().copied();
         let dynamic = if fragment.is_empty() { resources } else { Vec::new() };
-        // A plain `$ref` to `#` means its resource; other code follows dynamic anchors.
+        // A plain `$ref` to `#` means its resource; recursive references also lead to anchored schemas.
         if fragment.is_empty() && text(from, "$recursiveRef").is_none() {
             return dynamic;
         }
