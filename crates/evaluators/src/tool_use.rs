@@ -25,7 +25,7 @@ pub(crate) fn named(name: &str) -> &str {
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) { name } else { "…" }
 }
 
-/// Joins at most ten sentences.
+/// Joins at most ten sentences, and adds the number of omitted ones.
 pub(crate) fn told(mut sentences: Vec<String>) -> String {
     if sentences.len() > 10 {
         let more = sentences.len() - 10;

@@ -12,7 +12,7 @@ use super::{
 };
 
 const SYSTEM: &str = "You are the friendly support agent of Acme. Answer in the customer's language.";
-/// Percentage of traces that fail, and of those that recover from a failure.
+/// Percentage of traces that fail. `RECOVERED` is the percentage of traces that succeed at a retry.
 const FAILED: u8 = 6;
 const RECOVERED: u8 = 5;
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 
-/// One in this many traces gets feedback.
+/// One in this many successful traces gets feedback, and more of the failed ones.
 const ONE_IN: u32 = 12;
 /// Maximum delay of feedback after an answer, in seconds.
 const LATER: i64 = 80;
