@@ -2,7 +2,7 @@
 //!
 //! **Invariants.** Nothing is fetched: the library is built without its resolvers, so a schema with an
 //! external reference does not compile. Patterns run in linear time, are interruptible, and have a limit of
-//! their total size. A check takes at most the number of steps in [`STEPS`], whatever the schema.
+//! their total size. Every check of every schema takes at most the number of steps in [`STEPS`].
 
 mod counted;
 mod patterns;

@@ -40,7 +40,7 @@ fn short_texts_and_code_stay_open() {
     assert_eq!(judged(json!("en"), mixed).expect("a verdict").score, 1.0);
 }
 
-/// Returns a language outside the table is accepted, but no text gets a verdict on it.
+/// A language outside the table is accepted, but no text gets a verdict on it.
 #[test]
 fn languages_without_a_table_stay_open() {
     let text = "This is a sentence that is certainly written in English.";

@@ -1,4 +1,5 @@
-//! Accuracy of the code evaluators on rows of public data sets that the authors of the rules did not write.
+//! Accuracy of the code evaluators on rows of public data sets, which are independent of the authors of the
+//! evaluators.
 //!
 //! Rows under `data/review-sentences` are part of the repository, and a figure below its floor fails the
 //! test. Two further data sets are not part of it: `LOUPE_TEST_PUBLIC_ROWS` names the folder that holds their
@@ -81,7 +82,7 @@ fn review_sentences(half: &str) -> [f64; 3] {
         }
         let found = sets[0].add(sentence, label);
         sets[if set == "products" { 1 } else { 2 }].add(sentence, label);
-        // Mistakes of the held-out half are never printed, so that nobody tunes the rules on them.
+        // Mistakes of the held-out half are never printed, so that the evaluator is not tuned on them.
         if half == "development" && SENTIMENTS.get(found) != Some(&label) {
             println!("{set} {id} {label} ({rating}), found {:?}: {sentence}", SENTIMENTS.get(found));
         }
@@ -167,8 +168,8 @@ fn personal_data_in_sentences_of_presidio() {
     }
 }
 
-/// Returns the Sentiment Labelled Sentences of the UCI repository (Kotzias, 2015; CC BY 4.0): a thousand each
-/// of reviews of products, films and restaurants, positive or negative. Odd lines are held out.
+/// The Sentiment Labelled Sentences of the UCI repository (Kotzias, 2015; CC BY 4.0): a thousand each of
+/// reviews of products, films and restaurants, positive or negative. Odd lines are held out.
 #[test]
 fn sentiment_of_labelled_sentences() {
     for name in ["amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt"] {

@@ -83,7 +83,7 @@ fn cells(line: &str) -> Vec<&str> {
                 from = at + 1;
                 escaped = false;
             }
-            // A backslash before a bar always escapes it, whatever stands before the backslash.
+            // A backslash before a bar always escapes the bar, even after another backslash.
             _ => escaped = byte == b'\\',
         }
     }

@@ -28,7 +28,7 @@ pub(crate) fn forget_caches() {
     CACHES.with_borrow_mut(Vec::clear);
 }
 
-/// Builds the lazy DFA of an NFA; none when that is not possible.
+/// Builds the lazy DFA of an NFA; returns `None` if that is not possible.
 pub(super) fn build(nfa: &NFA) -> Option<DFA> {
     let config = Config::new()
         // A Unicode word boundary beside text that is not ASCII ends the search without a result.
@@ -38,7 +38,7 @@ pub(super) fn build(nfa: &NFA) -> Option<DFA> {
     DFA::builder().configure(config).build_from_nfa(nfa.clone()).ok()
 }
 
-/// Returns whether a text matches; none when this DFA cannot determine it.
+/// Returns whether a text matches, or `None` if this DFA cannot determine it.
 pub(super) fn is_match(id: u64, dfa: &DFA, text: &[u8]) -> Option<bool> {
     let kept = CACHES.with_borrow_mut(|it| {
         let at = it.iter().position(|it| it.0 == id)?;

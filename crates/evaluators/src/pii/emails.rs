@@ -50,7 +50,7 @@ const DESKS: [&str; 40] = [
     "webmaster",
 ];
 
-/// Placeholder names on domains that belong to nobody.
+/// Placeholder names on domains without an owner.
 const TEMPLATES: [&str; 22] = [
     "a",
     "address",
