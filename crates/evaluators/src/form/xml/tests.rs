@@ -1,4 +1,4 @@
-//! Worked examples and hostile texts; the tests of the W3C suite are in `tests/xml_suite.rs`.
+//! Worked examples and hostile texts; the tests of the W3C suite are in `form/tests.rs`.
 
 use super::*;
 
