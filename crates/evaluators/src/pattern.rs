@@ -20,15 +20,15 @@ use regex_syntax::hir::{Hir, Look};
 pub(crate) use self::automaton::forget_caches;
 use crate::budget;
 
-/// Limits the length of an expression in bytes.
+/// Maximum length of an expression in bytes.
 const MAX_PATTERN_BYTES: usize = 10_000;
-/// Limits the memory of a compiled expression in bytes.
+/// Maximum memory of a compiled expression in bytes.
 pub(crate) const MAX_COMPILED_BYTES: usize = 1024 * 1024;
-/// Limits the memory of all compiled expressions of an evaluator in bytes.
+/// Maximum memory of all compiled expressions of an evaluator in bytes.
 pub(crate) const MAX_COMPILED_BYTES_TOGETHER: usize = 4 * 1024 * 1024;
-/// Limits the nesting of groups and repetitions.
+/// Maximum nesting of groups and repetitions.
 const MAX_NESTING: u32 = 100;
-/// Limits the length of a searched text in bytes.
+/// Maximum length of a searched text in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The error for a text longer than [`MAX_TEXT_BYTES`].
@@ -47,7 +47,7 @@ pub(crate) struct PatternOptions {
 /// A compiled regular expression.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// The key of its cache.
+    /// The key of the cache of the expression.
     id: u64,
     nfa: NFA,
     /// The lazy DFA; none if the expression is too complex for one.
@@ -107,7 +107,7 @@ impl Pattern {
     }
 }
 
-/// Refuses an expression that is too long to be parsed.
+/// Checks that an expression is not too long to be parsed.
 fn check_length(pattern: &str) -> Result<(), String> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));

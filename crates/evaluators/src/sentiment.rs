@@ -14,11 +14,11 @@ use lexicon::Lexicon;
 /// A sentiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sentiment {
-    /// Displeased, sad, hostile.
+    /// Displeased, sad or hostile.
     Negative,
-    /// Neither.
+    /// Neither negative nor positive.
     Neutral,
-    /// Pleased, glad, friendly beyond politeness.
+    /// Pleased, glad, or more friendly than polite.
     Positive,
 }
 

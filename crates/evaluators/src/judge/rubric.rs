@@ -50,7 +50,7 @@ pub struct Level {
     pub meaning: &'static str,
 }
 
-/// A part of a trace that a judge is shown.
+/// A part of a trace that a judge sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// The input.

@@ -155,7 +155,7 @@ pub(crate) enum LanguageName {
     Detectable(Vec<&'static Language>),
     /// An existing language that is not in the table, by its English name.
     Undetectable(&'static str),
-    /// Not a language.
+    /// An unknown name.
     Unknown,
 }
 

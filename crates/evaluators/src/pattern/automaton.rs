@@ -10,9 +10,9 @@ use regex_automata::{
 
 use crate::budget::spend;
 
-/// Limits the states that a search caches, in bytes; a full cache is cleared.
+/// Maximum size of the states that a search caches, in bytes; a full cache is cleared.
 const CACHE_BYTES: usize = 1024 * 1024;
-/// Limits the caches of different expressions that a thread keeps during an evaluation.
+/// Maximum number of caches of different expressions that a thread keeps during an evaluation.
 const MAX_CACHES: usize = 8;
 /// Number of bytes of a text between two records of the work done.
 const WORK_RECORD_BYTES: usize = 16 * 1024;

@@ -22,7 +22,7 @@ fn full_match_means_every_alternative() {
     assert!(full("(?s).*", "a\nb"));
     assert!(full("(?m)^a$", "a"));
     assert!(full("", ""));
-    // Comments of the mode for spacious expressions end with the line.
+    // Comments in verbose mode, `(?x)`, end with the line.
     assert!(full("(?x) a b # the first letters", "ab"));
     assert!(!full("(?x) a b # the first letters", "abc"));
     assert!(full("(?x: a | ab ) # literal", "ab # literal"));

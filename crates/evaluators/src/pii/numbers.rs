@@ -85,7 +85,7 @@ fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     }
 }
 
-/// Returns whether these groups continue a word, a decimal, an id or a path.
+/// Returns whether these groups continue a word, a decimal, an ID or a path.
 fn begins_inside(bytes: &[u8], groups: &[Group]) -> bool {
     let start = groups[0].start;
     let Some(before) = start.checked_sub(1) else { return false };
@@ -128,7 +128,7 @@ fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
     thousands || groups.len() == 1 && first.len() < 13 && !begins_field(bytes, first.start)
 }
 
-/// Returns whether the text after these groups continues a word, a decimal or an id.
+/// Returns whether the text after these groups continues a word, a decimal or an ID.
 fn ends_inside(bytes: &[u8], groups: &[Group]) -> bool {
     let end = groups[groups.len() - 1].end;
     let next = bytes.get(end + 1);

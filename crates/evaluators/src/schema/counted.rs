@@ -33,7 +33,7 @@ const REPORT: u64 = 100;
 
 /// Visits of regular expression states that count as one step.
 const STATES_PER_STEP: u64 = 64;
-/// Limits the visits for one member name, because that search cannot be interrupted.
+/// Maximum number of visits for one member name, because that search cannot be interrupted.
 const MAX_NAME_VISITS: u64 = 50_000_000;
 
 thread_local! {

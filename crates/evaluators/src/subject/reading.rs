@@ -14,7 +14,7 @@ use super::{
 
 /// Maximum number of calls that are kept of one trace.
 const MOST_CALLS: usize = 500;
-/// Limits the ancestors of a tool span that are searched for the same call.
+/// Maximum number of ancestors of a tool span that are searched for the same call.
 const MAX_ANCESTORS: usize = 16;
 /// Maximum number of call results that are read from one message.
 const MOST_RESULTS: usize = 500;
