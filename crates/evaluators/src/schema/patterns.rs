@@ -33,7 +33,7 @@ pub(super) struct NamePatterns {
 }
 
 impl NamePatterns {
-    /// Returns the total number of states of the expressions, which bounds the cost of matching a byte of a name.
+    /// Returns the total number of states, which bounds the cost of matching a byte of a name.
     pub(super) fn states(self) -> u64 {
         self.states
     }
