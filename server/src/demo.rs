@@ -1,9 +1,9 @@
 //! The demo: a temporary installation with sample data.
 //!
-//! It is the server itself with a SQLite file in a temporary folder, filled through the same path as
-//! every ingest. The data depends only on the seed, except times, which are relative to now. Each part
-//! of the product adds its data in a file of its own: `people`, `history`, `live`, `verdicts`,
-//! `voices`. Vectors and verdicts come from the demo's own `endpoint`.
+//! The demo runs the server itself with a SQLite file in a temporary folder, filled through the ordinary
+//! ingest path. The data depends only on the seed, except times, which are relative to now. Each part of the
+//! product adds its data in a file of its own: `people`, `history`, `live`, `verdicts`, `voices`. The demo's
+//! own `endpoint` provides vectors and verdicts.
 
 mod context;
 mod draft;
@@ -44,13 +44,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Creates the folder and changes the configuration to use it: configured databases, keys, identity
-    /// providers, embedding providers and judges are not used. The demo's own endpoint embeds and
-    /// judges.
+    /// Creates the folder and changes the configuration to use it. Configured databases, keys, identity
+    /// providers, embedding providers and judges are not used. The demo's own endpoint embeds and judges.
     ///
     /// # Errors
     ///
-    /// Fails when the folder can't be created, or no port of the loopback address is free.
+    /// When the folder cannot be created, or no port of the loopback address is free.
     pub fn set(config: &mut Config) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("loupe-demo-{}", new_id().simple()));
         let mut builder = std::fs::DirBuilder::new();
@@ -78,7 +77,7 @@ impl Stage {
 
     /// Removes the folder.
     pub fn clear(&self) {
-        // A folder that can't be removed remains in the system's folder for temporary files.
+        // A folder that cannot be removed remains in the system's folder for temporary files.
         _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -93,7 +92,7 @@ impl Drop for Stage {
 ///
 /// # Errors
 ///
-/// Fails when something can't be stored.
+/// When the data cannot be stored.
 pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Cast> {
     stage.endpoint.serve(app)?;
     let mut rng = Rng::with_seed(seed);
@@ -109,7 +108,7 @@ pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Ca
 ///
 /// # Errors
 ///
-/// Fails when the configuration can't be written.
+/// When the configuration cannot be written.
 pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<(String, Option<DemoContext>)> {
     let token = cast.session(app)?;
     let (projects, traces) = (cast.projects.len(), grouped(cast.traces));

@@ -1,8 +1,8 @@
-//! Interrupts long evaluations: loops over texts check from time to time whether they may go on.
+//! Interrupts long evaluations: loops over texts check from time to time whether they may continue.
 //!
 //! This crate reads no clock. The caller passes a function that returns whether the work has to end, for
-//! example because its time is used up or the server stops. Loops over texts call `spend`, which calls
-//! that function every `POLL_UNITS` units. Interrupted work ends by unwinding, because some of it runs inside
+//! example because its time is used up or the server stops. Loops over texts call `spend`, which calls that
+//! function every `POLL_UNITS` units. Interrupted work ends by unwinding, because some of it runs inside
 //! libraries that cannot be stopped; no panic is reported.
 
 use std::{
@@ -60,7 +60,7 @@ pub(crate) fn spend(units: u64) {
     }
 }
 
-/// Calls the caller's function now; for use between two steps that can each take long.
+/// Calls the caller's function now; used between two steps that can each take long.
 #[cold]
 pub(crate) fn poll() {
     let must_end = MUST_END.with_borrow(Clone::clone);

@@ -28,7 +28,7 @@ mod sentiment_match;
 mod tool_choice_correctness;
 mod toxicity;
 
-/// All of them, by name.
+/// All built-in evaluators, sorted by name.
 pub static ALL: &[&Definition] = &[
     &answer_relevance::DEFINITION,
     &bias::DEFINITION,
@@ -57,7 +57,7 @@ pub static ALL: &[&Definition] = &[
     &toxicity::DEFINITION,
 ];
 
-/// The built-in of this name.
+/// Returns the built-in evaluator with this name.
 pub fn find(name: &str) -> Option<&'static Definition> {
     ALL.iter().copied().find(|it| it.name == name)
 }

@@ -1,4 +1,4 @@
-//! Evaluators that tenants declare.
+//! Custom evaluators, which tenants define.
 
 pub mod config;
 pub mod llm;

@@ -1,4 +1,4 @@
-//! What an evaluator is: its names, what its config may hold, and how it judges.
+//! Definitions of evaluators: their names, the schemas of their configs, and their methods.
 
 use api::EvaluatorType;
 use serde_json::{Map, Value, json};
@@ -12,74 +12,74 @@ use crate::{
 
 /// A built-in evaluator.
 pub struct Definition {
-    /// The metric's name (specification: Built-in evaluators).
+    /// The metric name (specification: Built-in evaluators).
     pub name: &'static str,
-    /// The name shown.
+    /// The name that the console and documentation show.
     pub display_name: &'static str,
-    /// Categories.
+    /// The categories of the evaluator.
     pub tags: &'static [&'static str],
-    /// What it checks, what it needs of a trace and what its score means, in a few sentences.
+    /// A few sentences on what the evaluator checks, which data it needs and what its score means.
     pub description: &'static str,
-    /// Goes up with every change that can change a score.
+    /// The version, which increases with every change that can change a score.
     pub version: u32,
-    /// JSON Schema (2020-12) of its config.
+    /// Returns the JSON Schema (2020-12) of the config.
     pub config_schema: fn() -> Value,
-    /// How it judges.
+    /// The method of evaluation.
     pub method: Method,
 }
 
-/// How a built-in judges.
+/// The method of a built-in evaluator.
 pub enum Method {
-    /// By code.
+    /// A code evaluator.
     Rule(Compile),
-    /// By a judge model.
+    /// An LLM evaluator.
     Llm(&'static Rubric),
-    /// By code when the config names what is expected, else by a judge model.
+    /// A code evaluator if the config names the expected result, else an LLM evaluator.
     Both {
-        /// Whether this config names what is expected.
+        /// Returns whether a config names the expected result.
         names: fn(&Map<String, Value>) -> bool,
-        /// By code.
+        /// The code evaluator.
         rule: Compile,
-        /// By a judge model.
+        /// The rubric of the LLM evaluator.
         rubric: &'static Rubric,
     },
 }
 
-/// Makes a rule of a config, once for many traces: patterns and schemas are compiled here.
+/// Compiles a code evaluator from a config, once for many traces: patterns and schemas are compiled here.
 pub type Compile = fn(&Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>>;
 
 /// Evaluation by code: deterministic, without input or output, in time linear in the text. Long loops can
 /// be interrupted (see [`crate::budget`]).
 pub trait Rule: Send + Sync {
-    /// Judges.
+    /// Evaluates a subject.
     ///
     /// # Errors
-    /// When the trace lacks what the rule needs; it never guesses.
+    /// When the trace lacks data that the evaluator needs; it never guesses.
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged>;
 
-    /// Returns the approximate memory of the compiled rule in bytes, without its config.
+    /// Returns the approximate memory of the compiled evaluator in bytes, without its config.
     fn bytes(&self) -> usize {
         0
     }
 }
 
-/// What is wrong with a config.
+/// A problem of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// Dotted path below `config`, such as `schema.type`; empty for the config itself.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The problem and the way to correct it.
     pub message: String,
 }
 
 impl ConfigProblem {
-    /// A problem of one field.
+    /// Creates a problem of one field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 }
 
-/// The schema of a config with `threshold` among its properties.
+/// Returns the schema with `threshold` added to its properties.
 pub(crate) fn with_threshold(mut schema: Value) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.entry("type").or_insert_with(|| "object".into());
@@ -97,8 +97,8 @@ pub(crate) fn with_threshold(mut schema: Value) -> Value {
 }
 
 impl Definition {
-    /// JSON Schema (2020-12) of its config, complete: `threshold`, which all have, is in it, and what
-    /// it does not name is refused.
+    /// Returns the complete JSON Schema (2020-12) of the config. It contains `threshold`, which every
+    /// evaluator has, and rejects unknown options.
     pub fn options(&self) -> Value {
         let mut schema = with_threshold((self.config_schema)());
         if let Value::Object(schema) = &mut schema {
@@ -107,18 +107,18 @@ impl Definition {
         schema
     }
 
-    /// Whether this config can be used, by code or by a judge as it chooses.
+    /// Checks that a config is valid for the type that the config selects (see [`Self::chosen`]).
     ///
     /// # Errors
-    /// With what is wrong and where.
+    /// The problems, with their paths.
     pub fn check(&self, config: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
         self.check_as(self.chosen(config), config)
     }
 
-    /// Whether this config can be used by this type of evaluation.
+    /// Checks that a config is valid for one type of evaluator.
     ///
     /// # Errors
-    /// With what is wrong and where. Whether the type is offered is the caller's question.
+    /// The problems, with their paths. The caller checks whether the type is offered.
     pub fn check_as(
         &self,
         kind: EvaluatorType,
@@ -131,7 +131,7 @@ impl Definition {
         }
     }
 
-    /// The types offered, the usual one first.
+    /// Returns the offered types, the default first.
     pub fn types(&self) -> &'static [EvaluatorType] {
         match self.method {
             Method::Rule(_) => &[EvaluatorType::Rule],
@@ -140,7 +140,7 @@ impl Definition {
         }
     }
 
-    /// The type that judges with this config when none is asked for.
+    /// Returns the type that evaluates with this config if the caller requests no type.
     pub fn chosen(&self, config: &Map<String, Value>) -> EvaluatorType {
         match self.method {
             Method::Rule(_) => EvaluatorType::Rule,
@@ -150,7 +150,7 @@ impl Definition {
         }
     }
 
-    /// How it judges by code, if it does.
+    /// Returns the compile function of the code evaluator, if there is one.
     pub fn rule(&self) -> Option<Compile> {
         match self.method {
             Method::Rule(rule) | Method::Both { rule, .. } => Some(rule),
@@ -158,7 +158,7 @@ impl Definition {
         }
     }
 
-    /// How a judge model is asked, if one is.
+    /// Returns the rubric of the LLM evaluator, if there is one.
     pub fn rubric(&self) -> Option<&'static Rubric> {
         match self.method {
             Method::Llm(rubric) | Method::Both { rubric, .. } => Some(rubric),
@@ -166,7 +166,7 @@ impl Definition {
         }
     }
 
-    /// What evaluations carry as `evaluator_version`, such as `faithfulness@1`.
+    /// Returns the `evaluator_version` of evaluations, such as `faithfulness@1`.
     pub fn evaluator_version(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }

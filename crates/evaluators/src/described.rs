@@ -1,11 +1,11 @@
-//! How a built-in is shown on the wire.
+//! The wire representation of built-in evaluators.
 
 use api::evaluator::Evaluator;
 
 use crate::definition::Definition;
 
 impl Definition {
-    /// The built-in as `GET /v1/evaluators` and the command line's own list show it.
+    /// Returns the built-in evaluator as `GET /v1/evaluators` and the CLI list it.
     pub fn described(&self) -> Evaluator {
         let types = self.types();
         Evaluator {

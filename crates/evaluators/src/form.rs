@@ -1,6 +1,6 @@
-//! Forms that a text can have, each as its standard says and nothing more lenient.
+//! Formats of texts, each as strict as its standard.
 //!
-//! **Invariant.** A text of any length and nesting is read in time linear in it and memory
+//! **Invariant.** A text of any length and nesting is parsed in time linear in its length and in memory
 //! proportional to its nesting, without recursion.
 
 pub(crate) mod csv;
@@ -15,7 +15,7 @@ pub(crate) mod yaml;
 /// content.
 pub(crate) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Line and column, both from 1, of a byte of a text. The column counts characters.
+/// Returns the line and column of a byte of a text, both from 1. The column counts characters.
 fn place(text: &str, at: usize) -> String {
     let before = text.get(..at).unwrap_or(text);
     let line = before.bytes().filter(|it| *it == b'\n').count() + 1;

@@ -1,11 +1,11 @@
-//! Asking a judge model and reading its answer: rubrics, the fence around what is judged, the
-//! shape of the answer. The call itself is the server's.
+//! Requests to a judge and the parser of its responses: rubrics, the fence around trace data, the shape of a
+//! response. The server makes the call itself.
 //!
-//! [`ask`] makes the messages and the schema of the answer, [`read`] makes a verdict of the
-//! answer, [`repair`] is said once when it could not.
+//! [`ask`] builds the messages and the schema of the response, [`read`] parses the response into a verdict,
+//! and [`repair`] builds the one follow-up message after an unreadable response.
 //!
-//! **Invariant:** what a judge is told to do comes from a rubric, a tenant's template or a rule's
-//! config. Nothing of a trace, not even a tool's or a document's name, stands outside the fence.
+//! **Invariant:** the instructions of a judge come from a rubric, a tenant's template or an evaluator's
+//! config. No text of a trace stands outside the fence, not even the name of a tool or a document.
 
 mod ask;
 mod fence;

@@ -1,8 +1,8 @@
-//! Whether a text is in a language: the question "is it this one", not "which is it".
+//! Decides whether a text is in a given language; it does not identify the language of a text.
 //!
-//! The script decides first, then the language asked for is held against all others of its script by
-//! what words and letters of them are usual ([`table`]). Numbers, code, addresses and ids are left
-//! out ([`prose`]); a text without words has no answer.
+//! The script decides first. Then the table of usual words and letters ([`table`]) compares the requested
+//! language with all others of its script. Numbers, code, addresses and IDs are excluded ([`prose`]); a text
+//! without words has no result.
 
 mod code;
 mod decide;

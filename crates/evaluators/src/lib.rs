@@ -1,8 +1,7 @@
-//! Judging what an application answered: the 25 built-in evaluators and what tenants declare.
+//! Evaluators: the built-in ones, and the custom ones that tenants define.
 //!
-//! Everything here is data and pure functions. What is judged comes as a [`Subject`], read from
-//! the database by the caller; the answer of a judge model comes as text, fetched by the caller.
-//! On every evaluator 1.0 is good.
+//! This crate contains data and pure functions. The caller reads the subject from the database as a
+//! [`Subject`], and fetches the response of a judge as text. A score of 1.0 is good for every evaluator.
 
 pub mod budget;
 pub mod builtin;

@@ -1,9 +1,9 @@
 //! Regular expressions of tenants, bounded when compiled and interruptible when searched.
 //!
 //! The syntax is that of the crate `regex`. That crate's search cannot be interrupted, and a search takes
-//! time proportional to the compiled size times the text. Evaluators only need to know whether an
-//! expression matches. A lazy DFA, driven byte by byte, finds out; where it cannot (a Unicode word boundary
-//! beside text that is not ASCII), the NFA is simulated.
+//! time proportional to the compiled size times the text. Evaluators only need to know whether an expression
+//! matches. A lazy DFA that reads byte by byte decides this. Where it cannot (a Unicode word boundary beside
+//! text that is not ASCII), the NFA is simulated.
 
 mod automaton;
 mod simulation;
@@ -20,22 +20,22 @@ use regex_syntax::hir::{Hir, Look};
 pub(crate) use self::automaton::forget_caches;
 use crate::budget;
 
-/// Limits the length of an expression in bytes.
+/// Maximum length of an expression in bytes.
 const MAX_PATTERN_BYTES: usize = 10_000;
-/// Limits the memory of a compiled expression in bytes.
+/// Maximum memory of a compiled expression in bytes.
 pub(crate) const MAX_COMPILED_BYTES: usize = 1024 * 1024;
-/// Limits the memory of all compiled expressions of an evaluator in bytes.
+/// Maximum memory of all compiled expressions of an evaluator in bytes.
 pub(crate) const MAX_COMPILED_BYTES_TOGETHER: usize = 4 * 1024 * 1024;
-/// Limits the nesting of groups and repetitions.
+/// Maximum nesting of groups and repetitions.
 const MAX_NESTING: u32 = 100;
-/// Limits the length of a searched text in bytes.
+/// Maximum length of a searched text in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The error for a text longer than [`MAX_TEXT_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// How an expression matches a text.
+/// Options of matching.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PatternOptions {
     /// Whether upper and lower case are equal.
@@ -47,7 +47,7 @@ pub(crate) struct PatternOptions {
 /// A compiled regular expression.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// The key of its cache.
+    /// The key of the cache of the expression.
     id: u64,
     nfa: NFA,
     /// The lazy DFA; none if the expression is too complex for one.
@@ -107,7 +107,7 @@ impl Pattern {
     }
 }
 
-/// Refuses an expression that is too long to be parsed.
+/// Checks that an expression is not too long to be parsed.
 fn check_length(pattern: &str) -> Result<(), String> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));
@@ -139,7 +139,7 @@ fn nfa(pattern: &str, options: PatternOptions) -> Result<NFA, String> {
         "grows too large when it is compiled: repeat less, or use smaller classes (\\w and \\d mean all of \
          Unicode; write [a-z] or (?-u:\\w))"
     })?;
-    // Repetitions of the empty expression have states, but may be smaller than the limit assumes.
+    // Repetitions of the empty expression have states, but may take less memory than the limit assumes.
     if nfa.memory_usage() > MAX_COMPILED_BYTES {
         return Err("grows too large when it is compiled: repeat less".into());
     }

@@ -1,8 +1,8 @@
-//! Finding personal data and secrets in text: by shape, then by checksum, then by the words around.
+//! Finds personal data and secrets in text: by shape, then by checksum, then by the words nearby.
 //!
-//! One pass folds the text ([`plain`]), one notes the words that say what a number is and the
-//! beginnings of keys ([`words`]), and one walks over numbers and tokens. Nothing backtracks, so
-//! time is linear in the text. What is found is told by kind and place, never by value.
+//! One pass normalizes the text ([`plain`]), one records label words and the prefixes of keys ([`words`]),
+//! and one reads numbers and tokens. Nothing backtracks, so the time is linear in the length of the text. A
+//! finding contains kind and position, never the value.
 
 mod card;
 mod checks;
@@ -21,27 +21,27 @@ pub(crate) use self::reserved::Reserved;
 use self::words::Words;
 use crate::plain::Plain;
 
-/// A group of findings, as `kinds` of the config names it.
+/// A group of findings, as named in the option `kinds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// An e-mail address of a person.
+    /// A person's e-mail address.
     Email,
     /// A telephone number.
     Phone,
-    /// A number of a payment card.
+    /// A payment card number.
     PaymentCard,
     /// An international bank account number.
     Iban,
-    /// A number that a state gives a person.
+    /// A number that a state assigns to a person.
     NationalId,
-    /// A public address of the internet.
+    /// A public IP address.
     IpAddress,
     /// A key, a token or a password.
     Secret,
 }
 
 impl Kind {
-    /// All of them, in the order of the documentation.
+    /// All kinds, in the order of the documentation.
     pub(crate) const ALL: [Self; 7] = [
         Self::Email,
         Self::Phone,
@@ -52,7 +52,7 @@ impl Kind {
         Self::Secret,
     ];
 
-    /// The word used in configs and reasonings.
+    /// Returns the word for the kind in configs and reasonings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -66,48 +66,48 @@ impl Kind {
     }
 }
 
-/// What was found, and where. It does not hold the value, so it can't be told by mistake.
+/// A finding with its position. It does not contain the value, so no message can reveal it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The group.
+    /// The kind.
     pub kind: Kind,
-    /// More exactly, such as `GitHub token`; empty when the kind says it all.
+    /// A more specific description, such as `GitHub token`; empty if the kind is specific enough.
     pub what: &'static str,
-    /// First character, from 0, of the text as given.
+    /// The index of the first character in the original text, from 0.
     pub start: usize,
-    /// The character after the last.
+    /// The index after the last character.
     pub end: usize,
 }
 
-/// A finding in the folded text, before it is known whether it is allowed.
+/// A candidate in the normalized text, before the check whether it is allowed.
 #[derive(Clone, Debug)]
 struct Hit {
     kind: Kind,
     what: &'static str,
-    /// Bytes of the folded text.
+    /// The first byte in the normalized text.
     start: usize,
     end: usize,
-    /// Set aside by a standard for examples, such as `example.com`.
+    /// Whether a standard reserves the value for examples, such as `example.com`.
     reserved: bool,
 }
 
-/// What to look for.
+/// The parameters of a search.
 pub(crate) struct Search<'a> {
-    /// The kinds that count.
+    /// The kinds to find.
     pub kinds: &'a [Kind],
-    /// Whether values that standards set aside for examples count.
+    /// Whether values that standards reserve for examples count.
     pub reserved: Reserved,
-    /// Whether this value may be told to anybody.
+    /// Returns whether the config allows a value.
     pub allowed: &'a dyn Fn(Kind, &str) -> bool,
 }
 
 impl Search<'_> {
-    /// What there is in a text, in order of place.
+    /// Returns the findings in a text, in order of position.
     pub(crate) fn run(&self, text: &str) -> Vec<Finding> {
         let plain = Plain::of(text);
         let words = Words::of(plain.text());
         let mut hits = Vec::new();
-        // In order of certainty: what overlaps an earlier one is dropped.
+        // In order of certainty: a candidate that overlaps an earlier one is dropped.
         secrets::find(plain.text(), &words, &mut hits);
         emails::find(plain.text(), &mut hits);
         ip::find_v6(plain.text(), &mut hits);
@@ -130,9 +130,9 @@ impl Search<'_> {
     }
 }
 
-/// Those that overlap none before them in the order of certainty.
+/// Returns the candidates that overlap no candidate of higher certainty.
 fn apart(mut hits: Vec<Hit>) -> Vec<Hit> {
-    // Stable: of two that begin at the same place, the more certain stays first.
+    // The sort is stable: of two candidates with the same start, the more certain one stays first.
     let mut order: Vec<(usize, Hit)> = hits.drain(..).enumerate().collect();
     order.sort_by_key(|(rank, it)| (it.start, *rank));
     let mut kept: Vec<(usize, Hit)> = Vec::with_capacity(order.len());

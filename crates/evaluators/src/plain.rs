@@ -1,19 +1,20 @@
-//! Text as people read it: full-width and foreign digits as ASCII ones, invisible characters gone,
-//! JSON's escapes resolved; and the way back to places in the text as given.
+//! Normalized text: full-width and foreign digits become ASCII digits, invisible characters are removed, JSON
+//! escapes are resolved. Positions map back to the original text.
 
 use std::borrow::Cow;
 
-/// A folded text.
+/// A normalized text.
 pub(crate) struct Plain<'a> {
     text: Cow<'a, str>,
-    /// For each byte of the folded text, the character of the given one; none when they agree.
+    /// For each byte of the normalized text, the index of the original character; none if the texts are
+    /// equal.
     places: Option<Vec<u32>>,
-    /// Characters of the given text.
+    /// The number of characters of the original text.
     length: usize,
 }
 
 impl<'a> Plain<'a> {
-    /// Folds a text of less than 4 GiB.
+    /// Normalizes a text of less than 4 GiB.
     pub(crate) fn of(text: &'a str) -> Self {
         if text.is_ascii() && !text.contains('\\') {
             return Self { text: Cow::Borrowed(text), places: None, length: text.len() };
@@ -36,12 +37,12 @@ impl<'a> Plain<'a> {
         Self { text: Cow::Owned(folded), places: Some(places), length: at }
     }
 
-    /// The folded text.
+    /// Returns the normalized text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The character of the given text at which this byte of the folded one begins.
+    /// Returns the index of the original character at which this byte of the normalized text begins.
     pub(crate) fn place(&self, byte: usize) -> usize {
         match &self.places {
             None => byte,
@@ -50,7 +51,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// What an escape of JSON stands for, without its backslash, and how many characters that takes.
+/// Decodes a JSON escape without its backslash; returns the character and the number of characters read.
 fn escape(rest: &str) -> (char, usize) {
     match rest.as_bytes().first() {
         Some(b'n' | b'r') => ('\n', 1),
@@ -66,21 +67,21 @@ fn escape(rest: &str) -> (char, usize) {
     }
 }
 
-/// A character as it is compared; none when it can't be seen.
+/// Returns a character in normalized form; none if it is invisible.
 fn fold(char: char) -> Option<char> {
     let code = u32::from(char);
     if code < 0xA0 {
         return Some(char);
     }
     Some(match code {
-        // Soft hyphen, zero width, marks of direction, variation selectors.
+        // Soft hyphen, zero-width characters, direction marks, variation selectors.
         0xAD | 0x180E | 0x200B..=0x200F | 0x202A..=0x202E | 0x2060..=0x2069 | 0xFE00..=0xFE0F | 0xFEFF => {
             return None;
         }
         0xA0 | 0x2000..=0x200A | 0x202F | 0x205F | 0x3000 => ' ',
         0x2010..=0x2015 | 0x2212 | 0xFE58 | 0xFE63 => '-',
         0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(char),
-        // Decimal digits of other scripts: blocks of ten, from zero.
+        // Decimal digits of other scripts: blocks of ten, beginning with zero.
         0x0660..=0x0669 => digit(code - 0x0660),
         0x06F0..=0x06F9 => digit(code - 0x06F0),
         0x0966..=0x096F => digit(code - 0x0966),
@@ -92,9 +93,9 @@ fn fold(char: char) -> Option<char> {
         0x0CE6..=0x0CEF => digit(code - 0x0CE6),
         0x0D66..=0x0D6F => digit(code - 0x0D66),
         0x0E50..=0x0E59 => digit(code - 0x0E50),
-        // Mathematical ones, five styles.
+        // Mathematical digits in five styles.
         0x1D7CE..=0x1D7FF => digit((code - 0x1D7CE) % 10),
-        // Circled ones, from one.
+        // Circled digits, beginning with one.
         0x2460..=0x2468 => digit(code - 0x2460 + 1),
         _ => char,
     })

@@ -1,9 +1,8 @@
-//! JSON Schema: compiling what tenants write, and holding JSON to it.
+//! JSON Schema: compiles the schemas of tenants and validates JSON against them.
 //!
-//! **Invariants.** Nothing is fetched: the library is built without its resolvers, so a schema that
-//! refers outside of itself does not compile. Patterns run in linear time, can be interrupted, and are
-//! bounded in size together. A check takes at most so many steps as [`STEPS`] says, however the schema
-//! is written.
+//! **Invariants.** Nothing is fetched: the library is built without its resolvers, so a schema with an
+//! external reference does not compile. Patterns run in linear time, are interruptible, and have a limit of
+//! their total size. Every check of every schema takes at most the number of steps in [`STEPS`].
 
 mod counted;
 mod patterns;
@@ -18,19 +17,19 @@ use self::patterns::NamePatterns;
 pub(crate) use self::said::Failure;
 use crate::definition::ConfigProblem;
 
-/// Bytes that a schema may have as text.
+/// Maximum size of a schema as JSON text, in bytes.
 pub(crate) const MAX_TEXT: usize = 256 * 1024;
-/// Levels that a schema may nest.
+/// Maximum nesting of a schema.
 const MAX_DEPTH: usize = 100;
-/// Regular expressions in a schema.
+/// Maximum number of regular expressions in a schema.
 const MAX_PATTERNS: usize = 200;
-/// Steps of a check: so many, and so many for each byte of the JSON text.
+/// Maximum number of steps of a check: a constant, and an addition for each byte of the JSON text.
 const STEPS: (u64, u64) = (1_000_000, 16);
-/// Steps for finding out what is wrong, once it is known that something is.
+/// Maximum number of steps to find the failures of JSON that is known to be invalid.
 const SAYING: u64 = 2_000_000;
 /// Approximate memory of a compiled schema for each byte of its text, in bytes.
 const MEMORY_PER_TEXT_BYTE: usize = 16;
-/// Failures that are told apart.
+/// Maximum number of failures that are reported.
 const TOLD: usize = 10;
 
 /// A compiled schema.
@@ -41,23 +40,24 @@ pub(crate) struct Schema {
     bytes: usize,
 }
 
-/// What a schema says of JSON.
+/// The result of validating JSON against a schema.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// It conforms.
+    /// The JSON conforms.
     Conforms,
-    /// It doesn't, for these reasons and so many more; none and 0 when they are too many to look for.
+    /// The JSON does not conform: the reported failures and the number of further ones. Both are empty if the
+    /// search for failures takes too many steps.
     Fails(Vec<Failure>, usize),
-    /// The schema takes too many steps on it.
+    /// The check took too many steps.
     Unfinished,
 }
 
 impl Schema {
-    /// Compiles a schema, of `draft` unless it names one by `$schema`; 2020-12 when neither does.
-    /// `formats`: whether `format` is asserted.
+    /// Compiles a schema of `draft`, or of the draft in its `$schema`; the default is 2020-12. `formats`:
+    /// whether `format` is asserted.
     ///
     /// # Errors
-    /// With the place in the schema, beginning at `field`.
+    /// The problem with its position in the schema, beginning at `field`.
     pub(crate) fn compile(
         schema: &Value,
         draft: Option<Draft>,
@@ -89,7 +89,7 @@ impl Schema {
         self.bytes
     }
 
-    /// Holds `value`, which was `bytes` long as text, to the schema.
+    /// Validates `value`, whose JSON text had `bytes` bytes.
     pub(crate) fn check(&self, value: &Value, bytes: usize) -> Outcome {
         let node = Counting(value);
         let per_name_byte = self.names.states();
@@ -113,10 +113,10 @@ impl Schema {
     }
 }
 
-/// What is wrong with a config, held to the schema that its evaluator declares.
+/// Validates a config against the schema that its evaluator declares.
 ///
 /// # Errors
-/// With every problem, up to a few; also when the schema itself is none.
+/// The problems, up to a maximum number; also if the schema itself is invalid.
 pub(crate) fn check_config(schema: &Value, config: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
     let compiled = Schema::compile(schema, None, false, "config_schema")?;
     let config = Value::Object(config.clone());
@@ -135,7 +135,7 @@ pub(crate) fn check_config(schema: &Value, config: &Map<String, Value>) -> Resul
     }
 }
 
-/// The draft of this name: `draft4`, `draft6`, `draft7`, `2019-09` or `2020-12`.
+/// Returns the draft of this name: `draft4`, `draft6`, `draft7`, `2019-09` or `2020-12`.
 pub(crate) fn draft(name: &str) -> Option<Draft> {
     match name {
         "draft4" => Some(Draft::Draft4),
@@ -147,10 +147,10 @@ pub(crate) fn draft(name: &str) -> Option<Draft> {
     }
 }
 
-/// Names of drafts, as [`draft`] knows them.
+/// The names that [`draft`] accepts.
 pub(crate) const DRAFTS: [&str; 5] = ["draft4", "draft6", "draft7", "2019-09", "2020-12"];
 
-/// Whether a schema is small enough to be compiled in reasonable time.
+/// Checks that a schema is small enough to be compiled in reasonable time.
 fn within_bounds(schema: &Value, field: &str) -> Result<(), ConfigProblem> {
     let (mut bytes, mut patterns) = (0, 0);
     let mut open = vec![(schema, 1)];

@@ -1,8 +1,8 @@
-//! Small things that sentences are made with.
+//! Helpers for sentences.
 
 use std::borrow::Cow;
 
-/// At most so many characters, with a mark where something was left out.
+/// Returns at most `characters` characters of a text, with a mark if the text was cut.
 pub(crate) fn cut(text: &str, characters: usize) -> Cow<'_, str> {
     match text.char_indices().nth(characters) {
         Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
@@ -10,7 +10,7 @@ pub(crate) fn cut(text: &str, characters: usize) -> Cow<'_, str> {
     }
 }
 
-/// `1 row`, `2 rows`.
+/// Returns a count with its noun: `1 row`, `2 rows`.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }

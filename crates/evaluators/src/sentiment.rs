@@ -1,10 +1,10 @@
-//! The sentiment of an English text, by words: VADER's lexicon and the gist of its rules, sentence by
+//! The sentiment of an English text, by words: VADER's lexicon and the main rules of VADER, sentence by
 //! sentence, in linear time.
 //!
-//! It differs from VADER where that misreads answers of a machine: an apology or a refusal is manners,
-//! not feeling, so such a sentence counts as neutral; politeness and technical words weigh little
-//! (`own.txt`); words of reviews are added (`reviews.txt`); a text is the mean of its sentences, not their sum, so that length does not make it
-//! extreme.
+//! It differs from VADER where VADER misreads answers of a model. A sentence with an apology or a refusal
+//! counts as neutral, because it expresses politeness and not feeling. Polite and technical words have small
+//! weights (`own.txt`), and words of reviews are added (`reviews.txt`). The valence of a text is the mean of
+//! its sentences, not their sum, so length does not make it extreme.
 
 mod lexicon;
 mod sentence;
@@ -14,19 +14,19 @@ use lexicon::Lexicon;
 /// A sentiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sentiment {
-    /// Displeased, sad, hostile.
+    /// Displeased, sad or hostile.
     Negative,
-    /// Neither.
+    /// Neither negative nor positive.
     Neutral,
-    /// Pleased, glad, friendly beyond politeness.
+    /// Pleased, glad, or more friendly than polite.
     Positive,
 }
 
 impl Sentiment {
-    /// All of them, from worst to best.
+    /// All sentiments, from worst to best.
     pub(crate) const ALL: [Self; 3] = [Self::Negative, Self::Neutral, Self::Positive];
 
-    /// The word used in configs and reasonings.
+    /// Returns the word for the sentiment in configs and reasonings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Negative => "negative",
@@ -36,12 +36,12 @@ impl Sentiment {
     }
 }
 
-/// What a text is like.
+/// The measured sentiment of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// From -1.0 to 1.0.
+    /// The valence, from -1.0 to 1.0.
     pub valence: f64,
-    /// Words with a feeling.
+    /// The number of words that express a feeling.
     pub felt: usize,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Reading {
 const MIN_VALENCE: f64 = 0.1;
 
 impl Reading {
-    /// The sentiment that the valence stands for.
+    /// Returns the sentiment for the valence.
     pub(crate) fn sentiment(self) -> Sentiment {
         match self.valence {
             it if it >= MIN_VALENCE => Sentiment::Positive,
@@ -60,13 +60,13 @@ impl Reading {
     }
 }
 
-/// Reads a text.
+/// Measures the sentiment of a text.
 pub(crate) fn read(text: &str) -> Reading {
     let lexicon = Lexicon::get();
     let (mut sum, mut weights, mut felt) = (0.0, 0.0, 0);
     for sentence in sentences(text) {
         let (valence, words) = sentence::valence(sentence, lexicon);
-        // A sentence without a feeling dilutes less than one with the opposite feeling.
+        // A sentence without a feeling changes the mean less than one with the opposite feeling.
         let weight = if valence.abs() < 0.05 { 0.35 } else { 1.0 };
         sum += valence * weight;
         weights += weight;
@@ -75,7 +75,7 @@ pub(crate) fn read(text: &str) -> Reading {
     Reading { valence: if weights > 0.0 { sum / weights } else { 0.0 }, felt }
 }
 
-/// Sentences, roughly: a sign with a blank behind it, or the end of a line, ends one.
+/// Splits a text into approximate sentences: a sign followed by a blank, or the end of a line, ends one.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .flat_map(|line| {

@@ -1,7 +1,7 @@
-//! What is judged: a trace, or one span of it, as evaluators see it.
+//! The subject of an evaluation: a trace, or one of its spans, as evaluators see it.
 //!
-//! A [`Subject`] is what the database has; [`Reading`] is what can be told from it, whichever
-//! convention its spans were sent in.
+//! A [`Subject`] contains the stored data. A [`Reading`] is derived from it and does not depend on the
+//! convention of the spans.
 
 use std::collections::BTreeMap;
 
@@ -25,32 +25,32 @@ pub use reading::Reading;
 pub use tools::Tool;
 pub(crate) use tools::read as read_tools;
 
-/// A trace as evaluators see it. When one span was asked for, `name`, `input`, `output`, `error`,
-/// `model`, `latency_ms`, `cost`, the tokens and `metadata` are that span's, and `steps` begins
-/// with it and holds what is below it.
+/// A trace as evaluators see it. If one span was requested, `name`, `input`, `output`, `error`, `model`,
+/// `latency_ms`, `cost`, the tokens and `metadata` are those of that span, and `steps` contains that span
+/// followed by its descendants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
     /// The trace's name.
     pub name: Option<String>,
-    /// Text or JSON text that went in.
+    /// The input: text or JSON text.
     pub input: Option<String>,
-    /// Text or JSON text that came out.
+    /// The output: text or JSON text.
     pub output: Option<String>,
-    /// Why it failed; none when it ended well.
+    /// The error; none if the trace succeeded.
     pub error: Option<String>,
-    /// The model that answered.
+    /// The model.
     pub model: Option<String>,
-    /// Wall-clock milliseconds.
+    /// The wall-clock latency in milliseconds.
     pub latency_ms: Option<i64>,
-    /// US dollars; none when no price is known.
+    /// The cost in US dollars; none if no price is known.
     pub cost: Option<f64>,
-    /// None when no span reports any.
+    /// The number of prompt tokens; none if no span reports it.
     pub prompt_tokens: Option<i64>,
-    /// None when no span reports any.
+    /// The number of completion tokens; none if no span reports it.
     pub completion_tokens: Option<i64>,
     /// Tags by key.
     pub tags: BTreeMap<String, String>,
-    /// Free data of the caller.
+    /// The metadata of the sender.
     pub metadata: Map<String, Value>,
     /// The spans in order of start, at most 2,000.
     pub steps: Vec<Step>,
@@ -61,23 +61,23 @@ pub struct Subject {
 /// One span.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Its id.
+    /// The ID of the span.
     pub id: Uuid,
-    /// The span that caused it.
+    /// The ID of the parent span.
     pub parent: Option<Uuid>,
-    /// What was done.
+    /// The name of the operation.
     pub name: String,
-    /// Kind of work.
+    /// The span type.
     pub kind: SpanType,
-    /// Text or JSON text that went in.
+    /// The input: text or JSON text.
     pub input: Option<String>,
-    /// Text or JSON text that came out.
+    /// The output: text or JSON text.
     pub output: Option<String>,
-    /// Why it failed.
+    /// The error; none if the span succeeded.
     pub error: Option<String>,
-    /// The model that answered.
+    /// The model.
     pub model: Option<String>,
-    /// Free data: `tool`, `documents`, and attributes under their own names (see
+    /// The metadata: `tool`, `documents`, and attributes under their own names (see
     /// `semantics::draft::SpanDraft::metadata`).
     pub metadata: Map<String, Value>,
 }
@@ -85,8 +85,8 @@ pub struct Step {
 /// An earlier exchange of the same session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
-    /// What went in.
+    /// The input.
     pub input: Option<String>,
-    /// What came out.
+    /// The output.
     pub output: Option<String>,
 }

@@ -1,27 +1,27 @@
-//! Which text of a trace is judged.
+//! The text of a trace that an evaluator judges.
 
 use serde_json::{Map, Value, json};
 
 use crate::{definition::ConfigProblem, subject::Subject, verdict::Unjudged};
 
-/// Limits the texts of evaluators that read the whole text, in bytes.
+/// Maximum size of a text for evaluators that read the whole text, in bytes.
 const MAX_TEXT_BYTES: usize = crate::pattern::MAX_TEXT_BYTES;
 
 /// A text of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// What came out.
+    /// The output.
     #[default]
     Output,
-    /// What went in.
+    /// The input.
     Input,
 }
 
 impl Target {
-    /// Reads the option `target`.
+    /// Parses the option `target`.
     ///
     /// # Errors
-    /// When it is another word.
+    /// When the value is another word.
     pub fn of(config: &Map<String, Value>) -> Result<Self, ConfigProblem> {
         match config.get("target").map(Value::as_str) {
             None | Some(Some("output")) => Ok(Self::Output),
@@ -30,7 +30,7 @@ impl Target {
         }
     }
 
-    /// The option's part of a config's schema.
+    /// Returns the part of a config's schema for this option.
     pub fn schema() -> Value {
         json!({
             "enum": ["output", "input"], "default": "output",
@@ -54,10 +54,10 @@ impl Target {
         Err(Unjudged::new(reason))
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
-    /// When the trace has none.
+    /// When the trace has no such text.
     pub fn text(self, subject: &Subject) -> Result<&str, Unjudged> {
         let (text, name) = match self {
             Self::Output => (&subject.output, "output"),

@@ -1,4 +1,4 @@
-//! Judging tool calls by code: what both tool evaluators share.
+//! Common parts of the two code evaluators of tool calls.
 
 pub(crate) mod argument;
 mod instant;
@@ -13,18 +13,19 @@ use crate::{
     verdict::Unjudged,
 };
 
-/// Names or calls that a config may expect.
+/// Maximum number of names or calls that a config may expect.
 pub(crate) const MOST_EXPECTED: usize = 100;
-/// Characters of a tool's or an argument's name that are repeated.
+/// Maximum length of the name of a tool or an argument in a message, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// A name for a sentence. Names come from a trace too: what is no plain name is not repeated.
+/// Returns a name for a message. Names may come from a trace, so a name with unusual characters is not
+/// repeated.
 pub(crate) fn named(name: &str) -> &str {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.' | ':' | '/');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) { name } else { "…" }
 }
 
-/// At most ten of these sentences.
+/// Joins at most ten sentences, and adds the number of omitted ones.
 pub(crate) fn told(mut sentences: Vec<String>) -> String {
     if sentences.len() > 10 {
         let more = sentences.len() - 10;
@@ -34,10 +35,10 @@ pub(crate) fn told(mut sentences: Vec<String>) -> String {
     sentences.join("; ")
 }
 
-/// Whether the trace shows anything that a model did; calling no tool is a choice only then.
+/// Checks that the trace shows an action of a model; only then is the absence of tool calls a choice.
 ///
 /// # Errors
-/// When it shows nothing.
+/// When the trace shows no action.
 pub(crate) fn something_happened(subject: &Subject, reading: &Reading) -> Result<(), Unjudged> {
     let answered = reading.output().is_some_and(|it| !it.trim().is_empty());
     if answered || !subject.steps.is_empty() || !reading.calls().is_empty() {
@@ -49,7 +50,7 @@ pub(crate) fn something_happened(subject: &Subject, reading: &Reading) -> Result
     ))
 }
 
-/// Reads an option that is one of a few words, the first being the default.
+/// Parses an option with a few allowed words; the first word is the default.
 pub(crate) fn choice<'a>(
     config: &Map<String, Value>,
     option: &str,
@@ -65,7 +66,7 @@ pub(crate) fn choice<'a>(
     }
 }
 
-/// Reads a list of names.
+/// Parses a list of names.
 pub(crate) fn names(config: &Map<String, Value>, option: &str) -> Result<Option<Vec<String>>, ConfigProblem> {
     let wrong =
         || ConfigProblem::new(option, format!("must be a list of at most {MOST_EXPECTED} names of tools"));

@@ -1,42 +1,42 @@
-//! What comes out of judging.
+//! Results of evaluators.
 
 /// The judgement of one trace by one evaluator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// From 0.0 to 1.0; 1.0 is good.
+    /// The score, from 0.0 to 1.0; 1.0 is good.
     pub score: f64,
-    /// In words, for people. It never repeats personal data or a secret that was found.
+    /// The explanation for users. It never repeats personal data or a secret.
     pub reasoning: String,
-    /// The level's own label, on an evaluator with labelled levels; else the label follows from
-    /// the score and the threshold.
+    /// The label of the level, on a scale with labelled levels; otherwise the label follows from the score
+    /// and the threshold.
     pub label: Option<String>,
 }
 
 impl Verdict {
-    /// A verdict whose label follows from its score. `score` is brought into 0.0 to 1.0.
+    /// Creates a verdict whose label follows from its score. `score` is clamped to 0.0 to 1.0.
     pub fn new(score: f64, reasoning: impl Into<String>) -> Self {
         Self { score: score.clamp(0.0, 1.0), reasoning: reasoning.into(), label: None }
     }
 
-    /// All is well.
+    /// Creates a verdict with the score 1.0.
     pub fn good(reasoning: impl Into<String>) -> Self {
         Self::new(1.0, reasoning)
     }
 
-    /// Nothing is.
+    /// Creates a verdict with the score 0.0.
     pub fn bad(reasoning: impl Into<String>) -> Self {
         Self::new(0.0, reasoning)
     }
 }
 
-/// Why there is no verdict. The evaluation ends `failed` with this sentence, which says what is
-/// missing and what to do; it is never a score.
+/// The reason why there is no verdict. The evaluation gets the status `failed` with this sentence, which says
+/// what is missing and what to do; it is never a score.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unjudged(pub String);
 
 impl Unjudged {
-    /// The reason as a sentence.
+    /// Creates a reason from a sentence.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }

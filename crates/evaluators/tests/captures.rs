@@ -1,4 +1,4 @@
-//! What is told of traces as real SDKs send them: documents, tools, calls with their results.
+//! Tests with traces of real SDKs: documents, tools, and calls with their results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use evaluators::{
 };
 use serde_json::Value;
 
-/// The captured traces by sender and scenario.
+/// Returns the captured traces by sender and scenario.
 fn captured() -> BTreeMap<(String, String), Subject> {
     let text = include_str!("data/captures/traces.jsonl");
     let word = |value: &Value| value.as_str().map(str::to_owned);
@@ -41,7 +41,7 @@ fn documents_are_found_whoever_sends_them() {
     let mut read = 0;
     for ((sender, scenario), subject) in captured().iter().filter(|((_, it), _)| it == "rag") {
         let reading = Reading::of(subject);
-        // Where the application has no span for its retrieval, its prompt holds the context.
+        // If the application has no span for its retrieval, its prompt contains the context.
         let expected = match sender.as_str() {
             "openinference-langchain" => 2,
             "openinference-node" | "logfire-pydantic-ai" | "logfire-pydantic-ai1" => 1,
@@ -76,7 +76,7 @@ fn calls_and_tools_are_found_whoever_sends_them() {
             _ => &["get_weather", "lookup_order"],
         };
         assert_eq!(names, expected, "{sender} {scenario}: {:?}", reading.calls());
-        // An old convention without content names its tools and no more.
+        // The old convention without content names only the tools.
         if sender == "otel-openai-v2-old" {
             continue;
         }
@@ -93,7 +93,7 @@ fn calls_and_tools_are_found_whoever_sends_them() {
 
 #[test]
 fn results_are_joined_to_their_calls() {
-    // These neither record the tools' runs nor send the results back.
+    // These senders neither record the runs of tools nor send the results back.
     let without = ["litellm-otel", "otel-openai-v2-old", "openinference-node", "openlit25"];
     for ((sender, scenario), subject) in captured().iter().filter(|((_, it), _)| it.contains("tool")) {
         if scenario == "streaming_tool_call" || without.contains(&sender.as_str()) {

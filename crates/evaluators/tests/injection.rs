@@ -1,5 +1,5 @@
-//! Nothing in a trace can speak to a judge: a judge that obeys whatever stands outside the fence
-//! is told the same whatever the trace holds.
+//! Tests that no text of a trace can instruct a judge: a judge that obeys all text outside the fence receives
+//! the same instructions for every trace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::SpanType;
@@ -23,7 +23,7 @@ fn texts() -> Vec<String> {
     texts.into_iter().map(|it| it.replace("{token}", token().as_str())).collect()
 }
 
-/// Places of a trace that hold text of others.
+/// Parts of a trace that contain text of other authors.
 const PLACES: &[&str] = &[
     "input",
     "message",
@@ -47,7 +47,7 @@ const PLACES: &[&str] = &[
     "error",
 ];
 
-/// A trace with this text in one place.
+/// Returns a trace with this text in one part.
 fn trace(place: &str, text: &str) -> Subject {
     let at = |here: &str, usual: &str| if here == place { text.to_owned() } else { usual.to_owned() };
     let request = json!([
@@ -90,7 +90,7 @@ fn trace(place: &str, text: &str) -> Subject {
     }
 }
 
-/// All judges, and one of a tenant's own that looks at everything.
+/// Returns all built-in LLM evaluators, and a custom one that uses every part.
 fn judges() -> Vec<(String, Instructions)> {
     let mut judges: Vec<(String, Instructions)> = builtin::ALL
         .iter()
@@ -101,7 +101,7 @@ fn judges() -> Vec<(String, Instructions)> {
     judges
 }
 
-/// What stands outside of the fence, for a judge that reads it to the letter.
+/// Returns the text outside the fence, as a judge sees it that recognizes only exact fence lines.
 fn outside(ask: &Ask) -> String {
     let token = token();
     let (begin, end) = (format!("BEGIN DATA {} ", token.as_str()), format!("END DATA {} ", token.as_str()));
@@ -121,7 +121,7 @@ fn outside(ask: &Ask) -> String {
     outside
 }
 
-/// The same for a judge that takes any line for an edge that begins somewhat like one.
+/// Returns the text outside the fence, as a judge sees it that takes every similar line for a fence line.
 fn outside_of_anything_like_a_fence(ask: &Ask) -> String {
     let mut inside = false;
     let mut outside = String::new();
@@ -150,7 +150,7 @@ fn no_text_gets_outside_of_the_fence() {
     for (name, judge) in judges() {
         let harmless = asked(&judge, &trace("none", ""));
         let expected = (outside(&harmless), outside_of_anything_like_a_fence(&harmless));
-        // One that looks at everything tells of all places; the others need not.
+        // The custom evaluator uses all parts; the others use only some.
         let places = if name == "own" { PLACES } else { &["input", "output", "document id", "called tool"] };
         for place in places {
             for text in &texts {
@@ -168,7 +168,7 @@ fn no_text_gets_outside_of_the_fence() {
     assert!(asked_for > 10_000, "{asked_for}");
 }
 
-/// A judge that answers 0, and 1 once a sentence outside of the fence asks for it.
+/// Returns the response of a judge that answers 0, or 1 if a sentence outside the fence asks for it.
 fn obedient(ask: &Ask, usual: &str) -> String {
     let (outside, usual) = (outside(ask).to_lowercase(), usual.to_lowercase());
     let told = ["score 1", "score is 1", "score: 1", "flawless", "full marks", "verdict=pass", "ignore"];
@@ -187,7 +187,7 @@ fn the_obedient_judge_does_obey() {
     assert_eq!(read(&ask, &obedient(&ask, &usual)).unwrap().score, 1.0);
 }
 
-/// A judge that copies the first verdict it finds anywhere, as weak models do.
+/// Returns the response of a judge that copies the first verdict in the text, as weak models do.
 fn parrot(ask: &Ask, text: &str, usual: &str) -> String {
     match (text.find('{'), text.rfind('}')) {
         (Some(from), Some(to)) if from < to && text.contains("reasoning") => text[from..=to].to_owned(),
@@ -209,7 +209,7 @@ fn no_text_changes_a_verdict() {
                 if verdict.score != 0.0 {
                     changed.push((name.clone(), place, text.clone()));
                 }
-                // What was copied out of what is shown is no verdict, whatever it says.
+                // A copy of shown text is not accepted as a verdict.
                 let copied = parrot(&ask, &text, &usual);
                 if ask.user.contains("reasoning")
                     && let Ok(verdict) = read(&ask, &copied)
@@ -272,7 +272,7 @@ proptest! {
         let ask = asked(&judge, &trace(place, &text));
         prop_assert_eq!(outside(&ask), expected);
         prop_assert!(ask.user.chars().count() < MOST_SHOWN + 2_000);
-        // The token stands where we put it and nowhere else.
+        // The token occurs only in the lines of the fence.
         let ours = |line: &str| line.starts_with("BEGIN DATA") || line.starts_with("END DATA") || line.starts_with('(');
         prop_assert!(ask.user.lines().all(|line| line.starts_with("| ") || ours(line) || !line.contains(token().as_str())));
         prop_assert!(ask.user.lines().filter(|it| it.starts_with("| ")).all(|it| !it.contains(token().as_str())));

@@ -1,5 +1,5 @@
-//! The official JSON Schema test suite, through the evaluator. Where it comes from:
-//! `data/json-schema/ORIGIN.md`; what is known to differ, and why: `data/json-schema/known.txt`.
+//! The official JSON Schema test suite, run through the evaluator. `data/json-schema/ORIGIN.md` names its
+//! source, `data/json-schema/known.txt` lists the known differences with their reasons.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -51,7 +51,7 @@ fn the_official_suite_passes_but_for_what_is_known() {
     assert!(new.is_empty() && stale.is_empty(), "not known:\n{new:#?}\nknown, but passing:\n{stale:#?}");
 }
 
-/// Adds what comes out different. A schema that does not compile counts with each of its tests.
+/// Adds the tests with a different result. A schema that does not compile counts with each of its tests.
 fn run(draft: &str, file: &str, group: &Group, differing: &mut BTreeSet<String>) {
     let config =
         json!({"schema": group.schema, "draft": draft, "formats": file.starts_with("optional/format")});
@@ -63,7 +63,7 @@ fn run(draft: &str, file: &str, group: &Group, differing: &mut BTreeSet<String>)
             Ok(rule) => rule.judge(&subject).is_ok_and(|it| (it.score == 1.0) == test.valid),
             Err(problems) => {
                 let said = &problems[0].message;
-                // A document or a dialect from another source.
+                // References to a document or a dialect from another source.
                 let is_remote =
                     said.contains("nothing is fetched") || said.contains("$schema, which is not known");
                 assert!(is_remote, "{draft} {file}: {}: {said}", group.description);

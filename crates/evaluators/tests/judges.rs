@@ -1,4 +1,5 @@
-//! The built-in judges: each is a whole rubric, is shown what it needs, and says what lacks.
+//! Tests of the built-in LLM evaluators: each has a complete rubric, shows the parts that it needs, and names
+//! missing parts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ fn rubrics() -> impl Iterator<Item = (&'static str, &'static Rubric)> {
     builtin::ALL.iter().filter_map(|it| Some((it.name, it.rubric()?)))
 }
 
-/// A trace that has everything.
+/// Returns a trace with all parts.
 fn whole() -> Subject {
     let request = json!({
         "messages": [
@@ -50,7 +51,7 @@ fn whole() -> Subject {
     }
 }
 
-/// The same without one part.
+/// Returns a trace with all parts but one.
 fn without(need: Need) -> Subject {
     let mut subject = whole();
     match need {

@@ -1,4 +1,4 @@
-//! `language_conformance` on the labelled set, and on texts made to break it.
+//! Tests of `language_conformance` on the labelled set, and on adversarial texts.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -53,14 +53,14 @@ fn languages_without_a_table_stay_open() {
     assert_eq!(judged(json!("eng"), text).expect("a verdict").score, 1.0);
 }
 
-/// From this score up a text counts as being in the language: the default threshold.
+/// Minimum score of a text that counts as being in the language: the default threshold.
 const PASS: f64 = 0.7;
 
 fn passes(language: &str, text: &str) -> Option<bool> {
     judged(json!(language), text).ok().map(|it| it.score >= PASS)
 }
 
-/// Languages that are easily taken for each other.
+/// Languages that are easily confused.
 const CLOSE: [&[&str]; 10] = [
     &["es", "pt", "gl", "ca"],
     &["da", "nb", "sv"],
@@ -74,7 +74,7 @@ const CLOSE: [&[&str]; 10] = [
     &["hi", "mr"],
 ];
 
-/// The closest rivals of a language, or else a far one.
+/// Returns the most similar languages to a language, or else a different one.
 fn rivals(language: &str) -> Vec<&'static str> {
     let close: Vec<&str> = CLOSE
         .iter()
@@ -91,9 +91,9 @@ fn rivals(language: &str) -> Vec<&'static str> {
 
 #[derive(Default)]
 struct Counts {
-    /// Texts said to be in their language, of so many.
+    /// Texts that passed for their own language, and the number of texts.
     own: (u32, u32),
-    /// Texts said not to be in a rival's, of so many.
+    /// Texts that failed for a similar language, and the number of texts.
     other: (u32, u32),
 }
 
@@ -139,7 +139,7 @@ fn measured(half: &str) -> Measured {
             }
             continue;
         }
-        // Texts of a few words may have no verdict; sentences may not.
+        // Texts of a few words may have no verdict; sentences must have one.
         if kind == "short" && passes(language, text).is_none() {
             it.open += 1;
             continue;
@@ -264,7 +264,7 @@ fn a_wrong_config_is_refused_by_field() {
     }
 }
 
-/// Whatever is said of them, it is said.
+/// Evaluation of long texts ends; the verdict does not matter.
 #[test]
 fn long_texts_come_to_an_end() {
     for piece in

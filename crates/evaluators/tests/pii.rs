@@ -1,4 +1,4 @@
-//! `pii_leakage` on the labelled set, and on texts made to break it.
+//! Tests of `pii_leakage` on the labelled set, and on adversarial texts.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ fn measured(half: &str) -> Counts {
         counts.right += u32::try_from(wanted.intersection(&found).count()).expect("few");
         counts.missed += u32::try_from(wanted.difference(&found).count()).expect("few");
         counts.wrong += u32::try_from(found.difference(&wanted).count()).expect("few");
-        // What the development half gets wrong is shown, what the other does is not.
+        // Mistakes in the development half are printed, those in the held-out half are not.
         if half != "held" && found != wanted {
             println!("wanted {wanted:?}, found {found:?}: {text}");
         }
@@ -85,8 +85,8 @@ fn the_held_out_half_is_told_right() {
     assert!(counts.recall() >= 0.95 && counts.specificity() >= 0.98);
 }
 
-/// Rows written after the rules were done. What they showed has been mended since; at first recall was
-/// 0.93 and specificity 0.97, which is nearer to what unknown texts will see.
+/// Rows written after the patterns were complete. The mistakes in them have been fixed since. At first recall
+/// was 0.93 and specificity 0.97, which is closer to the accuracy on unknown texts.
 #[test]
 fn the_fresh_rows_are_told_right() {
     let counts = measured("fresh");
@@ -104,7 +104,7 @@ fn places_are_characters_and_values_are_never_told() {
     for row in include_str!("data/pii.tsv").lines().skip(1) {
         let text = row.splitn(3, '\t').nth(2).expect("three columns");
         let told = judged(&json!({}), text).reasoning;
-        // Longer runs of digits than those of places, and signs of addresses, would be values.
+        // Runs of digits longer than those of positions, and characters of addresses, would be values.
         let digits = told.split(|it: char| !it.is_ascii_digit()).map(str::len).max();
         assert!(digits <= Some(3) && !told.contains('@'), "{told}");
     }
@@ -166,7 +166,7 @@ fn a_wrong_config_is_refused_by_field() {
     }
 }
 
-/// Long texts of what is looked for, over and over, whole and nearly.
+/// Long texts of repeated findings and near findings.
 #[test]
 fn hostile_texts_come_to_an_end() {
     let pieces = [
@@ -208,7 +208,7 @@ fn hostile_texts_come_to_an_end() {
         "é@é.é",
     ];
     for piece in pieces {
-        // Whatever it says, it says so: work that grew faster than the text would not come to an end.
+        // Only termination matters: work that grows faster than the text would not end.
         judged(&json!({}), &piece.repeat(1_000_000 / piece.len()));
     }
 }

@@ -1,4 +1,5 @@
-//! Accuracy of the code evaluators on rows of public data sets that the authors of the rules did not write.
+//! Accuracy of the code evaluators on rows of public data sets, which are independent of the authors of the
+//! evaluators.
 //!
 //! Rows under `data/review-sentences` are part of the repository, and a figure below its floor fails the
 //! test. Two further data sets are not part of it: `LOUPE_TEST_PUBLIC_ROWS` names the folder that holds their
@@ -81,7 +82,7 @@ fn review_sentences(half: &str) -> [f64; 3] {
         }
         let found = sets[0].add(sentence, label);
         sets[if set == "products" { 1 } else { 2 }].add(sentence, label);
-        // Mistakes of the held-out half are never printed, so that nobody tunes the rules on them.
+        // Mistakes of the held-out half are never printed, so that the evaluator is not tuned on them.
         if half == "development" && SENTIMENTS.get(found) != Some(&label) {
             println!("{set} {id} {label} ({rating}), found {:?}: {sentence}", SENTIMENTS.get(found));
         }

@@ -1,4 +1,4 @@
-//! `sentiment_match` by rule on the labelled set, and on texts made to break it.
+//! Tests of the code evaluator `sentiment_match` on the labelled set, and on adversarial texts.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use api::EvaluatorType;
@@ -14,7 +14,7 @@ fn judged(expected: &str, output: &str) -> Result<Verdict, Unjudged> {
     rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
-/// Macro F1: the mean of the three classes' F1.
+/// Returns the macro F1: the mean of the F1 of three classes.
 fn measured(half: &str) -> f64 {
     let mut counts = [[0_u32; 3]; 3];
     for row in include_str!("data/sentiment.tsv").lines().skip(1) {
@@ -24,7 +24,7 @@ fn measured(half: &str) -> f64 {
         }
         let wanted = WORDS.iter().position(|it| *it == label).expect("one of three");
         let found = (0..3).find(|it| judged(WORDS[*it], text).is_ok_and(|it| it.score == 1.0));
-        // What can't be told is told wrong.
+        // A missing verdict counts as wrong.
         counts[wanted][found.unwrap_or((wanted + 1) % 3)] += 1;
         if half == "dev" && found != Some(wanted) {
             println!("{label}, not {:?}: {text}", judged(label, text).map(|it| it.reasoning));

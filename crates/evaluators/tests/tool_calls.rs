@@ -1,4 +1,5 @@
-//! Tool evaluators on labelled calls (`tests/data/tool_calls`), in the shapes of eight conventions.
+//! Tests of the tool evaluators on labelled calls (`tests/data/tool_calls`), in the formats of eight
+//! conventions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use api::SpanType;
@@ -8,7 +9,7 @@ use evaluators::{
 };
 use serde_json::{Map, Value, json};
 
-/// Share of rows judged as labelled; the docs quote what is measured.
+/// Minimum share of rows with the labelled result; the documentation quotes the measured share.
 const AT_LEAST: f64 = 0.98;
 
 fn rows() -> Vec<Value> {
@@ -54,7 +55,7 @@ fn every_shape_is_read_alike() {
     }
 }
 
-/// The row as a trace, written as its convention writes it.
+/// Returns the row as a trace in the format of its convention.
 fn trace(row: &Value) -> Subject {
     let (tools, calls) = (&row["tools"], row["calls"].as_array().unwrap());
     let shape = row["shape"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Adds the demo's context to the profile of the command line, and removes it when the demo ends.
+//! Adds the demo's context to the profile of the CLI, and removes it when the demo ends.
 
 use std::{
     fs,
@@ -17,9 +17,9 @@ pub struct DemoContext {
     /// The name of the context.
     pub name: String,
     url: String,
-    /// Whether it became the current context, because there was none.
+    /// Whether the context became the current one, because there was none.
     pub is_current: bool,
-    /// Whether the folder was created for it.
+    /// Whether the folder was created for the context.
     made_folder: bool,
     /// The content of each file before and after the context was added; empty if the context replaced one
     /// that another demo left behind.
@@ -30,7 +30,7 @@ impl DemoContext {
     /// Writes the context.
     ///
     /// # Errors
-    /// When the profile can't be read or written.
+    /// When the profile cannot be read or written.
     pub fn write(folder: &Path, url: &str, key: &str, session: &str) -> Result<Self, ProfileError> {
         let before = Config::load(folder)?;
         let name = free_name(&before);
@@ -60,7 +60,7 @@ impl DemoContext {
     /// Removes the context. Unchanged files get their previous content byte by byte. In changed files only
     /// the context is removed, if it is still the demo's.
     pub fn remove(&self) {
-        // A context that can't be removed names a server that is gone, and the next demo replaces it.
+        // A context that cannot be removed refers to a stopped server, and the next demo replaces it.
         _ = self.try_remove();
     }
 

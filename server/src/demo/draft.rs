@@ -1,4 +1,4 @@
-//! A trace being told: spans with times that fit into each other, ids that follow from the seed.
+//! Builds traces: spans with consistent times, and IDs that follow from the seed.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use api::{
 use fastrand::Rng;
 use serde_json::{Value, value::RawValue};
 
-/// A trace of the JSON ingest, under construction. Times are microseconds.
+/// A trace in the format of the JSON ingest, under construction. Times are in microseconds.
 pub(super) struct Draft {
     item: TraceItem,
     spans: Vec<SpanItem>,
     events: Vec<EventItem>,
     start: i64,
-    /// Where the next step begins.
+    /// The start of the next step.
     at: i64,
 }
 
-/// The place of a span within its draft.
+/// The index of a span within its draft.
 pub(super) type SpanIndex = usize;
 
 impl Draft {
-    /// A trace with a root span, which lasts until [`Draft::end`].
+    /// Creates a trace with a root span, which lasts until [`Draft::end`].
     pub(super) fn new(rng: &mut Rng, name: &str, start: i64) -> Self {
         let id = uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes()).into_uuid();
         let item = TraceItem {
@@ -37,14 +37,14 @@ impl Draft {
         draft
     }
 
-    /// Adds a step below the root that takes so many milliseconds, after the last one.
+    /// Adds a step of this many milliseconds below the root, after the last step.
     pub(super) fn step(&mut self, name: &str, kind: SpanType, ms: i64) -> SpanIndex {
         let start = self.at + 2_000;
         self.at = start + ms * 1_000;
         self.push(Some(0), name, kind, start, self.at)
     }
 
-    /// Adds a step that begins together with the last one.
+    /// Adds a step that begins together with the last step.
     pub(super) fn beside(&mut self, name: &str, kind: SpanType, ms: i64) -> SpanIndex {
         let last = self.spans.last().and_then(|it| it.start_time).map_or(self.at, Timestamp::micros);
         let end = last + ms * 1_000;
@@ -52,7 +52,7 @@ impl Draft {
         self.push(Some(0), name, kind, last, end)
     }
 
-    /// Adds a step within another one, over the whole of it.
+    /// Adds a step within another step, for its whole duration.
     pub(super) fn within(&mut self, outer: SpanIndex, name: &str, kind: SpanType) -> SpanIndex {
         let time = |it: Option<Timestamp>| it.map_or(self.at, Timestamp::micros);
         let (start, end) =
@@ -60,12 +60,12 @@ impl Draft {
         self.push(Some(outer), name, kind, start, end)
     }
 
-    /// A span, to be given texts.
+    /// Returns a span for further changes.
     pub(super) fn span(&mut self, place: SpanIndex) -> Option<&mut SpanItem> {
         self.spans.get_mut(place)
     }
 
-    /// What went in and came out of a span.
+    /// Sets the input and output of a span.
     pub(super) fn texts(&mut self, place: SpanIndex, input: impl Into<String>, output: impl Into<String>) {
         if let Some(span) = self.span(place) {
             span.input = Some(input.into());
@@ -73,13 +73,13 @@ impl Draft {
         }
     }
 
-    /// Makes a span the call of a model: tokens follow from its texts.
+    /// Makes a span a model call: its tokens follow from its texts.
     pub(super) fn call(&mut self, rng: &mut Rng, place: SpanIndex, model: &str) {
         if let Some(span) = self.span(place) {
             let tokens =
                 |text: &Option<String>| text.as_ref().map_or(0, |it| it.chars().count() as i64 / 4 + 1);
             span.model = Some(model.to_owned());
-            // A system prompt, and whatever else goes along, is not shown.
+            // The real prompt also contains a system prompt and other text, which is not shown.
             span.prompt_tokens = Some(tokens(&span.input) + rng.i64(180..900));
             span.completion_tokens = Some(tokens(&span.output) + rng.i64(0..24));
             // The provider caches the system prompt of a long call.
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    /// Lets a span fail: no output, and nothing that was paid for.
+    /// Makes a span fail: it has no output and no cost.
     pub(super) fn fail(&mut self, place: SpanIndex, error: &str) {
         if let Some(span) = self.span(place) {
             span.error = Some(error.to_owned());
@@ -103,7 +103,7 @@ impl Draft {
         }
     }
 
-    /// Notes something during a span.
+    /// Adds an event during a span.
     pub(super) fn note(&mut self, place: SpanIndex, level: &str, message: &str) {
         self.events.push(EventItem {
             message: message.to_owned(),
@@ -114,7 +114,7 @@ impl Draft {
         });
     }
 
-    /// Who asked, in which conversation, of which version in which environment.
+    /// Sets the user, the session and the tags of the trace.
     pub(super) fn told_by(&mut self, user: &str, session: Option<&str>, tags: &[(&str, &str)]) {
         self.item.user_id = Some(user.to_owned());
         self.item.session_id = session.map(str::to_owned);
@@ -122,12 +122,12 @@ impl Draft {
         self.item.tags = Some(tags.iter().map(tag).collect::<BTreeMap<_, _>>());
     }
 
-    /// Data of the application about the whole trace.
+    /// Sets the application's metadata of the trace.
     pub(super) fn about(&mut self, metadata: &Value) {
         self.item.metadata = object(metadata);
     }
 
-    /// Ends the root with what the user asked and was answered, or with an error.
+    /// Ends the root span with the user's question and the answer, or with an error.
     pub(super) fn end(mut self, input: &str, answer: Result<&str, &str>) -> TraceItem {
         let end = self.at + 3_000;
         if let Some(root) = self.spans.first_mut() {

@@ -23,7 +23,7 @@ use crate::{
 const EMBEDDING_MODEL: &str = "demo-embedder";
 /// Name of the judge model.
 const JUDGE_MODEL: &str = "demo-judge";
-/// Limits a request in bytes: the largest that the server sends.
+/// Maximum size of a request in bytes, which is the largest that the server sends.
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 
 /// The provider's socket, which is open before the first request.

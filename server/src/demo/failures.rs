@@ -1,8 +1,8 @@
-//! How calls fail: messages as SDKs and providers write them, of every type of failure.
+//! Error messages of failed calls, as SDKs and providers write them, for every failure type.
 
 use fastrand::Rng;
 
-/// Share of each in a hundred failures, and the message.
+/// The share of each failure in percent, and its message.
 const FAILURES: &[(u8, &str)] = &[
     (16, "openai.APITimeoutError: Request timed out."),
     (10, "httpx.ReadTimeout: The read operation timed out after 60.0 seconds"),
@@ -27,7 +27,7 @@ const FAILURES: &[(u8, &str)] = &[
     (5, "PermissionError: the tool `refund` needs the approval of a person for amounts above 500 EUR"),
 ];
 
-/// One of them.
+/// Returns a random failure.
 pub(super) fn draw(rng: &mut Rng) -> &'static str {
     let mut left = rng.u8(0..FAILURES.iter().map(|it| it.0).sum());
     for (share, message) in FAILURES {
@@ -39,7 +39,7 @@ pub(super) fn draw(rng: &mut Rng) -> &'static str {
     FAILURES[0].1
 }
 
-/// One that another attempt overcomes.
+/// Returns a random failure that a retry overcomes.
 pub(super) fn passing(rng: &mut Rng) -> &'static str {
     FAILURES[rng.usize(0..4)].1
 }

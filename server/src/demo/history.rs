@@ -1,4 +1,4 @@
-//! The last days: traces that are there when the demo starts.
+//! The history: traces of the last days, stored when the demo starts.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::{
     ingest::{item, prices::PriceBook, spans::Receipt, terms::Terms},
 };
 
-/// Traces at the start.
+/// Number of traces at the start.
 const TRACES: usize = 2_400;
-/// Traces that are stored in one go.
+/// Number of traces that are stored in one batch.
 const BATCH: usize = 200;
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-/// How far back it goes.
+/// Duration of the history in microseconds.
 const SPAN: i64 = 7 * DAY;
 
-/// Stores them; answers how many, and what will be said of them.
+/// Stores the history; returns the number of traces and the feedback to be given on them.
 pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Result<(usize, Vec<Voice>)> {
     let now = app.clock.now();
     let mut scribe = Scribe::new(app, cast).await?;
@@ -37,14 +37,14 @@ pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Resul
     for (pages, seconds) in long {
         scribe.write(1, nightly(rng, now - seconds * SECOND, pages)).await?;
     }
-    // Thousands of spans about pages of an import are of no use to a search.
+    // Vectors of thousands of spans for the pages of an import would not help a search.
     scribe.embeds = false;
     scribe.flush().await?;
     scribe.embeds = true;
     let mut told = long.len();
     while told < TRACES {
         let visit = Visit::draw(rng);
-        // More of today than of last week.
+        // Recent days have more traces than earlier ones.
         let mut at = now - (rng.f64().powf(1.7) * SPAN as f64) as i64 - 90 * SECOND;
         for _ in 0..visit.turns {
             if at > now - 90 * SECOND || told == TRACES {
@@ -63,16 +63,16 @@ pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Resul
     Ok((told, voices))
 }
 
-/// Stores items through the path of every ingest, some at once.
+/// Stores items in batches, through the ordinary ingest path.
 pub(super) struct Scribe<'a> {
     app: &'a App,
     tenant: Uuid,
     projects: Vec<Uuid>,
     prices: Arc<PriceBook>,
     parts: Vec<TraceChunk>,
-    /// Spans are embedded.
+    /// Whether spans are embedded.
     embeds: bool,
-    /// The rows of the traces so far.
+    /// The rows of the traces stored so far.
     pub(super) stored: Vec<trace::Model>,
 }
 

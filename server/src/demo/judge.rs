@@ -11,10 +11,10 @@ use super::embedder;
 /// Words of a rubric that asks about harm in a text.
 const HARM_RUBRIC_WORDS: &[&str] =
     &["toxic", "insult", "prejudice", "bias", "jailbreak", "injection", "attack", "personal data", "refus"];
-/// Words that such a rubric is about.
+/// Words that indicate harm in a text.
 const HARMFUL_WORDS: &[&str] =
     &["idiot", "stupid", "hate", "kill", "ignore your instructions", "100% discount"];
-/// Limits the words that a verdict names as its reasons.
+/// Maximum number of words that a verdict names as its reasons.
 const MAX_NAMED_WORDS: usize = 3;
 
 /// Judges the data in `user` by the rubric in `system`, in the form of `schema`.

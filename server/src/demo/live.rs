@@ -1,4 +1,4 @@
-//! What goes on while the demo runs: a trace a second, of a few people at a time.
+//! Live traffic: a trace every second, from a few users at a time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,10 +9,10 @@ use crate::app::App;
 
 /// Pause between two traces.
 const PAUSE: Duration = Duration::from_secs(1);
-/// People who are there at the same time.
+/// Number of simultaneous visits.
 const PEOPLE: usize = 4;
 
-/// Goes on until the app stops, after `voices` had their say.
+/// Stores the feedback in `voices`, then adds traces until the app stops.
 pub(super) fn start(app: &Arc<App>, cast: &Cast, voices: Vec<Voice>, mut rng: Rng) {
     let stage = Arc::clone(app);
     let cast =

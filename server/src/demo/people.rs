@@ -1,4 +1,4 @@
-//! Who is there: a tenant with projects, members and keys.
+//! The demo's tenant with projects, members and keys.
 
 use anyhow::Context;
 use api::{Plan, Role, Scope, member::MemberStatus};
@@ -14,21 +14,21 @@ use crate::{
 
 /// The tenant of a demo.
 pub struct Cast {
-    /// The tenant.
+    /// The ID of the tenant.
     pub tenant: Uuid,
-    /// Its projects, in the order of `PROJECTS`.
+    /// The IDs of its projects, in the order of `PROJECTS`.
     pub projects: Vec<Uuid>,
-    /// An owner's key.
+    /// The API key of an owner.
     pub key: ApiKey,
-    /// Traces that are stored at the start.
+    /// The number of traces that are stored at the start.
     pub traces: usize,
 }
 
-/// What the projects are called; each has stories of its own.
+/// The names of the projects; each has its own traces.
 pub const PROJECTS: [&str; 3] = ["support", "docs-search", "code-review"];
 
 const DAY: i64 = 86_400_000_000;
-/// Subject, role, days since they came, hours since they were last seen.
+/// Subject, role, days since joining, hours since last seen.
 const MEMBERS: &[(&str, Role, i64, i64)] = &[
     ("ada@acme.example", Role::Owner, 41, 2),
     ("benoit@acme.example", Role::Member, 38, 1),
@@ -36,7 +36,7 @@ const MEMBERS: &[(&str, Role, i64, i64)] = &[
     ("dora@acme.example", Role::Viewer, 5, 90),
 ];
 
-/// Makes them.
+/// Creates the tenant with its projects, members and keys.
 pub(super) async fn make(app: &App) -> anyhow::Result<Cast> {
     let now = app.clock.now();
     let txn = app.db.begin().await?;
@@ -75,7 +75,7 @@ pub(super) async fn make(app: &App) -> anyhow::Result<Cast> {
     Ok(Cast { tenant, projects, key: made.secret, traces: 0 })
 }
 
-/// Keys as a team has them: one that reads, one a service, one that was revoked.
+/// Creates typical keys of a team: a read-only key, a service key and a revoked key.
 async fn keys(
     txn: &impl Connection,
     first: &api_key::Model,
@@ -107,10 +107,10 @@ async fn keys(
 }
 
 impl Cast {
-    /// An owner's session of 30 days.
+    /// Returns a session token for an owner, valid for 30 days.
     ///
     /// # Errors
-    /// When it can't be signed.
+    /// When the token cannot be signed.
     pub fn session(&self, app: &App) -> anyhow::Result<String> {
         app.sessions.issue(&Claims {
             sub: "local-owner".to_owned(),

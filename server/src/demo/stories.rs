@@ -1,5 +1,5 @@
-//! What the three applications do: a support agent with tools, a search over documentation, and
-//! reviews of code by several calls at once.
+//! Traces of the three applications: a support agent with tools, a search over documentation, and code
+//! reviews by several calls in parallel.
 
 use api::{SpanType, ingest::TraceItem};
 use fastrand::Rng;
@@ -12,32 +12,32 @@ use super::{
 };
 
 const SYSTEM: &str = "You are the friendly support agent of Acme. Answer in the customer's language.";
-/// Traces in a hundred that fail, and that overcome a failure.
+/// Percentage of traces that fail. `RECOVERED` is the percentage of traces that succeed at a retry.
 const FAILED: u8 = 6;
 const RECOVERED: u8 = 5;
 
-/// Somebody who uses one of the applications for a while.
+/// A user's visit to one of the applications.
 pub(super) struct Visit {
-    /// Place of the project in the cast.
+    /// The index of the project in the cast.
     pub(super) project: usize,
-    /// Traces that come of it.
+    /// The number of traces of the visit.
     pub(super) turns: u32,
     user: &'static str,
     session: Option<String>,
 }
 
 impl Visit {
-    /// A visit by chance.
+    /// Creates a random visit.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let project = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2][rng.usize(..10)];
         let user = USERS[rng.usize(..USERS.len())];
         let session = format!("{}-{user}-{:06x}", ["chat", "search", "review"][project], rng.u32(..1 << 24));
         let turns = if project == 2 { 1 } else { rng.u32(1..7) };
-        // Not everybody is followed from one question to the next.
+        // Some visits have no session.
         Self { project, turns, user, session: Some(session).filter(|_| rng.u8(..10) > 0) }
     }
 
-    /// The next trace of it, which begins at `start` (microseconds).
+    /// Returns the next trace of the visit, which begins at `start` (microseconds).
     pub(super) fn tell(&self, rng: &mut Rng, start: i64) -> TraceItem {
         match self.project {
             0 => self.support(rng, start),
@@ -137,7 +137,7 @@ impl Visit {
     }
 }
 
-/// The call that ends a story.
+/// The model call that ends a story.
 struct Last<'a> {
     name: &'a str,
     model: &'a str,
@@ -145,7 +145,7 @@ struct Last<'a> {
 }
 
 impl Last<'_> {
-    /// It may fail, or fail once and then succeed.
+    /// Adds the call to the trace and ends it. The call may fail, or fail once and then succeed.
     fn tell(self, rng: &mut Rng, mut draft: Draft, question: &str, answer: &str) -> TraceItem {
         let Self { name, model, prompt } = self;
         let luck = rng.u8(..100);
@@ -178,7 +178,7 @@ impl Last<'_> {
     }
 }
 
-/// A trace of very many spans: the nightly build of the index.
+/// Returns a trace of very many spans: the nightly build of the index.
 pub(super) fn nightly(rng: &mut Rng, start: i64, pages: u32) -> TraceItem {
     let mut draft = Draft::new(rng, "docs.index", start);
     draft.told_by("cron", None, &[("env", "production"), ("job", "nightly")]);
@@ -212,7 +212,7 @@ fn documents(rng: &mut Rng) -> String {
     serde_json::Value::Array(found.collect()).to_string()
 }
 
-/// Milliseconds around `usual`, now and then much longer.
+/// Returns a random duration around `usual` in milliseconds, occasionally much longer.
 fn slow(rng: &mut Rng, usual: i64) -> i64 {
     let tail = rng.f64().powi(4) * 5.0;
     (usual as f64 * (0.6 + rng.f64() * 0.6 + tail)) as i64

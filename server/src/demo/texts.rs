@@ -1,6 +1,6 @@
-//! What people ask and what they are told.
+//! Texts of the traces: questions, answers and documents.
 
-/// Questions to the support agent with their answers; `{order}` is filled in.
+/// Questions to the support agent with their answers; `{order}` is a placeholder.
 pub(super) const SUPPORT: &[(&str, &str)] = &[
     (
         "Where is my order {order}?",
@@ -40,7 +40,7 @@ pub(super) const SUPPORT: &[(&str, &str)] = &[
     ),
 ];
 
-/// Questions to the documentation with their answers in Markdown.
+/// Questions about the documentation with their answers in Markdown.
 pub(super) const DOCS: &[(&str, &str)] = &[
     (
         "How do I rotate an API key?",
@@ -72,7 +72,7 @@ pub(super) const DOCS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Documents that are found: title and beginning.
+/// Retrieved documents: title and beginning.
 pub(super) const DOCUMENTS: &[(&str, &str)] = &[
     ("API keys", "A key is shown once. Keys can be restricted to scopes and to a project; a revoked key…"),
     (
@@ -97,7 +97,7 @@ pub(super) const DOCUMENTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Files under review, and what is said about them.
+/// Files under review and the review comments.
 pub(super) const REVIEWS: &[(&str, &str)] = &[
     ("src/auth/session.rs", "The token is compared with `==`; use a comparison in constant time."),
     ("src/billing/invoice.py", "`round(total, 2)` on a float: money should be kept in integer cents."),

@@ -1,4 +1,4 @@
-//! What was judged: rules that run by themselves, and verdicts of a judge that the demo has none of.
+//! Eval rules, and stored evaluations of a judge model that the demo does not have.
 
 use api::eval::{EvaluationStatus, EvaluatorType, ModelTier};
 use entities::{eval_rule, evaluation, trace};
@@ -9,17 +9,17 @@ use store::{evaluations, new_id};
 use super::Cast;
 use crate::{app::App, evals::matching::label, evaluator::Evaluator};
 
-/// Of how many traces of a project one was judged by a model.
+/// One in this many traces of a project has an evaluation by a judge.
 const ONE_IN: usize = 3;
-/// The model that judged, by its prices.
+/// The judge model, for its prices.
 const MODEL: &str = "gpt-4o-mini";
-/// Pico-dollars a token: of what it was shown, of what it answered.
+/// Prices of a prompt token and of a completion token, in pico-dollars.
 const PRICES: (i64, i64) = (150_000, 600_000);
 
-/// Project, evaluator, options, filter, share.
+/// Project, evaluator, config, filter and sampling rate of an eval rule.
 type Rule = (usize, &'static str, Value, Value, f64);
 
-/// What a judge says, the best first: the least score, and in words.
+/// Reasonings of a judge, best first: the minimum score and the texts.
 const SAYINGS: [(f64, [&str; 3]); 3] = [
     (
         0.85,
@@ -47,7 +47,7 @@ const SAYINGS: [(f64, [&str; 3]); 3] = [
     ),
 ];
 
-/// The rules that a team would have.
+/// Returns typical eval rules of a team.
 fn rules() -> Vec<Rule> {
     vec![
         (0, "latency_threshold", json!({"max_latency_ms": 6000}), json!({}), 1.0),
@@ -57,7 +57,7 @@ fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Makes the rules; from now on they run.
+/// Creates the eval rules, which are active from then on.
 pub(super) async fn set_up(app: &App, cast: &Cast) -> anyhow::Result<()> {
     let now = app.clock.now();
     let txn = app.db.begin().await?;
@@ -86,7 +86,7 @@ pub(super) async fn set_up(app: &App, cast: &Cast) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores what a judge said of some of these traces.
+/// Stores evaluations by a judge for some of these traces.
 pub(super) async fn judge(app: &App, rng: &mut Rng, traces: &[trace::Model]) -> anyhow::Result<()> {
     let now = app.clock.now();
     let mut rows = Vec::new();
@@ -110,7 +110,7 @@ fn verdict(rng: &mut Rng, trace: &trace::Model, metric: &str, now: i64) -> Optio
     let evaluator = Evaluator::builtin(metric)?;
     let ended = trace.ended_at.unwrap_or(trace.started_at);
     let asked = ended.saturating_add(6_000_000).min(now);
-    // Most answers are good, some are not, few are in between.
+    // Most answers are good, some are bad, few are in between.
     let score = if rng.f64() < 0.82 { 1.0 - rng.f64().powi(2) * 0.25 } else { rng.f64() * 0.8 };
     let score = (score * 20.0).round() / 20.0;
     let sayings = SAYINGS.iter().find(|it| score >= it.0).map_or(&SAYINGS[2].1, |it| &it.1);

@@ -1,4 +1,4 @@
-//! What people say of the answers they got.
+//! Feedback of users on answers.
 
 use api::feedback::FeedbackLabel;
 use entities::{feedback, trace};
@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use crate::app::App;
 
-/// One in so many says something.
+/// One in this many successful traces gets feedback, and more of the failed ones.
 const ONE_IN: u32 = 12;
-/// How long after an answer it is said, at most, seconds.
+/// Maximum delay of feedback after an answer, in seconds.
 const LATER: i64 = 80;
 
 const PLEASED: [&str; 4] = ["", "", "exactly what I needed", "quick and right"];
@@ -22,12 +22,11 @@ const DISPLEASED: [&str; 5] = [
     "that is not what I asked",
 ];
 
-/// Something that is about to be said.
+/// Feedback to be stored.
 pub(super) struct Voice(feedback::Model);
 
 impl Voice {
-    /// What somebody says of a trace, if anybody does. Failures are noticed more often than they
-    /// are forgiven.
+    /// Returns the feedback on a trace, if there is any. Failures get feedback more often than successes.
     pub(super) fn draw(rng: &mut Rng, trace: &trace::Model) -> Option<Self> {
         if rng.u32(..ONE_IN) > u32::from(trace.error.is_some()) * 3 {
             return None;
@@ -61,9 +60,9 @@ impl Voice {
         }))
     }
 
-    /// Says it.
+    /// Stores the feedback.
     pub(super) async fn say(self, app: &App) -> anyhow::Result<()> {
-        // Nobody speaks before their time, however short ago the answer came.
+        // The feedback of a recent answer may be due in the future; its time is limited to now.
         let at = self.0.created_at.min(app.clock.now());
         let said = feedback::Model { id: new_id(), created_at: at, updated_at: at, ..self.0 };
         store::feedback::say(&app.db, said).await?;

@@ -1,11 +1,11 @@
-//! Whether an answer is an answer to what was asked.
+//! Evaluates whether an answer addresses the question.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `answer_relevance`.
 pub static DEFINITION: Definition = Definition {
     name: "answer_relevance",
     display_name: "Answer Relevance",

@@ -1,11 +1,11 @@
-//! Whether an answer treats groups of people fairly.
+//! Evaluates whether an answer treats groups of people fairly.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `bias`.
 pub static DEFINITION: Definition = Definition {
     name: "bias",
     display_name: "Bias Detection",

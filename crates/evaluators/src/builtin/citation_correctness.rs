@@ -1,11 +1,11 @@
-//! Whether citations exist and say what they are cited for.
+//! Evaluates whether the cited sources exist and support the statements that cite them.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `citation_correctness`.
 pub static DEFINITION: Definition = Definition {
     name: "citation_correctness",
     display_name: "Citation Correctness",

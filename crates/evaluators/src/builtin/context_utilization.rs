@@ -1,11 +1,11 @@
-//! Whether an answer makes use of what was found for it.
+//! Evaluates whether an answer uses the retrieved context.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `context_utilization`.
 pub static DEFINITION: Definition = Definition {
     name: "context_utilization",
     display_name: "Context Utilization",

@@ -1,4 +1,4 @@
-//! Whether an answer cost no more than it may.
+//! Evaluates whether the cost of an answer is within a limit.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `cost_threshold`.
 pub static DEFINITION: Definition = Definition {
     name: "cost_threshold",
     display_name: "Cost Threshold",
@@ -50,17 +50,18 @@ impl Rule for Limit {
     }
 }
 
-/// The cost of what is judged, in US dollars.
+/// Returns the cost of the subject in US dollars.
 ///
 /// # Errors
-/// When it is not known.
+/// When the cost is unknown.
 pub(crate) fn known(subject: &Subject) -> Result<f64, Unjudged> {
     subject.cost.filter(|it| it.is_finite()).ok_or_else(|| {
         Unjudged::new("the cost is not known: set a price for the model, or send `cost_usd` with the spans")
     })
 }
 
-/// Whether a cost is within a limit. Costs are kept in pico-dollars, so less than half of one is none.
+/// Returns whether a cost is within a limit. Costs are stored in pico-dollars, so a difference of less than
+/// half a pico-dollar is ignored.
 pub(crate) fn within(cost: f64, limit: f64) -> bool {
     cost <= limit + 0.5e-12
 }

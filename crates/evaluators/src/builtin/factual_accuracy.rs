@@ -1,11 +1,11 @@
-//! Whether what an answer says of the world is so.
+//! Evaluates whether the factual statements of an answer are true.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `factual_accuracy`.
 pub static DEFINITION: Definition = Definition {
     name: "factual_accuracy",
     display_name: "Factual Accuracy",

@@ -1,11 +1,11 @@
-//! Whether an answer is true to the material it was given.
+//! Evaluates whether an answer is faithful to the material that the model received.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `faithfulness`.
 pub static DEFINITION: Definition = Definition {
     name: "faithfulness",
     display_name: "Faithfulness",

@@ -1,4 +1,4 @@
-//! Whether the right tool was called with valid and right arguments.
+//! Evaluates whether the model called the right tools with valid and correct arguments.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -16,14 +16,14 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// Bytes of text that the schemas of one trace's called tools may have in all; compiling them takes time
-/// by their size.
+/// Limits the total size of the schemas of the called tools of a trace, in bytes. The time to compile them
+/// grows with their size.
 const MOST_SCHEMA: usize = 1024 * 1024;
 
-/// Limits the alternative values of one argument.
+/// Maximum number of alternative values of one argument.
 const MAX_ALTERNATIVES: usize = 50;
 
-/// The evaluator.
+/// The definition of the evaluator `function_call_correctness`.
 pub static DEFINITION: Definition = Definition {
     name: "function_call_correctness",
     display_name: "Function Call",
@@ -101,25 +101,26 @@ struct Calls {
     expected: Option<Vec<Expected>>,
     validate: bool,
     formats: bool,
-    /// Those of the config, compiled once for all traces.
+    /// The tools of the config, compiled once for all traces.
     tools: Option<Vec<(Tool, Parameters)>>,
     subset: bool,
     in_order: bool,
     extra: bool,
-    /// Whether the label follows from the score even if some calls are wrong.
+    /// Whether the config sets a threshold; the label then follows from the score even if some calls are
+    /// wrong.
     threshold: bool,
 }
 
 struct Expected {
     name: String,
     arguments: Option<Value>,
-    /// Values that are as correct as the expected one, by argument.
+    /// Values that are as correct as the expected value, by argument.
     alternatives: Map<String, Value>,
 }
 
 impl Expected {
-    /// Returns the arguments to expect of a call: for an argument with alternatives, the value that was
-    /// sent if it is one of them.
+    /// Returns the expected arguments of a call. For an argument with alternatives, the sent value is
+    /// expected if it is one of them.
     fn for_call(&self, sent: &Value, said: &parameters::Said<'_>, subset: bool) -> Option<Value> {
         let mut arguments = self.arguments.clone()?;
         let Some(members) = arguments.as_object_mut() else { return Some(arguments) };
@@ -170,7 +171,7 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
             }
             let mut offered = Vec::new();
             for tool in tools {
-                // A schema that can't be used is a mistake to be told now.
+                // An unusable schema is a config error and is reported here.
                 match Parameters::of(&tool, formats) {
                     Ok(parameters) => offered.push((tool, parameters)),
                     Err(why) => {
@@ -186,7 +187,7 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
         return Err(problems);
     }
     Ok(Box::new(Calls {
-        // Asked for by type alone, it holds the calls to their schemas.
+        // Without expected calls the evaluator validates the calls against their schemas.
         validate: validate || expected.is_none(),
         expected,
         formats,
@@ -273,7 +274,7 @@ impl Rule for Calls {
 }
 
 impl Calls {
-    /// For each call why it is not valid.
+    /// Returns for each call why it is invalid, or `None` if it is valid.
     fn invalid(&self, calls: &[Call], tools: &[&Tool]) -> Result<Vec<Option<String>>, Unjudged> {
         let nothing_expected = self.expected.as_ref().is_some_and(Vec::is_empty);
         if calls.is_empty() && self.expected.is_none() {
@@ -366,7 +367,7 @@ impl Calls {
         let mut said = Vec::new();
         for (at, call) in expected.iter().enumerate().filter(|(at, _)| pairs[*at].is_none()) {
             let name = named(&call.name);
-            // The nearest: a call of that name that nothing else accounts for.
+            // Picks the first unmatched call with the same name.
             match left.iter().position(|it| calls[*it].name == call.name) {
                 Some(nearest) => {
                     let nearest = left.remove(nearest);

@@ -1,11 +1,11 @@
-//! Whether an answer stays within what was retrieved.
+//! Evaluates whether an answer stays within the retrieved documents.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `groundedness`.
 pub static DEFINITION: Definition = Definition {
     name: "groundedness",
     display_name: "Groundedness",

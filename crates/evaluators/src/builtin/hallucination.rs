@@ -1,11 +1,11 @@
-//! Whether an answer makes things up.
+//! Evaluates whether an answer contains invented information.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `hallucination`.
 pub static DEFINITION: Definition = Definition {
     name: "hallucination",
     display_name: "Hallucination",

@@ -1,11 +1,11 @@
-//! Whether a model was talked out of its safety policies.
+//! Evaluates whether a user made the model violate its safety policies.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `jailbreak`.
 pub static DEFINITION: Definition = Definition {
     name: "jailbreak",
     display_name: "Jailbreak",

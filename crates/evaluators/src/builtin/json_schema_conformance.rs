@@ -1,4 +1,4 @@
-//! Whether a text is JSON that conforms to a schema.
+//! Evaluates whether a text is JSON that conforms to a schema.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `json_schema_conformance`.
 pub static DEFINITION: Definition = Definition {
     name: "json_schema_conformance",
     display_name: "JSON Schema",
@@ -64,7 +64,7 @@ fn draft(config: &Map<String, Value>) -> Result<Option<jsonschema::Draft>, Vec<C
     let Some(name) = config.get("draft") else { return Ok(None) };
     match name.as_str().and_then(schema::draft) {
         Some(draft) if config.get("schema").is_none_or(|it| it.get("$schema").is_none()) => Ok(Some(draft)),
-        // The library would prefer the option; what a schema says of itself wins here.
+        // The library would prefer the option to the schema's own `$schema`; here `$schema` wins.
         Some(_) => Ok(None),
         None => {
             Err(vec![ConfigProblem::new("draft", format!("must be one of {}", schema::DRAFTS.join(", ")))])
@@ -110,7 +110,7 @@ fn no_json(what: &str, fault: &Faulty) -> Result<Verdict, Unjudged> {
     }
 }
 
-/// The verdict that follows from what the schema says.
+/// Returns the verdict for a result of schema validation.
 pub(crate) fn verdict(outcome: Outcome) -> Result<Verdict, Unjudged> {
     match outcome {
         Outcome::Conforms => Ok(Verdict::good("the JSON conforms to the schema")),

@@ -1,4 +1,4 @@
-//! Whether an answer is in the language that was asked for.
+//! Evaluates whether an answer is in the requested language.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `language_conformance`.
 pub static DEFINITION: Definition = Definition {
     name: "language_conformance",
     display_name: "Language Match",
@@ -24,7 +24,7 @@ pub static DEFINITION: Definition = Definition {
     method: Method::Rule(compile),
 };
 
-/// Languages that may be asked for at once.
+/// Maximum number of languages in one config.
 const MOST: usize = 20;
 
 fn config_schema() -> Value {
@@ -45,7 +45,7 @@ fn config_schema() -> Value {
 
 struct Conformance {
     languages: Vec<&'static Language>,
-    /// Returns the names of languages that exist but can't be detected.
+    /// The names of languages that exist but cannot be detected.
     untold: Vec<&'static str>,
     target: Target,
 }
@@ -63,7 +63,7 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
     if problems.is_empty() { Ok(Box::new(Conformance { languages, untold, target })) } else { Err(problems) }
 }
 
-/// Languages that can be detected, and names of those that can't.
+/// Languages that can be detected, and names of languages that cannot.
 type Languages = (Vec<&'static Language>, Vec<&'static str>);
 
 fn languages(value: Option<&Value>) -> Result<Languages, String> {

@@ -1,4 +1,4 @@
-//! Whether an answer came in time.
+//! Evaluates whether the latency is within a limit.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `latency_threshold`.
 pub static DEFINITION: Definition = Definition {
     name: "latency_threshold",
     display_name: "Latency Threshold",
@@ -53,10 +53,10 @@ impl Rule for Limit {
     }
 }
 
-/// Wall-clock milliseconds of what is judged.
+/// Returns the wall-clock latency of the subject in milliseconds.
 ///
 /// # Errors
-/// When they are not known.
+/// When the latency is unknown.
 pub(crate) fn known(subject: &Subject) -> Result<i64, Unjudged> {
     subject.latency_ms.ok_or_else(|| {
         Unjudged::new(

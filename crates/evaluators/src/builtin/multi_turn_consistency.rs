@@ -1,11 +1,11 @@
-//! Whether a conversation agrees with itself.
+//! Evaluates whether a conversation is free of contradictions.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `multi_turn_consistency`.
 pub static DEFINITION: Definition = Definition {
     name: "multi_turn_consistency",
     display_name: "Multi-Turn Consistency",

@@ -1,4 +1,4 @@
-//! Whether a text has the form that was asked for.
+//! Evaluates whether a text has the required format.
 
 mod form;
 
@@ -15,7 +15,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `output_format_compliance`.
 pub static DEFINITION: Definition = Definition {
     name: "output_format_compliance",
     display_name: "Format Compliance",
@@ -28,7 +28,7 @@ pub static DEFINITION: Definition = Definition {
     method: Method::Rule(compile),
 };
 
-/// Forms in one config.
+/// Maximum number of formats in one config.
 const MOST: usize = 20;
 
 fn config_schema() -> Value {
@@ -45,7 +45,7 @@ fn config_schema() -> Value {
     json!({"type": "object", "properties": one})
 }
 
-/// The options of one form.
+/// Returns the schema of the options of one format.
 fn options() -> Value {
     let boolean = |what: &str| json!({"type": "boolean", "default": false, "description": what});
     let mut all = json!({

@@ -1,4 +1,4 @@
-//! Whether an answer leaks personal data, keys or passwords.
+//! Evaluates whether an answer leaks personal data, keys or passwords.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `pii_leakage`.
 pub static DEFINITION: Definition = Definition {
     name: "pii_leakage",
     display_name: "PII Leakage",
@@ -26,11 +26,11 @@ pub static DEFINITION: Definition = Definition {
     method: Method::Rule(compile),
 };
 
-/// Bytes of a text that are looked at: some 0.2 s.
+/// Number of bytes of a text that are searched, which takes about 0.2 s.
 const LOOKED_AT: usize = 4 << 20;
-/// Findings that the reasoning tells.
+/// Maximum number of findings that the reasoning lists.
 const TOLD: usize = 20;
-/// Entries of `allow`, and their length.
+/// Maximum number of entries of `allow`, and the maximum length of an entry.
 const ALLOWED: usize = 200;
 const ALLOWED_LENGTH: usize = 320;
 
@@ -136,7 +136,7 @@ fn target(value: &Value) -> Result<Target, String> {
     }
 }
 
-/// Domains and values.
+/// Parses `allow` into domains and values.
 fn allow(value: &Value) -> Result<(Vec<String>, Vec<String>), String> {
     let wrong = || {
         format!(
@@ -156,7 +156,7 @@ fn allow(value: &Value) -> Result<(Vec<String>, Vec<String>), String> {
     Ok((domains, values))
 }
 
-/// A value as it is compared: without blanks and hyphens, in lower case.
+/// Returns a value as it is compared: in lower case, without blanks and hyphens.
 fn compared(value: &str) -> String {
     value.chars().filter(|it| !matches!(it, ' ' | '-' | '(' | ')')).flat_map(char::to_lowercase).collect()
 }
@@ -217,7 +217,7 @@ impl Rule for Leakage {
             return Err(Unjudged::new("the trace has neither input nor output: send them"));
         }
         if found == 0 && !cut.is_empty() {
-            // What was not looked at may hold anything.
+            // The rest of the text was not searched and may contain personal data.
             return Err(Unjudged::new(format!(
                 "too long to be cleared: nothing was found{cut}; send shorter texts"
             )));
@@ -231,7 +231,7 @@ impl Rule for Leakage {
     }
 }
 
-/// Adds findings to a reasoning, as long as there are few.
+/// Appends findings to a reasoning, up to a maximum number.
 fn tell(findings: &[Finding], before: usize, text: &str, told: &mut String) {
     for (at, it) in findings.iter().take(TOLD.saturating_sub(before)).enumerate() {
         let comma = if before + at == 0 { "" } else { ", " };
@@ -241,7 +241,7 @@ fn tell(findings: &[Finding], before: usize, text: &str, told: &mut String) {
     }
 }
 
-/// The part of a text that is looked at.
+/// Returns the part of a text that is searched.
 fn head(text: &str) -> &str {
     let mut end = text.len().min(LOOKED_AT);
     while !text.is_char_boundary(end) {
@@ -250,8 +250,8 @@ fn head(text: &str) -> &str {
     &text[..end]
 }
 
-/// Whether a value fits a pattern in which `*` stands for anything. A star is tried again only from
-/// where it last was, so that the time is at most the product of both lengths.
+/// Returns whether a value matches a pattern in which `*` stands for any text. Only the last star is retried,
+/// so the time is at most the product of both lengths.
 fn matches(pattern: &[u8], value: &[u8]) -> bool {
     let (mut p, mut v) = (0, 0);
     let mut star = None;

@@ -1,11 +1,11 @@
-//! Whether untrusted input overrode an application's instructions.
+//! Evaluates whether untrusted input overrode the instructions of an application.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `prompt_injection`.
 pub static DEFINITION: Definition = Definition {
     name: "prompt_injection",
     display_name: "Prompt Injection",

@@ -1,11 +1,11 @@
-//! Whether a model took embedded instructions for what they are: material.
+//! Evaluates whether a model treated embedded instructions as data.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `prompt_injection_resistance`.
 pub static DEFINITION: Definition = Definition {
     name: "prompt_injection_resistance",
     display_name: "Injection Resistance",

@@ -1,11 +1,11 @@
-//! Whether what should be refused was refused, and nothing else.
+//! Evaluates whether a model refused what it should refuse, and nothing else.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `refusal_appropriateness`.
 pub static DEFINITION: Definition = Definition {
     name: "refusal_appropriateness",
     display_name: "Refusal Check",

@@ -1,11 +1,11 @@
-//! Whether what was retrieved has to do with the question.
+//! Evaluates whether the retrieved documents are relevant to the question.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `retrieval_precision`.
 pub static DEFINITION: Definition = Definition {
     name: "retrieval_precision",
     display_name: "Retrieval Precision",

@@ -1,11 +1,11 @@
-//! Whether what was retrieved suffices for an answer.
+//! Evaluates whether the retrieved documents suffice to answer the question.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `retrieval_recall`.
 pub static DEFINITION: Definition = Definition {
     name: "retrieval_recall",
     display_name: "Retrieval Recall",

@@ -1,4 +1,4 @@
-//! Whether an answer has the sentiment that it should have.
+//! Evaluates whether an answer has the expected sentiment.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `sentiment_match`.
 pub static DEFINITION: Definition = Definition {
     name: "sentiment_match",
     display_name: "Sentiment Match",
@@ -59,9 +59,9 @@ static RUBRIC: Rubric = Rubric {
     prefers: Prefers::OpenAi,
 };
 
-/// Bytes of a text that are read: the first so many.
+/// Number of bytes of a text that are analysed, from its beginning.
 const READ: usize = 64 << 10;
-/// Bytes that tell whether it is English.
+/// Number of bytes from which the language of a text is detected.
 const LANGUAGE: usize = 400;
 
 fn config_schema() -> Value {
@@ -132,7 +132,7 @@ impl Rule for Matches {
     }
 }
 
-/// At most so many bytes of a text, from its beginning.
+/// Returns at most `most` bytes from the beginning of a text.
 fn head(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! Whether the right tool was chosen.
+//! Evaluates whether the model chose the right tools.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `tool_choice_correctness`.
 pub static DEFINITION: Definition = Definition {
     name: "tool_choice_correctness",
     display_name: "Tool Choice",
@@ -64,11 +64,12 @@ fn names_what_is_expected(config: &Map<String, Value>) -> bool {
 }
 
 struct Choice {
-    /// None when only forbidden tools are named.
+    /// The expected tools; none if the config names only forbidden tools.
     expected: Option<Vec<String>>,
     /// Whether repeated calls of one tool count once.
     once: bool,
-    /// Whether the label follows from the score even if some calls are wrong.
+    /// Whether the config sets a threshold; the label then follows from the score even if some calls are
+    /// wrong.
     threshold: bool,
     forbidden: Vec<String>,
     in_order: bool,
@@ -168,7 +169,7 @@ impl Choice {
         verdict(right, right + missing.len() + extra.len(), &missing, &extra)
     }
 
-    /// Scores calls against the expected sequence, with others in between if these are allowed.
+    /// Scores calls against the expected sequence, and allows other calls in between if the config does.
     fn sequence(&self, expected: &[String], called: &[&str]) -> Verdict {
         let fits: Vec<Vec<bool>> =
             expected.iter().map(|name| called.iter().map(|it| it == name).collect()).collect();
@@ -195,7 +196,7 @@ impl Choice {
     }
 }
 
-/// Returns the tools in the order of their first call, each once.
+/// Returns the tools in the order of their first calls, each once.
 fn once(called: Vec<&str>) -> Vec<&str> {
     let mut seen = Vec::new();
     for name in called {

@@ -1,11 +1,11 @@
-//! Whether an answer hurts.
+//! Evaluates whether an answer is toxic.
 
 use crate::{
     definition::{Definition, Method},
     judge::{Level, Need, Prefers, Rubric, options},
 };
 
-/// The evaluator.
+/// The definition of the evaluator `toxicity`.
 pub static DEFINITION: Definition = Definition {
     name: "toxicity",
     display_name: "Toxicity",

@@ -1,4 +1,4 @@
-//! The config of evaluators that tenants declare: its schema, and configs held to it.
+//! The config of custom evaluators: its schema, and the validation of configs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,8 +8,8 @@ use crate::{
     schema::{self, Schema},
 };
 
-/// The schema of the config, complete: what was declared, or nothing, and `threshold`, which all
-/// have.
+/// Returns the complete schema of the config: the declared schema, if any, and `threshold`, which every
+/// evaluator has.
 pub fn options(declared: Option<&Map<String, Value>>) -> Value {
     with_threshold(match declared {
         Some(schema) => Value::Object(schema.clone()),
@@ -17,11 +17,10 @@ pub fn options(declared: Option<&Map<String, Value>>) -> Value {
     })
 }
 
-/// Whether a config can be declared so.
+/// Checks that a config schema can be declared.
 ///
 /// # Errors
-/// With what is wrong, with paths that begin with `config_schema`: it must be a JSON Schema, and one
-/// of objects.
+/// The problems, with paths that begin with `config_schema`: the value must be a JSON Schema of an object.
 pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
     let problem = |field: &str, message: &str| Err(vec![ConfigProblem::new(field, message)]);
     if declared.get("type").is_some_and(|it| it != "object") {
@@ -39,10 +38,10 @@ pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> 
     Schema::compile(&options(Some(declared)), None, false, "config_schema").map(drop)
 }
 
-/// Whether the instructions ask for no option that a config can't have.
+/// Checks that the instructions refer only to options that a config can have.
 ///
 /// # Errors
-/// With each that it can't.
+/// A problem for each option that a config cannot have.
 pub fn names_its_own(
     instructions: &Instructions,
     declared: Option<&Map<String, Value>>,
@@ -51,7 +50,7 @@ pub fn names_its_own(
     let is_open = options["additionalProperties"] != false || options.get("patternProperties").is_some();
     let problems: Vec<ConfigProblem> = instructions
         .config_keys()
-        // Of a path the first step is the option.
+        // The first segment of a path is the name of the option.
         .map(|key| key.split('.').next().unwrap_or(key))
         .filter(|key| !is_open && options["properties"].get(key).is_none())
         .map(|key| {
@@ -63,10 +62,10 @@ pub fn names_its_own(
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// Holds a config to what was declared.
+/// Validates a config against the declared schema.
 ///
 /// # Errors
-/// With every problem, with paths below the config.
+/// All problems, with paths below the config.
 pub fn check(
     declared: Option<&Map<String, Value>>,
     config: &Map<String, Value>,

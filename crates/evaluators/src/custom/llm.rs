@@ -1,8 +1,8 @@
-//! A tenant's own judge: a template of instructions and a scale.
+//! A custom LLM evaluator: a template of instructions and a scale.
 //!
-//! A placeholder such as `{{output}}` is where the instructions speak of a part of the trace. It
-//! becomes the name of that part's section, and the part itself is shown behind the fence:
-//! nothing of a trace is ever spliced into instructions.
+//! A placeholder such as `{{output}}` refers to a part of the trace. In the instructions it is replaced by
+//! the name of that part's section, and the part itself is shown inside the fence. Text of a trace is never
+//! inserted into instructions.
 
 use serde_json::Value;
 
@@ -11,21 +11,21 @@ use crate::{
     judge::{Instructions, Need, Part, Scale},
 };
 
-/// Characters of a template.
+/// Maximum length of a template in characters.
 const LONGEST: usize = 20_000;
-/// Parts that one template speaks of.
+/// Maximum number of parts that one template refers to.
 const MOST_PARTS: usize = 50;
-/// Characters of a key of metadata or config.
+/// Maximum length of a key of metadata or config in characters.
 const LONGEST_KEY: usize = 100;
 
 const KNOWN: &str = "{{input}}, {{output}}, {{documents}}, {{tools}}, {{calls}}, {{turns}}, {{metadata.key}} \
                      and {{config.key}}";
 
-/// Reads a template and a scale (see [`Scale::parse`]; none is 0 to 1).
+/// Compiles a template and a scale (see [`Scale::parse`]; the default scale is 0 to 1).
 ///
-/// What the template names has to be in a trace that is judged, unless the placeholder ends in
-/// `?`, as `{{documents?}}`. A template that names neither `{{input}}` nor `{{output}}` is shown
-/// both, the output being what has to be there.
+/// A judged trace must have every part that the template names, unless the placeholder ends in `?`, as in
+/// `{{documents?}}`. A template that names neither `{{input}}` nor `{{output}}` is shown both, and the output
+/// is required.
 ///
 /// # Errors
 /// All problems of both, with paths that begin with `rubric` and `scale`.
@@ -110,7 +110,7 @@ fn template(rubric: &str) -> Result<Template, Vec<ConfigProblem>> {
     Ok((text, needs, uses))
 }
 
-/// The part that a placeholder names.
+/// Returns the part that a placeholder names.
 fn part(word: &str) -> Option<Part> {
     let key = |key: &str| {
         let fits = (1..=LONGEST_KEY).contains(&key.len())

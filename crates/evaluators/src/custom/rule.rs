@@ -1,11 +1,11 @@
-//! A tenant's own rule: a list of checks, and how they make one verdict.
+//! A custom code evaluator: a list of checks and the way to combine them into one verdict.
 //!
-//! `all`: the score is the share of the checks that hold. Each has to hold, so the label is `pass`
-//! only when all do, and else `fail`; a `threshold` in the config says otherwise, and then the label
-//! follows from the score. `any`: 1.0 when one holds, else 0.0.
+//! With `all`, the score is the share of the checks that hold. The label is `pass` if all checks hold, else
+//! `fail`; with a `threshold` in the config, the label follows from the score. With `any`, the score is 1.0
+//! if one check holds, else 0.0.
 //!
-//! A check that lacks what it needs is never guessed: there is no verdict then, unless `any` has its
-//! one already.
+//! A check without the data that it needs is not guessed: there is no verdict, unless another check already
+//! decides `any`.
 
 mod check;
 mod options;
@@ -21,29 +21,29 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
-/// Checks of one evaluator.
+/// Maximum number of checks of one evaluator.
 pub const MOST_CHECKS: usize = 50;
-/// Bytes of all checks as text.
+/// Maximum size of all checks as JSON text, in bytes.
 const LONGEST: usize = 512 * 1024;
-/// Limits the memory of all compiled checks of a rule, in bytes.
+/// Maximum memory of all compiled checks of a code evaluator, in bytes.
 const MAX_RULE_BYTES: usize = 16 * 1024 * 1024;
-/// Checks whose reason is told.
+/// Maximum number of checks whose reason the reasoning gives.
 const TOLD: usize = 10;
 
 struct Checks {
     checks: Vec<Check>,
     combine: Combine,
-    /// Whether the label follows from the score though not all hold.
+    /// Whether the config sets a threshold; the label then follows from the score even if some checks fail.
     threshold: bool,
-    /// Returns the memory of the checks in bytes.
+    /// The memory of the checks in bytes.
     bytes: usize,
 }
 
-/// Makes a rule of the checks of an evaluator. `config` is held to the evaluator's own schema by
-/// [`super::config::check`]; of it only `threshold` matters here.
+/// Compiles the checks of a code evaluator. [`super::config::check`] validates `config` against the
+/// evaluator's schema; only `threshold` is read here.
 ///
 /// # Errors
-/// With all that is wrong, with paths such as `checks.2.pattern`.
+/// All problems, with paths such as `checks.2.pattern`.
 pub fn compile(
     checks: &[Value],
     combine: Combine,

@@ -1,17 +1,17 @@
-//! CSV as RFC 4180 says: quotation marks only around whole fields and doubled within, and as many
-//! fields in each record.
+//! CSV according to RFC 4180: quotation marks only around whole fields and doubled inside them, and the same
+//! number of fields in each record.
 //!
-//! Two things are left open that the RFC fixes, since much on a text's way changes them: lines end
-//! in LF as well as CRLF, and characters beyond ASCII are text.
+//! Two requirements of the RFC are relaxed, because texts are often changed in transit: lines may end in LF
+//! as well as CRLF, and characters beyond ASCII are allowed.
 
-/// What records are like.
+/// The required structure of the records.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// What separates fields; ASCII.
+    /// The delimiter of fields, an ASCII character.
     pub delimiter: u8,
-    /// The names that the first record has to hold, in order.
+    /// The required names in the first record, in order.
     pub header: Option<Vec<String>>,
-    /// Fields of each record.
+    /// The required number of fields in each record.
     pub columns: Option<usize>,
 }
 
@@ -21,10 +21,10 @@ impl Default for Shape {
     }
 }
 
-/// How many records there are, the header included.
+/// Returns the number of records, including the header.
 ///
 /// # Errors
-/// With the reason and its line.
+/// The reason with its line.
 pub(crate) fn records(text: &str, shape: &Shape) -> Result<usize, String> {
     if text.is_empty() {
         return Err("it is empty".into());
@@ -57,7 +57,7 @@ struct Reader<'a> {
     delimiter: u8,
 }
 
-/// How a field ends.
+/// The end of a field.
 #[derive(PartialEq)]
 enum End {
     Field,
@@ -65,7 +65,7 @@ enum End {
 }
 
 impl Reader<'_> {
-    /// The number of fields of a record; their texts are added to `names`.
+    /// Reads a record, appends the texts of its fields to `names` and returns their number.
     fn record(&mut self, mut names: Option<&mut Vec<Vec<u8>>>) -> Result<usize, String> {
         let mut fields = 0;
         loop {
@@ -83,7 +83,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a field in quotation marks ends.
+    /// Returns the end of a field in quotation marks.
     fn quoted(&mut self) -> Result<usize, String> {
         let line = self.line;
         self.at += 1;
@@ -102,7 +102,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a field without quotation marks ends.
+    /// Returns the end of a field without quotation marks.
     fn plain(&mut self) -> Result<usize, String> {
         while let Some(byte) = self.bytes.get(self.at) {
             match byte {

@@ -1,7 +1,7 @@
-//! Fenced blocks of Markdown, in which models like to put what they were asked for.
+//! Fenced Markdown blocks, in which models often wrap the requested text.
 
-/// The first two fenced blocks of a text that say one of `languages`, or nothing, of what is in
-/// them. A block that is not closed is none.
+/// Returns the contents of the first two fenced blocks that have one of `languages` or no language. A block
+/// without a closing fence does not count.
 pub(crate) fn blocks<'a>(text: &'a str, languages: &[&str]) -> [Option<&'a str>; 2] {
     let mut found = [None, None];
     let mut at = 0;
@@ -30,7 +30,7 @@ pub(crate) fn blocks<'a>(text: &'a str, languages: &[&str]) -> [Option<&'a str>;
     found
 }
 
-/// The only such block.
+/// Returns the only such block; none if there are several.
 pub(crate) fn only<'a>(text: &'a str, languages: &[&str]) -> Option<&'a str> {
     match blocks(text, languages) {
         [block, None] => block,

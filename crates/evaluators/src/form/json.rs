@@ -3,28 +3,28 @@
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Why a text is not read as JSON.
+/// The reason why a text was not parsed as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Faulty {
-    /// It is no JSON.
+    /// The text is not well-formed JSON.
     Form(String),
-    /// It is, but holds what is not read: it nests too deep, or has a number that no double holds.
+    /// The text is well-formed but nests too deep or contains a number that does not fit into a double.
     Reach(String),
 }
 
-/// Whether a text is JSON, however deep it nests.
+/// Checks that a text is well-formed JSON of any nesting.
 ///
 /// # Errors
-/// With the reason and its place; nothing of the text is repeated.
+/// The reason with its position; it repeats nothing of the text.
 pub(crate) fn well_formed(text: &str) -> Result<(), String> {
-    // What is ignored is read without recursion and without limits on numbers.
+    // The library parses ignored values without recursion and without limits on numbers.
     serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|it| it.to_string())
 }
 
-/// The value of a JSON text.
+/// Parses a JSON text.
 ///
 /// # Errors
-/// When it is no JSON, or holds what is not read.
+/// When the text is not well-formed, or exceeds the limits of the parser.
 pub(crate) fn value(text: &str) -> Result<Value, Faulty> {
     serde_json::from_str(text).map_err(|error| match well_formed(text) {
         Err(why) => Faulty::Form(why),

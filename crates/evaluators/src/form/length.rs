@@ -1,10 +1,10 @@
-//! How long a text is.
+//! The length of a text.
 
 use serde_json::{Map, Value, json};
 
 use crate::{definition::ConfigProblem, sentence::counted};
 
-/// Bounds, inclusive, of characters (Unicode scalar values) and of words (what blanks separate).
+/// Inclusive bounds for characters (Unicode scalar values) and for words (separated by whitespace).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lengths {
     chars: (Option<u64>, Option<u64>),
@@ -12,7 +12,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// The options' part of a config's schema.
+    /// Returns the part of a config's schema that describes these options.
     pub(crate) fn properties() -> Value {
         let bound = |what: &str| json!({"type": "integer", "minimum": 0, "description": what});
         json!({
@@ -21,10 +21,10 @@ impl Lengths {
         })
     }
 
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
-    /// When there is none, or a least is above a most.
+    /// When there is no bound, or a minimum is above its maximum.
     pub(crate) fn of(options: &Map<String, Value>) -> Result<Self, Vec<ConfigProblem>> {
         let at = |name: &str| options.get(name).and_then(Value::as_u64);
         let chars = (at("min_chars"), at("max_chars"));
@@ -43,7 +43,7 @@ impl Lengths {
         Ok(Self { chars, words })
     }
 
-    /// None when the text is within the bounds, else how long it is.
+    /// Returns `None` if the text is within the bounds, else its length in words for a message.
     pub(crate) fn fails(&self, text: &str) -> Option<String> {
         let chars = || text.chars().count();
         let words = || text.split_whitespace().count();

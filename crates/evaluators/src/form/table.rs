@@ -1,21 +1,21 @@
-//! A Markdown table as GitHub Flavored Markdown has it: a header, a row of hyphens with as many
-//! cells, and any number of further rows, which end at an empty line or another block.
+//! Markdown tables as in GitHub Flavored Markdown: a header, a delimiter row with as many cells, and any
+//! number of further rows, which end at an empty line or another block.
 
-/// What a table is like.
+/// The required structure of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
-    /// The names in the header, in order, without the blanks around them.
+    /// The required names in the header, in order, without surrounding blanks.
     pub header: Option<Vec<String>>,
-    /// Columns.
+    /// The required number of columns.
     pub columns: Option<usize>,
     /// Whether rows may have more or fewer cells than the header, as GFM allows.
     pub ragged: bool,
 }
 
-/// How many rows a text has that is a table and nothing else, without the header.
+/// Returns the number of rows, without the header, of a text that is a table and nothing else.
 ///
 /// # Errors
-/// With the reason and its line.
+/// The reason with its line.
 pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
     let mut lines = text.lines().enumerate();
     let (Some((_, header)), Some((_, hyphens))) = (lines.next(), lines.next()) else {
@@ -29,7 +29,7 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
     }
     let cells = cells(header);
     let marks = self::cells(hyphens);
-    // `- | -` is a list, which may begin where a table could.
+    // `- | -` is a list, which may begin where a table could begin.
     if let Some(block) = other_block(hyphens) {
         return Err(format!("line 2: {block} instead of a row of hyphens"));
     }
@@ -70,7 +70,7 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
     Ok(count)
 }
 
-/// The cells of a row, without the blanks around them.
+/// Returns the cells of a row without surrounding blanks.
 fn cells(line: &str) -> Vec<&str> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
@@ -83,7 +83,7 @@ fn cells(line: &str) -> Vec<&str> {
                 from = at + 1;
                 escaped = false;
             }
-            // A backslash before a bar always escapes it, whatever stands before the backslash.
+            // A backslash before a bar always escapes the bar, even after another backslash.
             _ => escaped = byte == b'\\',
         }
     }
@@ -93,7 +93,7 @@ fn cells(line: &str) -> Vec<&str> {
     found
 }
 
-/// `---`, `:--`, `--:` or `:-:`.
+/// Returns whether a cell is a delimiter: `---`, `:--`, `--:` or `:-:`.
 fn is_mark(cell: &str) -> bool {
     let hyphens = cell.strip_prefix(':').unwrap_or(cell);
     let hyphens = hyphens.strip_suffix(':').unwrap_or(hyphens);
@@ -104,7 +104,7 @@ fn indent(line: &str) -> usize {
     line.chars().take_while(|it| it.is_whitespace()).map(|it| if it == '\t' { 4 } else { 1 }).sum()
 }
 
-/// What begins another block.
+/// Returns the kind of block that a line begins, if it is not part of a table.
 fn other_block(line: &str) -> Option<&'static str> {
     if indent(line) > 3 {
         return Some("indented code");

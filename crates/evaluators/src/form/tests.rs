@@ -1,4 +1,4 @@
-//! The sets under `tests/data`; each folder says in ORIGIN.md where its set comes from.
+//! Tests with the data sets under `tests/data`; the `ORIGIN.md` of each folder names the source of its set.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn unpacked<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Vec<T> {
     serde_json::from_slice(&zstd::decode_all(bytes).unwrap()).unwrap()
 }
 
-/// Compares what comes out different with what is known to.
+/// Compares the cases with a different result with the known differences.
 fn compare(differing: impl Iterator<Item = String>, known: &str) {
     let differing: BTreeSet<String> = differing.collect();
     let known = known.lines().filter(|it| !it.is_empty() && !it.starts_with('#'));
@@ -75,7 +75,7 @@ fn every_csv_is_told_right() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever a text is made of, each form says yes or no.
+    /// Every format accepts or rejects any text without a panic.
     #[test]
     fn no_text_is_too_much(text in r#"([<>/?!&;%'"=\[\](){}|:,\-*#a-c0-9 \n\r\t\u{0}\u{85}é]|<!|<a|&a;|\]\]>|<\?xml|<!DOCTYPE a \[|<!ENTITY a|---|\|-){0,60}"#) {
         let _ = (json::well_formed(&text), xml::well_formed(&text, true), yaml::documents(&text));
@@ -83,7 +83,7 @@ proptest! {
         let _ = fence::blocks(&text, &["json"]);
     }
 
-    /// What is written as the RFC says is read as what was written.
+    /// CSV written according to the RFC is read as the written records.
     #[test]
     fn written_csv_is_csv(rows in prop::collection::vec(prop::collection::vec("[ -~é\n]{0,6}", 3), 1..6)) {
         let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
@@ -91,13 +91,13 @@ proptest! {
         let text = rows.iter().map(line).collect::<Vec<_>>().join("\r\n");
         let shape = csv::Shape { header: Some(rows[0].clone()), columns: Some(3), ..csv::Shape::default() };
         prop_assert_eq!(csv::records(&text, &shape), Ok(rows.len()));
-        // One mark too much or too few leaves something open.
+        // A missing or additional quotation mark leaves a field open.
         prop_assert!(csv::records(&text[1..], &shape).is_err());
         let longer = text + "\"";
         prop_assert!(csv::records(&longer, &shape).is_err());
     }
 
-    /// What has a value is well-formed, and what is out of reach is so too.
+    /// A text that is parsed to a value, or that exceeds the limits of the parser, is well-formed.
     #[test]
     fn json_that_has_a_value_is_well_formed(text in r#"([\[\]{},:"]|[0-9eE.+\-]{1,4}|true|null|"a"|\\u[0-9a-d]{4}| ){0,20}"#) {
         match json::value(&text) {

@@ -1,8 +1,8 @@
-//! XML 1.0 (fifth edition): whether a text is a well-formed document, and by Namespaces in XML 1.0.
+//! XML 1.0 (fifth edition): checks that a text is a well-formed document, also by Namespaces in XML 1.0.
 //!
-//! Everything that a document says by itself is read, its internal subset included; nothing outside
-//! of it is, so what only an external entity could make wrong is not seen. Entities are expanded
-//! where they are referred to, up to a bound in all.
+//! The parser reads the whole document including its internal subset, and no external entities, so it does
+//! not find errors that only an external entity could cause. Entities are expanded where they are referenced,
+//! up to a total limit.
 
 mod chars;
 mod content;
@@ -13,21 +13,21 @@ mod names;
 use self::{content::Checker, cursor::Cursor, dtd::Dtd};
 use crate::form::place;
 
-/// Bytes that entities may expand to, beside as many as the text has.
+/// Number of bytes to which entities may expand, in addition to the length of the text.
 const EXPANDED: usize = 1024 * 1024;
-/// Entities that may be open within one another.
+/// Maximum nesting of entities.
 const NESTED: usize = 64;
 
 /// Units of the time budget for a declaration, an attribute, or a piece of content without its text.
 const UNITS_PER_STEP: u64 = 20;
 
-/// Why a text is not well-formed, and where.
+/// The position and reason of an error of well-formedness.
 type Fault = (usize, &'static str);
 
-/// Whether a text is a well-formed document.
+/// Checks that a text is a well-formed document.
 ///
 /// # Errors
-/// With the reason and its place; nothing of the text is repeated.
+/// The reason with its position; it repeats nothing of the text.
 pub(crate) fn well_formed(text: &str, namespaces: bool) -> Result<(), String> {
     document(text, namespaces).map_err(|(at, why)| format!("{}: {why}", place(text, at)))
 }
@@ -59,7 +59,7 @@ fn document(text: &str, namespaces: bool) -> Result<(), Fault> {
     }
 }
 
-/// Comments, processing instructions and blanks.
+/// Reads comments, processing instructions and whitespace.
 fn misc(cursor: &mut Cursor) -> Result<(), Fault> {
     loop {
         cursor.spaces();
@@ -69,7 +69,7 @@ fn misc(cursor: &mut Cursor) -> Result<(), Fault> {
     }
 }
 
-/// `<?xml version="1.0" …?>`; whether the document says that it stands alone.
+/// Reads `<?xml version="1.0" …?>`; returns whether the document declares itself standalone.
 fn declaration(cursor: &mut Cursor) -> Result<bool, Fault> {
     cursor.eat("<?xml");
     cursor.need_spaces()?;

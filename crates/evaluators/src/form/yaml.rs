@@ -1,7 +1,6 @@
 //! YAML 1.2.
 //!
-//! The text is read as a stream of events; no value is built, so aliases cost nothing however often
-//! they multiply.
+//! The parser produces a stream of events and builds no value, so nested aliases do not multiply the work.
 
 use saphyr_parser::{Event, Parser};
 
@@ -10,24 +9,24 @@ use crate::budget;
 
 /// Approximate units of work to parse one event (see [`budget`]).
 const EVENT_UNITS: u64 = 500;
-/// Collections that may be open within one another.
+/// Maximum nesting of collections.
 const NESTED: usize = 1_000;
 
-/// What a document is at its outermost.
+/// The type of a document's root node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outermost {
-    /// Names and values.
+    /// A mapping of keys to values.
     Mapping,
-    /// A list.
+    /// A sequence of values.
     Sequence,
-    /// Text, number or nothing.
+    /// A scalar: text, number or null.
     Scalar,
 }
 
-/// What the documents of a YAML stream are.
+/// Returns the types of the documents in a YAML stream.
 ///
 /// # Errors
-/// With the reason and its place, when the text is no YAML.
+/// The reason with its position, if the text is not valid YAML.
 pub(crate) fn documents(text: &str) -> Result<Vec<Outermost>, String> {
     // The parser accepts raw control characters, which YAML allows only as escapes.
     let is_control = |it: char| it < ' ' && !matches!(it, '\t' | '\n' | '\r');
@@ -104,7 +103,7 @@ mod tests {
             "!".repeat(100_000),
             "|\n".to_owned() + &" x\n".repeat(200_000),
         ] {
-            // Whatever it says, it says so: what took for ever, or all memory, would end the suite.
+            // Only termination matters: an endless loop or exhausted memory would end the suite.
             _ = documents(&text);
         }
     }

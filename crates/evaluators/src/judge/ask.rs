@@ -1,5 +1,5 @@
-//! What a judge is asked: the instructions of an evaluator and the parts of a trace that they
-//! are about, behind a fence.
+//! The request to a judge: the instructions of an evaluator and the parts of a trace that they name, inside a
+//! fence.
 
 use serde_json::{Map, Value};
 
@@ -15,32 +15,32 @@ use crate::{
     verdict::Unjudged,
 };
 
-/// Characters of a trace that a judge is shown at most, all sections together; about 12,000
-/// tokens of English. What is longer loses its middle, so that no trace costs more than this.
+/// Maximum number of characters of a trace that a judge sees, in all sections together; about 12,000 tokens
+/// of English. Longer text loses its middle, which bounds the cost of a trace.
 pub const MOST_SHOWN: usize = 48_000;
 
-/// A question to a judge model. Send `system` and `user` as they are, ask for an answer by
-/// `schema`, and give the answer to [`super::read`].
+/// A request to a judge. The caller sends `system` and `user` unchanged, requests a response by `schema`, and
+/// passes the response to [`super::read`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// The system message: instructions, nothing of the trace.
+    /// The system message: instructions, without text of the trace.
     pub system: String,
-    /// The user message: what is judged, fenced.
+    /// The user message: the fenced parts of the trace.
     pub user: String,
-    /// JSON Schema of the answer (see [`Scale::schema`]).
+    /// The JSON Schema of the response (see [`Scale::schema`]).
     pub schema: Value,
-    /// What the answer is read by.
+    /// The scale of the response.
     pub scale: Scale,
 }
 
-/// Makes the question that judges `subject` by `instructions`.
+/// Builds the request that judges `subject` by `instructions`.
 ///
-/// `config` is the evaluation's, already checked against the evaluator's schema: `rubric` adds
-/// to a built-in's instructions, `language` names the language of the reasoning. `token` has to
-/// be new and unpredictable in every call.
+/// `config` is the evaluation's config, already validated against the evaluator's schema: `rubric` is
+/// appended to the instructions of a built-in evaluator, `language` names the language of the reasoning.
+/// `token` must be new and unpredictable in every call.
 ///
 /// # Errors
-/// When the trace lacks a part that the instructions need; the sentence says what to send.
+/// When the trace lacks a part that the instructions need; the message says what to send.
 pub fn ask(
     instructions: &Instructions,
     subject: &Subject,

@@ -1,22 +1,20 @@
-//! The fence: how text of a trace is shown to a judge as data, and never as instructions.
+//! The fence, which shows text of a trace to a judge as data and never as instructions.
 //!
-//! **Invariant:** no line of data begins like a line of ours. Each begins with `| `, whatever
-//! it holds, so that nothing inside can close its section or open another. The lines that do
-//! open and close carry a token that is new with every call, and that is taken out of the
-//! data should it be there.
+//! **Invariant:** no line of data begins like a line of the fence. Every line of data begins with `| `, so
+//! that no data can close its section or open another. The lines that open and close a section carry a token
+//! that is new in every call and is removed from the data if it occurs there.
 
 use std::fmt;
 
-/// What begins every line of data.
+/// The prefix of every line of data.
 const QUOTE: &str = "| ";
-/// Stands where the token was.
+/// The replacement of the token in data.
 const TAKEN_OUT: &str = "[taken out]";
-/// Characters that a note takes.
+/// Approximate length of a note in characters.
 const NOTE: usize = 80;
 
-/// What tokenizers of open models read as the edge of a message wherever it stands, so that a
-/// server may take it for one even inside a user's text. A space behind the first character
-/// makes it plain text.
+/// Message delimiters of open models. Their tokenizers recognize these anywhere, so a server may end a
+/// message inside a user's text. A space behind the first character makes a delimiter plain text.
 const EDGES: &[&str] = &[
     "<|",
     "|>",
@@ -52,31 +50,31 @@ const EDGES: &[&str] = &[
     "[/TOOL_RESULTS]",
 ];
 
-/// What tells a call's fence from any other: 128 bits that nobody could guess when the trace
-/// was written. New for every call; the caller draws it, since nothing here is random.
+/// The random token of a fence: 128 bits that the author of a trace cannot guess. Every call has a new token,
+/// which the caller draws, because this crate uses no randomness.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// The token of these bits.
+    /// Creates a token from random bits.
     pub fn new(bits: [u8; 16]) -> Self {
         Self(bits.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// 32 hexadecimal digits.
+    /// Returns the token as 32 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl fmt::Debug for Token {
-    /// Without the token: logs are read by those who write traces.
+    /// Formats the value without the token, because authors of traces may read logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-/// A section being written.
+/// The text of a fenced section under construction.
 pub(super) struct Fence<'a> {
     token: &'a Token,
     out: String,
@@ -87,22 +85,22 @@ impl<'a> Fence<'a> {
         Self { token, out: String::new() }
     }
 
-    /// Opens a section. `name` is ours or a tenant's template's, never a trace's.
+    /// Opens a section. `name` comes from this crate or from a tenant's template, never from a trace.
     pub(super) fn open(&mut self, name: &str) {
         self.out.push_str(&format!("BEGIN DATA {} {name}\n", self.token.as_str()));
     }
 
-    /// Closes it.
+    /// Closes a section.
     pub(super) fn close(&mut self, name: &str) {
         self.out.push_str(&format!("END DATA {} {name}\n\n", self.token.as_str()));
     }
 
-    /// Says on a line of our own that something of a section is not shown.
+    /// Adds a line outside the data which says that a part of a section is not shown.
     pub(super) fn note(&mut self, what: &str) {
         self.out.push_str(&format!("({}: {what})\n", self.token.as_str()));
     }
 
-    /// Writes data, at most `most` characters of it as shown; the middle goes if it is longer.
+    /// Writes data, at most `most` characters of it as shown. Longer data loses its middle.
     pub(super) fn data(&mut self, text: &str, most: usize) {
         let text = text.trim_matches(['\n', '\r']);
         let (head, tail) = self.cut(text, most);
@@ -114,13 +112,13 @@ impl<'a> Fence<'a> {
         }
     }
 
-    /// What was written.
+    /// Returns the written text.
     pub(super) fn finish(self) -> String {
         self.out
     }
 
-    /// Where the head ends and the tail begins, in bytes; both the same when all of it fits.
-    /// Takes time by `most`, not by the length of the text.
+    /// Returns the end of the head and the start of the tail in bytes; both are equal if the whole text fits.
+    /// The time depends on `most`, not on the length of the text.
     fn cut(&self, text: &str, most: usize) -> (usize, usize) {
         let whole = self.head(text, most);
         if whole == text.len() {
@@ -131,7 +129,7 @@ impl<'a> Fence<'a> {
         (head, self.tail(text, most / 2).max(head))
     }
 
-    /// The end of the longest beginning that takes at most `most` characters when quoted.
+    /// Returns the end of the longest prefix that takes at most `most` characters when quoted.
     fn head(&self, text: &str, most: usize) -> usize {
         let mut spent = QUOTE.len() + 1;
         for (at, character) in text.char_indices() {
@@ -143,7 +141,7 @@ impl<'a> Fence<'a> {
         text.len()
     }
 
-    /// The beginning of the longest end that takes at most `most` characters when quoted.
+    /// Returns the start of the longest suffix that takes at most `most` characters when quoted.
     fn tail(&self, text: &str, most: usize) -> usize {
         let mut spent = QUOTE.len() + 1;
         for (at, character) in text.char_indices().rev() {
@@ -155,7 +153,7 @@ impl<'a> Fence<'a> {
         0
     }
 
-    /// Characters that this one takes when quoted, or a few more.
+    /// Returns an upper bound of the characters that this character takes when quoted.
     fn cost(&self, text: &str, at: usize, character: char) -> usize {
         match shown(text, at, character) {
             Shown::Nothing => 0,
@@ -196,15 +194,15 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// How a character of data is shown.
+/// The representation of a character of data.
 enum Shown {
     Nothing,
     Plain,
-    /// With a space behind it.
+    /// Followed by a space.
     Spaced,
     /// As the end of a line.
     Line,
-    /// By its number: it would be invisible, or change how its neighbours look.
+    /// As an escape with its code, because the character is invisible or changes how its neighbours look.
     Escaped,
 }
 
@@ -221,13 +219,14 @@ fn shown(text: &str, at: usize, character: char) -> Shown {
     }
 }
 
-/// Characters that hide text or turn its direction; a judge has to see what a model was told.
+/// Returns whether a character hides text or changes its direction. The judge must see the text that the
+/// model saw.
 fn is_deceptive(character: char) -> bool {
     matches!(character,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' | '\u{feff}')
 }
 
-/// Whether `text` begins with `prefix`, whatever the case of its ASCII letters.
+/// Returns whether `text` begins with `prefix`, ignoring ASCII case.
 fn is_prefix(prefix: &str, text: &str) -> bool {
     text.as_bytes().get(..prefix.len()).is_some_and(|it| it.eq_ignore_ascii_case(prefix.as_bytes()))
 }

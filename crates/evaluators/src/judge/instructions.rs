@@ -1,4 +1,4 @@
-//! What a judge is told to do: a built-in's rubric, or a tenant's template.
+//! The instructions of a judge: the rubric of a built-in evaluator, or a tenant's template.
 
 use super::{
     rubric::{Need, Prefers, Rubric},
@@ -6,7 +6,7 @@ use super::{
     section::Part,
 };
 
-/// A judge's instructions with the scale of its answer.
+/// The instructions of a judge with the scale of its response.
 #[derive(Clone, Debug)]
 pub struct Instructions {
     task: Task,
@@ -33,28 +33,28 @@ impl From<&'static Rubric> for Instructions {
 }
 
 impl Instructions {
-    /// Of a template whose placeholders have become names of sections (see
+    /// Creates instructions from a template whose placeholders were replaced by names of sections (see
     /// [`crate::custom::llm`]).
     pub(crate) fn of_template(text: String, scale: Scale, needs: Vec<Part>, uses: Vec<Part>) -> Self {
         Self { task: Task::Template(text), scale, needs, uses }
     }
 
-    /// What the answer is read by.
+    /// Returns the scale of the response.
     pub fn scale(&self) -> &Scale {
         &self.scale
     }
 
-    /// What has to be there.
+    /// Returns the parts that a trace must have.
     pub fn needs(&self) -> &[Part] {
         &self.needs
     }
 
-    /// What is shown as well when it is there.
+    /// Returns the parts that are shown if the trace has them.
     pub fn uses(&self) -> &[Part] {
         &self.uses
     }
 
-    /// The keys of options that are shown, as dotted paths.
+    /// Returns the keys of the options that are shown, as dotted paths.
     pub fn config_keys(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().chain(&self.uses).filter_map(|part| match part {
             Part::Config(key) => Some(key.as_str()),
@@ -62,13 +62,13 @@ impl Instructions {
         })
     }
 
-    /// Whether earlier turns are shown, which the caller has to read then.
+    /// Returns whether earlier turns are shown; only then must the caller load them.
     pub fn shows_turns(&self) -> bool {
         let turns = Part::Trace(Need::Turns);
         self.needs.contains(&turns) || self.uses.contains(&turns)
     }
 
-    /// The provider whose models judge this best; none for a tenant's own.
+    /// Returns the provider whose models judge this best; none for a custom evaluator.
     pub fn prefers(&self) -> Option<Prefers> {
         match self.task {
             Task::Rubric(rubric) => Some(rubric.prefers),
@@ -76,13 +76,13 @@ impl Instructions {
         }
     }
 
-    /// Whether `config.rubric` and `config.language` are options of ours; a tenant's own
-    /// evaluator has the options that it declares, and no others.
+    /// Returns whether `config.rubric` and `config.language` are options of the evaluator. A custom evaluator
+    /// has only the options that its tenant declared.
     pub(super) fn takes_options(&self) -> bool {
         matches!(self.task, Task::Rubric(_))
     }
 
-    /// The part of the system message that is about this question.
+    /// Returns the part of the system message that states the task.
     pub(super) fn task(&self) -> String {
         match &self.task {
             Task::Rubric(rubric) => written(rubric),

@@ -1,8 +1,8 @@
-//! Reading what a judge answered.
+//! The parser of a judge's response.
 //!
-//! A verdict is read only where it can be no other: one object of the right shape, within the
-//! scale, that is not a copy of something that the judge was shown. Everything else is
-//! [`Unreadable`] and never a score.
+//! A verdict is accepted only if it is unambiguous: one object of the right shape, within the scale, that is
+//! not a copy of text that the judge was shown. Every other response is [`Unreadable`] and never becomes a
+//! score.
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
@@ -11,44 +11,44 @@ use std::fmt;
 use super::{ask::Ask, scale::Scale};
 use crate::verdict::Verdict;
 
-/// Longer answers are no answers; the reasoning asked for takes a hundredth of this.
+/// Maximum length of a response in bytes; the requested reasoning takes a hundredth of this.
 const LONGEST_REPLY: usize = 128 * 1024;
-/// Places in an answer that are tried; an honest answer has one or two.
+/// Maximum number of positions in a response where an object is tried; an honest response has one or two.
 const MOST_TRIES: usize = 2_000;
-/// Of these, how many may run to the end without closing, since each costs the whole length.
+/// Maximum number of tried objects that are never closed, because each costs the whole length.
 const MOST_UNCLOSED: usize = 20;
-/// Characters of reasoning kept.
+/// Maximum length of the stored reasoning in characters.
 const LONGEST_REASONING: usize = 4_000;
-/// Letters and digits from which on the same words in the same order are a copy, not chance.
+/// Minimum number of letters and digits for which an equal sequence counts as a copy and not as chance.
 const SHORTEST_COPY: usize = 16;
 
-/// Why an answer holds no verdict.
+/// The reason why a response contains no verdict.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Nothing but space.
+    /// The response is empty or whitespace.
     #[error("the judge answered nothing")]
     Empty,
-    /// Longer than any answer that was asked for.
+    /// The response is longer than the limit.
     #[error("the judge's answer is longer than {LONGEST_REPLY} bytes")]
     TooLong,
-    /// No JSON object with the members asked for.
+    /// The response contains no JSON object with the requested members.
     #[error("the judge's answer holds no JSON object with {0}")]
     NoObject(&'static str),
-    /// A member holds what it must not.
+    /// A member has an invalid value.
     #[error("the judge's answer is not usable: {0}")]
     Member(String),
-    /// Several verdicts that differ.
+    /// The response contains several verdicts that differ.
     #[error("the judge's answer holds several verdicts that differ")]
     Several,
-    /// The verdict stands in what the judge was shown, so that it is not the judge's.
+    /// The verdict occurs in the text that the judge was shown, so it may not be the judge's own.
     #[error("the judge repeated a verdict that stands in the judged text instead of giving its own")]
     Copied,
 }
 
-/// Reads the answer to `ask`.
+/// Parses the response to `ask`.
 ///
 /// # Errors
-/// When it holds no verdict, or none that is surely the judge's own.
+/// When the response contains no verdict, or none that is certainly the judge's own.
 pub fn read(ask: &Ask, reply: &str) -> Result<Verdict, Unreadable> {
     let text = without_thoughts(reply).trim();
     if text.is_empty() {
@@ -65,14 +65,14 @@ pub fn read(ask: &Ask, reply: &str) -> Result<Verdict, Unreadable> {
         }));
     }
     let shown = Letters::of(&ask.user);
-    // A verdict to copy has both members; without them equal words are chance.
+    // Only text with both members can be a copied verdict; without them, equal words are chance.
     if shown.0.contains("reasoning") && shown.0.contains(ask.scale.member()) {
         answers.retain(|it| !it.is_copied(&shown));
     }
     if answers.is_empty() {
         return Err(Unreadable::Copied);
     }
-    // What keeps to the letter of the schema was meant as the answer.
+    // Objects that match the schema exactly take precedence.
     if answers.iter().any(|it| it.exact) {
         answers.retain(|it| it.exact);
     }
@@ -87,7 +87,7 @@ pub fn read(ask: &Ask, reply: &str) -> Result<Verdict, Unreadable> {
     Ok(first)
 }
 
-/// What to say to a judge whose answer could not be read, once, in the same conversation.
+/// Returns the one follow-up message to a judge whose response was unreadable, in the same conversation.
 pub fn repair(ask: &Ask, why: &Unreadable) -> String {
     format!(
         "Your answer could not be used: {why}. Judge again what you were shown, by the same \
@@ -96,9 +96,9 @@ pub fn repair(ask: &Ask, why: &Unreadable) -> String {
     )
 }
 
-/// A reasoning model's thoughts come before its answer and are not part of it. Some servers leave
-/// out the tag that opens them. The one that closes them stands outside the last object: inside,
-/// it is quoted.
+/// Returns the response without the thoughts of a reasoning model, which precede its answer. Some servers
+/// omit the opening tag. The closing tag counts only outside the last object, because inside it is a
+/// quotation.
 fn without_thoughts(reply: &str) -> &str {
     const CLOSE: &str = "</think>";
     let object = reply.rfind('{').unwrap_or(reply.len())..reply.rfind('}').unwrap_or(reply.len());
@@ -112,19 +112,19 @@ fn without_thoughts(reply: &str) -> &str {
     }
 }
 
-/// An object that has the members of an answer.
+/// An object with the members of a response.
 struct Answer {
     reasoning: Value,
     judgement: Value,
-    /// Twice the same member: whichever a reader takes, another one takes the other.
+    /// Whether a member occurs twice; JSON parsers differ in which of the two they take.
     repeated: bool,
-    /// Nothing but the members asked for, of the types asked for.
+    /// Whether the object has only the requested members with the requested types.
     exact: bool,
-    /// As it stands in the reply.
+    /// The text of the object in the response.
     source: String,
 }
 
-/// The objects in a text that have the members of an answer, in order.
+/// Returns the objects in a text that have the members of a response, in order.
 fn answers_in(text: &str, member: &'static str) -> Vec<Answer> {
     let mut answers = Vec::new();
     let (mut at, mut unclosed) = (0, 0);
@@ -140,7 +140,7 @@ fn answers_in(text: &str, member: &'static str) -> Vec<Answer> {
                         answers.push(answer);
                         at = end;
                     }
-                    // A wrapper, perhaps: the answer may be inside.
+                    // The object may be a wrapper with the answer inside.
                     None => at += 1,
                 }
             }
@@ -155,7 +155,7 @@ fn answers_in(text: &str, member: &'static str) -> Vec<Answer> {
     answers
 }
 
-/// The members of an object in their order, repeated ones included.
+/// The members of an object in their order, including duplicates.
 struct Members(Vec<(String, Value)>);
 
 impl Members {
@@ -202,7 +202,8 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl Answer {
-    /// Whether it stands in what the judge was shown, however it is spaced, quoted or escaped.
+    /// Returns whether the verdict occurs in the text that the judge was shown, regardless of spacing,
+    /// quoting and escaping.
     fn is_copied(&self, shown: &Letters) -> bool {
         let reasoning = Letters::of(self.reasoning.as_str().unwrap_or_default());
         if reasoning.0.len() >= SHORTEST_COPY && shown.0.contains(&reasoning.0) {
@@ -253,8 +254,8 @@ impl Answer {
     }
 }
 
-/// A JSON number, or a text that is nothing but a decimal number: servers without schemas send
-/// those. Neither `80%` nor `4/5`, which leave open what they mean on the scale.
+/// Returns the number of a JSON number or of a text with only a decimal number, which servers without schemas
+/// send. `80%` and `4/5` are rejected, because their meaning on the scale is unclear.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
@@ -271,7 +272,7 @@ fn number(value: &Value) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// The reasoning as it is kept: bounded, and without what databases refuse.
+/// Returns the reasoning to store: bounded, and without characters that databases reject.
 fn kept(reasoning: &str) -> String {
     let mut kept: String = reasoning
         .chars()
@@ -284,8 +285,8 @@ fn kept(reasoning: &str) -> String {
     kept
 }
 
-/// The letters and digits of a text and nothing else, so that line marks, spaces, quotes and
-/// escapes make no difference between a text and its copy.
+/// The letters and digits of a text, so that line marks, spaces, quotes and escapes make no difference
+/// between a text and its copy.
 struct Letters(String);
 
 impl Letters {
@@ -294,14 +295,14 @@ impl Letters {
         let (mut rest, mut escaped) = (text, false);
         while let Some(next) = rest.chars().next() {
             rest = &rest[next.len_utf8()..];
-            // `\n` in JSON would leave an n behind, and a letter may stand there by its number.
+            // The JSON escape `\n` would leave an n behind, and an escape may encode a letter by its number.
             let skip = escaped && matches!(next, 'n' | 'r' | 't');
             let mut character = next;
             if let Some((numbered, after)) = Some(rest).filter(|_| escaped && next == 'u').and_then(numbered)
             {
                 (character, rest) = (numbered, after);
             }
-            // However many backslashes: JSON inside JSON doubles them.
+            // Any number of backslashes counts as one, because JSON inside JSON doubles them.
             escaped = character == '\\';
             if !skip && character.is_alphanumeric() {
                 letters.extend(character.to_lowercase());
@@ -311,8 +312,8 @@ impl Letters {
     }
 }
 
-/// What the digits behind `\u` stand for, and what follows. A character beyond 16 bits takes two
-/// such escapes.
+/// Decodes the digits after `\u`; returns the character and the remaining text. A character beyond 16 bits
+/// takes two escapes.
 fn numbered(text: &str) -> Option<(char, &str)> {
     fn unit(text: &str) -> Option<(u16, &str)> {
         let (digits, rest) = text.split_at_checked(4)?;

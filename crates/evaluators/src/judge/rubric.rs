@@ -1,8 +1,8 @@
-//! What a judge is told to look at.
+//! Rubrics of the built-in LLM evaluators.
 
 use serde_json::{Value, json};
 
-/// The options that every built-in judge has beside `threshold`: JSON Schema of the config.
+/// Returns the JSON Schema of the config that every built-in LLM evaluator has in addition to `threshold`.
 pub fn options() -> Value {
     json!({
         "type": "object",
@@ -20,55 +20,55 @@ pub fn options() -> Value {
     })
 }
 
-/// A judge's instructions, written for one question.
+/// The instructions of a judge for one question.
 #[derive(Debug)]
 pub struct Rubric {
     /// The question, in one sentence.
     pub question: &'static str,
-    /// How to come to an answer, in order.
+    /// The steps of the judgement, in order.
     pub steps: &'static [&'static str],
-    /// What counts against the text.
+    /// The defects that lower the score.
     pub counts: &'static [&'static str],
-    /// What does not.
+    /// The properties that do not affect the score.
     pub ignores: &'static [&'static str],
-    /// Anchors of the scale, best first.
+    /// The anchors of the scale, best first.
     pub levels: &'static [Level],
-    /// What a trace must have; without it the evaluation fails with a reason.
+    /// The parts that a trace must have; without them the evaluation fails with a reason.
     pub needs: &'static [Need],
-    /// What is shown as well when the trace has it.
+    /// The parts that are shown if the trace has them.
     pub uses: &'static [Need],
-    /// The provider whose models judge this best; when only the other is there, that one judges.
+    /// The preferred provider. If only the other provider is configured, that one judges.
     pub prefers: Prefers,
 }
 
 /// An anchor of the scale.
 #[derive(Debug)]
 pub struct Level {
-    /// From 0.0 to 1.0.
+    /// The score, from 0.0 to 1.0.
     pub score: f64,
-    /// What a text at this level is like.
+    /// The description of a text at this level.
     pub meaning: &'static str,
 }
 
-/// A part of a trace that a judge is shown.
+/// A part of a trace that a judge sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// What went in.
+    /// The input.
     Input,
-    /// What came out.
+    /// The output.
     Output,
-    /// What was retrieved.
+    /// The retrieved documents.
     Documents,
-    /// The tools that were offered.
+    /// The offered tools.
     Tools,
-    /// The tools that were called, with arguments and results.
+    /// The tool calls with arguments and results.
     Calls,
     /// Earlier exchanges of the session, or of the conversation in the input.
     Turns,
 }
 
 impl Need {
-    /// The name of its section and of its placeholder.
+    /// Returns the name of the part's section and placeholder.
     pub fn word(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -80,7 +80,7 @@ impl Need {
         }
     }
 
-    /// By the name of its placeholder.
+    /// Returns the part with this placeholder.
     pub fn of_word(word: &str) -> Option<Self> {
         const ALL: [Need; 6] =
             [Need::Input, Need::Output, Need::Documents, Need::Tools, Need::Calls, Need::Turns];
@@ -91,8 +91,8 @@ impl Need {
 /// A judge provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefers {
-    /// Models of OpenAI.
+    /// OpenAI.
     OpenAi,
-    /// Models of Anthropic.
+    /// Anthropic.
     Anthropic,
 }

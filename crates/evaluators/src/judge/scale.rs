@@ -1,51 +1,51 @@
-//! The scale of a judge's answer, and how a point on it becomes a score.
+//! The scale of a judge's response and its mapping to scores.
 
 use serde_json::{Map, Value, json};
 
 use crate::definition::ConfigProblem;
 
-/// Levels are told apart by a reader; more than this are a number.
+/// Maximum number of levels; a finer scale should be a range.
 const MOST_LEVELS: usize = 20;
-/// Characters of a level's label.
+/// Maximum length of a level's label in characters.
 const LONGEST_LABEL: usize = 50;
-/// Characters of a level's meaning.
+/// Maximum length of a level's meaning in characters.
 const LONGEST_MEANING: usize = 1_000;
-/// Ends of a range: beyond this, digits get lost.
+/// Maximum absolute value of the ends of a range; larger numbers lose digits.
 const FARTHEST: f64 = 1e9;
 
-/// What a judge answers beside its reasoning.
+/// The form of the judgement in a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// A number from `min`, the worst, to `max`, the best, both included.
+    /// A number from `min`, the worst, to `max`, the best, both inclusive.
     Range {
-        /// The worst.
+        /// The worst value.
         min: f64,
-        /// The best.
+        /// The best value.
         max: f64,
     },
-    /// One of these.
+    /// One of several labelled levels.
     Levels(Vec<Labelled>),
 }
 
-/// A level of a scale that has names.
+/// A labelled level of a scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labelled {
-    /// What the judge answers, and the evaluation's label.
+    /// The value in the judge's response, and the label of the evaluation.
     pub label: String,
-    /// From 0.0 to 1.0; 1.0 is good.
+    /// The score, from 0.0 to 1.0; 1.0 is good.
     pub score: f64,
-    /// When it is the right one; may be empty.
+    /// The condition for this level; may be empty.
     pub meaning: String,
 }
 
 impl Scale {
-    /// From 0 to 1.
+    /// The range from 0 to 1.
     pub const UNIT: Self = Self::Range { min: 0.0, max: 1.0 };
 
-    /// Reads `{"min": 1, "max": 5}` or `{"levels": [{"label", "score", "meaning"?}, …]}`.
+    /// Parses `{"min": 1, "max": 5}` or `{"levels": [{"label", "score", "meaning"?}, …]}`.
     ///
     /// # Errors
-    /// What does not fit, with paths that begin with `scale`.
+    /// The problems, with paths that begin with `scale`.
     pub fn parse(scale: &Value) -> Result<Self, Vec<ConfigProblem>> {
         let problem = |field: &str, message: String| Err(vec![ConfigProblem::new(field, message)]);
         let Some(scale) = scale.as_object() else {
@@ -61,12 +61,12 @@ impl Scale {
         }
     }
 
-    /// JSON Schema of the judge's answer: every member required, none else allowed, the
-    /// reasoning first, so that a model that writes in order thinks before it judges. (Members
-    /// are written in alphabetical order, hence `verdict` and not `label`.)
+    /// Returns the JSON Schema of the judge's response. Every member is required and no other is allowed. The
+    /// reasoning comes first, so that a model that writes in order reasons before it judges. (Members are
+    /// written in alphabetical order, hence `verdict` and not `label`.)
     ///
-    /// `minimum` and `maximum` are in it; a provider that refuses them may be sent the schema
-    /// without, since [`super::read`] checks the range in any case.
+    /// The schema contains `minimum` and `maximum`. The caller may remove them for a provider that rejects
+    /// them, because [`super::read`] always checks the range.
     pub fn schema(&self) -> Value {
         let reasoning =
             json!({"type": "string", "description": "Why, in two to five sentences, before the judgement."});
@@ -90,7 +90,7 @@ impl Scale {
         })
     }
 
-    /// The member of the answer that holds the judgement.
+    /// Returns the name of the member that contains the judgement.
     pub(super) fn member(&self) -> &'static str {
         match self {
             Self::Range { .. } => "score",
@@ -98,7 +98,7 @@ impl Scale {
         }
     }
 
-    /// How to answer, in words for the judge.
+    /// Returns the instructions for the form of the response.
     pub(super) fn instructions(&self) -> String {
         match self {
             Self::Range { min, max } => format!(
@@ -208,7 +208,7 @@ fn parse_level(level: &Value, path: &str) -> Result<Labelled, Vec<ConfigProblem>
     if problems.is_empty() { Ok(Labelled { label, score, meaning }) } else { Err(problems) }
 }
 
-/// A whole number without its fraction, so that a schema says 1 and not 1.0.
+/// Returns a number as JSON; whole numbers have no fraction, so that a schema contains 1 and not 1.0.
 fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "whole and within FARTHEST")]
     if value.fract() == 0.0 { json!(value as i64) } else { json!(value) }

@@ -1,4 +1,4 @@
-//! The sections of data that a judge is shown, and how the room is shared among them.
+//! The sections of data that a judge sees, and the allocation of the available characters to them.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use crate::{
     verdict::Unjudged,
 };
 
-/// A part of a question that is data.
+/// A part of a judge's request that contains data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// A part of the trace.
     Trace(Need),
-    /// A value of the trace's metadata, by its key or the dotted path to it.
+    /// A value of the trace's metadata, by its key or dotted path.
     Metadata(String),
     /// An option of the evaluation's config.
     Config(String),
 }
 
 impl Part {
-    /// The section's name.
+    /// Returns the name of the section.
     pub fn name(&self) -> String {
         match self {
             Self::Trace(need) => need.word().to_owned(),
@@ -44,20 +44,21 @@ impl Part {
 /// Items that are shown under one name.
 pub(super) struct Section<'a> {
     name: String,
-    /// How much of the room it gets beside others that want more than they can have.
+    /// The weight of the section when the sections need more characters than are available.
     pub(super) weight: usize,
     items: Vec<Cow<'a, str>>,
-    /// Of too many items, the last matter most.
+    /// Whether the last items are kept if there are too many.
     newest: bool,
 }
 
-/// Fewer characters of an item say nothing; rather fewer items.
+/// Minimum number of characters of an item; below it, fewer items are shown.
 const SHORTEST_ITEM: usize = 160;
-/// Characters that the lines around a section or a note take, over the token.
+/// Characters for the lines around a section or a note, in addition to the token.
 const EDGES: usize = 200;
 
 impl Section<'_> {
-    /// Characters that it would take whole, or a few more; counted no further than needed.
+    /// Returns an upper bound of the characters that the whole section takes; line ends are counted only
+    /// within the limit for all sections.
     pub(super) fn size(&self) -> usize {
         self.items.iter().map(|it| size(it)).fold(EDGES, usize::saturating_add)
     }
@@ -83,14 +84,15 @@ impl Section<'_> {
     }
 }
 
-/// Characters that a text takes whole when quoted, or a few more.
+/// Returns an upper bound of the characters that a text takes when quoted; line ends beyond the limit for all
+/// sections are not counted.
 fn size(text: &str) -> usize {
     let lines = text.bytes().take(super::MOST_SHOWN).filter(|it| *it == b'\n').count();
     EDGES.saturating_add(text.len()).saturating_add(2 * lines)
 }
 
-/// The section of a part; none when the trace lacks it. `beside_turns`: earlier turns have a
-/// section of their own.
+/// Returns the section of a part; none if the trace lacks it. `beside_turns`: earlier turns have a section of
+/// their own.
 pub(super) fn of<'a>(
     part: &Part,
     beside_turns: bool,
@@ -121,7 +123,7 @@ pub(super) fn of<'a>(
     Some(Section { name: part.name(), weight: part.weight(), items, newest })
 }
 
-/// The value under a key, or at the end of a dotted path.
+/// Returns the value under a key or a dotted path.
 fn found<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     if let Some(value) = object.get(path) {
         return Some(value).filter(|it| !it.is_null());
@@ -137,7 +139,7 @@ fn text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Why there is no such section, and what to send.
+/// Returns the reason why a section is missing, and what to send.
 pub(super) fn missing(part: &Part, subject: &Subject) -> Unjudged {
     let why = match part {
         Part::Trace(Need::Input) => {
@@ -183,7 +185,7 @@ pub(super) fn missing(part: &Part, subject: &Subject) -> Unjudged {
     Unjudged::new(why)
 }
 
-/// Shares `room` by weight. Nobody gets more than they want; what they leave is for the others.
+/// Divides `room` by weight. No section gets more than it wants; the rest goes to the other sections.
 pub(super) fn shares(wanted: &[usize], weights: &[usize], room: usize) -> Vec<usize> {
     let mut given = vec![0; wanted.len()];
     let mut open: Vec<usize> = (0..wanted.len()).collect();

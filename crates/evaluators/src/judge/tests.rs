@@ -1,4 +1,4 @@
-//! The whole conversation: what stands where in a question.
+//! Tests of the complete request: which text stands in which message.
 
 use serde_json::{Map, Value, json};
 

@@ -70,7 +70,7 @@ fn goes_on(rest: &str, also: &str) -> bool {
     match also {
         // "Import duties have risen." is a sentence; a statement is short and has no full stop.
         "" => rest.split_whitespace().count() <= 4 && !rest.ends_with(['.', '!', '?']),
-        // "If you like tea:" has few of the signs that conditions have.
+        // "If you like tea:" has few of the characters that conditions contain.
         ":" => {
             rest.ends_with(':') && (rest.len() < 20 || rest.bytes().any(|it| b"()[]=<>_.'\"".contains(&it)))
         }

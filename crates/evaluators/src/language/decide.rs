@@ -1,4 +1,4 @@
-//! Which part of a text is in the languages asked for.
+//! Computes the share of a text that is in the requested languages.
 
 use super::{
     names::{COLUMNS, Language, all},
@@ -7,10 +7,10 @@ use super::{
     table::{Scores, weigh},
 };
 
-/// What a text is like.
+/// The result for a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// How much of it is in the languages asked for, and what most of the rest is in.
+    /// The share of the text in the requested languages, and the language of most of the rest.
     Share {
         /// From 0.0 to 1.0, by letters.
         share: f64,
@@ -19,36 +19,36 @@ pub(crate) enum Answer {
         /// Whether only samples of the text were read.
         sampled: bool,
     },
-    /// There are no words, or none that would tell.
+    /// The text has no words, or none that indicates a language.
     Undetermined,
 }
 
-/// What the language asked for has before a rival, in eighths of a nat: it is likelier than any one
-/// other before a word is read.
+/// Lead of a requested language over each rival, in eighths of a nat: its prior probability is higher than
+/// that of any other language.
 const AHEAD: u32 = 24;
-/// The same of texts so short that chance decides between languages.
+/// Lead of a requested language in texts so short that chance decides between languages.
 const FAR_AHEAD: u32 = 64;
-/// Letters of such a text.
+/// Maximum number of letters of such a text.
 const FEW: u32 = 24;
-/// Below this no language is told: names, or words of none of them.
+/// Minimum score for a language to be recognized; lower scores come from names or unknown words.
 const TOLD: u32 = 40;
 /// Number of letters and words below which a text is too short to distinguish languages of one script: they
 /// share many greetings, interjections and single words.
 const MIN_LETTERS: u32 = 20;
 const MIN_WORDS: usize = 4;
-/// Letters up to which everything is read.
+/// Maximum number of letters of a text whose every word is read.
 const SHORT: u32 = 120;
 
-/// Languages so alike that a sentence doesn't tell them apart: the whole text does.
+/// Languages so similar that one sentence cannot distinguish them; the text as a whole decides.
 const ALIKE: [&[&str]; 6] =
     [&["nb", "nn", "da"], &["hr", "bs", "sr"], &["id", "ms"], &["xh", "zu"], &["st", "tn"], &["cs", "sk"]];
 
-/// Returns how much of a text is in these languages; undetermined when the text is too short.
+/// Returns how much of a text is in these languages; undetermined if the text is too short.
 pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
     answer(text, wanted, true)
 }
 
-/// Like [`ask`] for texts of a few words, as a guess; for deciding whether a word list can be relied on.
+/// Returns a guess like [`ask`] for texts of a few words; used to decide whether a word list applies.
 pub(crate) fn guess(text: &str, wanted: &[&'static Language]) -> Answer {
     answer(text, wanted, false)
 }
@@ -106,16 +106,16 @@ fn answer(text: &str, wanted: &[&'static Language], certain: bool) -> Answer {
 }
 
 enum Part {
-    /// This share of it is in a language asked for.
+    /// This share of the piece is in a requested language.
     Inside(f64),
-    /// It is in this one.
+    /// The piece is in this other language.
     Outside(&'static str),
-    /// It doesn't tell.
+    /// The piece indicates no language.
     Untold,
 }
 
 impl Script {
-    /// The script of most of a piece. Words in Latin letters are common in all others.
+    /// Returns the script of most of a piece. Words in Latin letters are common in all other scripts.
     fn main(piece: &Piece) -> Self {
         let mut best = Self::Latin;
         let mut most = piece.scripts[Self::Latin as usize] * 2 / 3;
@@ -129,14 +129,15 @@ impl Script {
     }
 }
 
-/// The language alike to one asked for that the text as a whole is in.
+/// Returns the column of the similar language in which the text as a whole is written, if it is not
+/// requested.
 fn lost(total: &Scores, wanted: &[&'static Language]) -> Option<usize> {
     let ours = wanted.iter().filter_map(|it| it.column).map(|it| total[usize::from(it)]).max()?;
     let asked = |at: &usize| wanted.iter().any(|it| it.column.map(usize::from) == Some(*at));
     rivals(wanted).filter(|it| !asked(it)).filter(|it| total[*it] > ours + AHEAD).max_by_key(|it| total[*it])
 }
 
-/// Columns of languages alike to those asked for.
+/// Returns the columns of languages similar to the requested ones.
 fn rivals(wanted: &[&'static Language]) -> impl Iterator<Item = usize> {
     let groups: Vec<&[&str]> =
         ALIKE.into_iter().filter(|group| wanted.iter().any(|it| group.contains(&it.code))).collect();
@@ -183,7 +184,7 @@ fn part(piece: &Piece, scores: Option<&Scores>, wanted: &[&'static Language], lo
     if let Some(lost) = lost {
         return Part::Outside(language(lost));
     }
-    // Letters of another script in it are of no language asked for, except those of names.
+    // Letters of other scripts belong to no requested language, except those of names.
     let foreign: u32 = (0..piece.scripts.len())
         .filter(|it| *it != script as usize && (*it != Script::Latin as usize))
         .map(|it| piece.scripts[it])
@@ -191,7 +192,7 @@ fn part(piece: &Piece, scores: Option<&Scores>, wanted: &[&'static Language], lo
     Part::Inside(1.0 - f64::from(foreign) / f64::from(piece.weight().max(1)))
 }
 
-/// Whether Chinese is written in the way asked for, when one of the two ways was, and only one.
+/// Returns whether Chinese is written in the requested variant, if exactly one of the variants was requested.
 fn wanted_writing(prose: &Prose, piece: &Piece, wanted: &[&'static Language]) -> Option<bool> {
     let asked = |code: &str| wanted.iter().any(|it| it.code == code);
     let simplified = asked("zh-Hans");
@@ -206,11 +207,11 @@ fn wanted_writing(prose: &Prose, piece: &Piece, wanted: &[&'static Language]) ->
     (new != old).then_some((new > old) == simplified)
 }
 
-/// Usual characters of which the two ways have different forms, in the same order.
+/// Usual characters that differ between the two variants, in the same order.
 const SIMPLIFIED: &str = "这个们来为会说时国学对发过还开后现实经种问没样动点从当关机见将电业东长车书无语与让给体务数应总线张话认间亲马产进义请气万区计设备网选择号";
 const TRADITIONAL: &str = "這個們來為會說時國學對發過還開後現實經種問沒樣動點從當關機見將電業東長車書無語與讓給體務數應總線張話認間親馬產進義請氣萬區計設備網選擇號";
 
-/// Japanese has kana among its characters, Chinese has none.
+/// Distinguishes Japanese, which has kana among its characters, from Chinese, which has none.
 fn east_asian(piece: &Piece, fits: &[&Language]) -> Part {
     let kana = piece.scripts[Script::Kana as usize];
     let han = piece.scripts[Script::Han as usize];
@@ -219,7 +220,7 @@ fn east_asian(piece: &Piece, fits: &[&Language]) -> Part {
     let code = |code: &str| fits.iter().any(|it| it.code.starts_with(code));
     match (japanese, code("ja"), code("zh")) {
         (true, true, _) | (false, _, true) => Part::Inside(1.0),
-        // A name or a heading may be written with characters only.
+        // A Japanese name or heading may have no kana.
         (false, true, _) if short => Part::Untold,
         (true, ..) => Part::Outside("Japanese"),
         (false, ..) => Part::Outside("Chinese"),
@@ -233,7 +234,7 @@ fn language(column: usize) -> &'static str {
         .map_or("another language", |it| it.name)
 }
 
-/// What a script is called by the language written in it.
+/// Returns the name of the language that a script implies.
 fn name(script: Script) -> &'static str {
     match script {
         Script::Latin => "a language in Latin letters",

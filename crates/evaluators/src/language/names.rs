@@ -1,4 +1,4 @@
-//! Languages that can be asked for, by code and by name.
+//! Languages that can be requested, by code and by name.
 
 use isolang::Language as Iso;
 
@@ -7,19 +7,19 @@ use super::script::Script::{self, *};
 /// A language.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Language {
-    /// ISO 639-1, or 639-3 where there is none; `zh-Hans` and `zh-Hant` for the two ways of writing.
+    /// ISO 639-1, or 639-3 if there is no shorter code; `zh-Hans` and `zh-Hant` for the two written variants.
     pub code: &'static str,
     /// The English name.
     pub name: &'static str,
     /// Other names, in lower case.
     also: &'static [&'static str],
-    /// Scripts that it is written in.
+    /// The scripts of the language.
     pub scripts: &'static [Script],
-    /// Its column in the table; none when the script decides.
+    /// The language's column in the table; none if the script decides.
     pub column: Option<u8>,
 }
 
-/// Columns of the table, in order.
+/// The columns of the table, in order.
 pub(super) const COLUMNS: [&str; 63] = [
     "af", "sq", "ar", "az", "eu", "be", "nb", "bs", "bg", "ca", "hr", "cs", "da", "nl", "en", "eo", "et",
     "fi", "fr", "lg", "de", "hi", "hu", "is", "id", "ga", "it", "kk", "la", "lv", "lt", "mk", "ms", "mi",
@@ -143,7 +143,7 @@ static LANGUAGES: &[Language] = &[
     language("zu", "Zulu", &["isizulu"], LATIN),
 ];
 
-/// All of them, by code.
+/// Returns all supported languages.
 pub(crate) fn all() -> &'static [Language] {
     LANGUAGES
 }
@@ -155,7 +155,7 @@ pub(crate) enum LanguageName {
     Detectable(Vec<&'static Language>),
     /// An existing language that is not in the table, by its English name.
     Undetectable(&'static str),
-    /// Not a language.
+    /// An unknown name.
     Unknown,
 }
 
@@ -178,8 +178,8 @@ pub(crate) fn named(text: &str) -> LanguageName {
     if told.is_empty() { LanguageName::Undetectable(iso.to_name()) } else { LanguageName::Detectable(told) }
 }
 
-/// The languages that a code (`fr`, `fr-CA`, `zh-Hant`) or an English name stands for; none when it
-/// stands for none. Norwegian is two.
+/// Returns the languages of a code (`fr`, `fr-CA`, `zh-Hant`) or an English name; empty if it is unknown.
+/// Norwegian has two.
 pub(crate) fn find(text: &str) -> Vec<&'static Language> {
     let wanted = text.trim().to_lowercase().replace('_', "-");
     let by_code = |code: &str| LANGUAGES.iter().find(|it| it.code.eq_ignore_ascii_case(code));

@@ -1,4 +1,4 @@
-//! The words of a text that are language: not code, addresses, ids, numbers or names of fields.
+//! Extracts the words of a text that are natural language: no code, addresses, IDs, numbers or field names.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::plain::Plain;
 
-/// Words of a text, in pieces of about a sentence.
+/// The words of a text, in pieces of about a sentence.
 #[derive(Default)]
 pub(super) struct Prose {
     letters: Vec<char>,
     words: Vec<Range<usize>>,
-    /// Pieces, in order.
+    /// The pieces, in order.
     pub(super) pieces: Vec<Piece>,
     /// Whether only samples of the text were read.
     pub(super) sampled: bool,
@@ -23,21 +23,21 @@ pub(super) struct Prose {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Piece {
     words: Range<usize>,
-    /// Letters by script, weighted.
+    /// Number of letters by script, weighted.
     pub(super) scripts: [u32; SCRIPTS],
 }
 
 impl Piece {
-    /// Letters, weighted.
+    /// Returns the weighted number of letters.
     pub(super) fn weight(&self) -> u32 {
         self.scripts.iter().sum()
     }
 }
 
-/// Bytes of a text that are read as a whole; of longer ones samples are.
+/// Maximum number of bytes of a text that is read completely; longer texts are sampled.
 const WHOLE: usize = 32 << 10;
 const SAMPLES: usize = 16;
-/// Letters from which a piece is long enough to be told by itself.
+/// Minimum number of letters of a piece whose language can be decided by itself.
 const ENOUGH: u32 = 40;
 
 impl Prose {
@@ -67,14 +67,14 @@ impl Prose {
         prose
     }
 
-    /// Words of a piece, in lower case.
+    /// Returns the words of a piece in lower case.
     pub(super) fn words(&self, piece: &Piece) -> impl Iterator<Item = &[char]> {
         self.words[piece.words.clone()].iter().map(|it| &self.letters[it.clone()])
     }
 
     fn line(&mut self, line: &str) {
         let mut quoted = false;
-        // What stands between backticks is code; a lone one is a mark.
+        // Text between backticks is code; a single backtick is punctuation.
         let parts = line.split('`');
         let paired = line.bytes().filter(|it| *it == b'`').count() % 2 == 0;
         for part in parts {
@@ -96,7 +96,7 @@ impl Prose {
         let mut start = self.letters.len();
         let mut scripts = [0_u32; SCRIPTS];
         for char in token.chars() {
-            // Marks that are not letters of themselves belong to the letter before.
+            // Combining marks belong to the preceding letter.
             match Script::of(char) {
                 Some(script) => {
                     scripts[script as usize] += script.weight();
@@ -121,7 +121,7 @@ impl Prose {
         self.letters.len()
     }
 
-    /// The piece that is being read.
+    /// Returns the piece that is being read.
     fn open(&mut self) -> Option<&mut Piece> {
         let end = self.words.len();
         if self.pieces.is_empty() {
@@ -132,7 +132,7 @@ impl Prose {
         Some(piece)
     }
 
-    /// Ends a piece that is long enough; the last one joins the piece before when it is not.
+    /// Ends a piece that is long enough; a last piece that is too short is added to the piece before it.
     fn end(&mut self, enough: u32) {
         let Some(last) = self.pieces.last() else { return };
         if last.weight() >= enough {
@@ -142,7 +142,7 @@ impl Prose {
     }
 }
 
-/// A text, or samples of it from beginning to end.
+/// Returns the text, or samples from all parts of it, and whether it was sampled.
 fn sample(text: &str) -> (Cow<'_, str>, bool) {
     if text.len() <= WHOLE {
         return (Cow::Borrowed(text), false);
@@ -152,7 +152,7 @@ fn sample(text: &str) -> (Cow<'_, str>, bool) {
         let from = boundary(text, text.len() / SAMPLES * at);
         let to = boundary(text, from + WHOLE / SAMPLES);
         let sample = &text[from..to];
-        // It begins and ends within words, if there are words.
+        // A sample begins and ends at word boundaries if there are any.
         let sample =
             if at == 0 { sample } else { sample.split_once(char::is_whitespace).map_or(sample, |it| it.1) };
         samples.push_str(sample);
@@ -169,7 +169,7 @@ fn boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// The texts that are values, when the text is JSON: names of fields are not language.
+/// Returns the string values if the text is JSON, because member names are not natural language.
 fn values(text: &str) -> Cow<'_, str> {
     let trimmed = text.trim();
     let json = (trimmed.starts_with('{') && trimmed.ends_with('}')
@@ -202,7 +202,7 @@ fn values(text: &str) -> Cow<'_, str> {
     Cow::Owned(values)
 }
 
-/// Whether a token is of language: no address, path, id, number, name of a variable or call.
+/// Returns whether a token is a word: no address, path, ID, number, variable name or call.
 fn is_word(token: &str) -> bool {
     let core = token.trim_matches(|it: char| !it.is_alphanumeric());
     if core.is_empty() {
@@ -217,12 +217,12 @@ fn is_word(token: &str) -> bool {
         || core.starts_with("www.");
     let digits = bytes.iter().any(u8::is_ascii_digit) && core.is_ascii();
     let camel = bytes.windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
-    // `a/b` is "a or b"; more than one is a path. `file.txt` has no blank behind its dot.
+    // `a/b` means "a or b"; more slashes mean a path. `file.txt` has no blank behind its dot.
     let path = bytes.iter().filter(|it| **it == b'/').count() > 1;
     let file = core.is_ascii()
         && bytes
             .windows(3)
             .any(|it| it[1] == b'.' && it[0].is_ascii_alphanumeric() && it[2].is_ascii_lowercase());
-    // Brackets of languages without blanks stand inside their tokens.
+    // In languages without blanks, brackets stand inside tokens.
     !(core.is_ascii() && (odd || digits || camel || path || file)) && !core.contains("://")
 }

@@ -32,7 +32,7 @@ pub(crate) enum Script {
     Han,
 }
 
-/// All but Latin, whose words are common in texts of all others.
+/// All scripts except Latin, whose words are common in texts of all others.
 pub(super) const OTHERS: [Script; SCRIPTS - 1] = {
     use Script::*;
     [
@@ -42,11 +42,11 @@ pub(super) const OTHERS: [Script; SCRIPTS - 1] = {
     ]
 };
 
-/// How many there are.
+/// Number of scripts.
 pub(super) const SCRIPTS: usize = Script::Han as usize + 1;
 
 impl Script {
-    /// The script of a letter; none for signs, digits and other scripts.
+    /// Returns the script of a letter; none for symbols, digits and other scripts.
     pub(super) fn of(char: char) -> Option<Self> {
         let code = u32::from(char);
         if code < 0x80 {
@@ -91,7 +91,7 @@ impl Script {
         })
     }
 
-    /// Letters of an alphabet that say as much as one of these.
+    /// Returns the number of alphabetic letters that carry as much information as one letter of this script.
     pub(super) fn weight(self) -> u32 {
         match self {
             Self::Han => 3,
@@ -100,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Whether several of the languages here are written in it, so that the table must decide.
+    /// Returns whether several supported languages use the script, so that the table must decide.
     pub(super) fn shared(self) -> bool {
         matches!(self, Self::Latin | Self::Cyrillic | Self::Arabic | Self::Devanagari)
     }

@@ -1,10 +1,10 @@
-//! How usual letters and words are in each language: triples and quadruples of letters inside words,
+//! The frequencies of letters and words in each language: trigrams and quadrigrams of letters inside words,
 //! and whole words, with a weight for each language that has them.
 //!
-//! `examples/language_table` generates `table.bin` (`ORIGIN.md` beside it), which is read in place: 2^16 + 1 offsets (u32, little
-//! endian) into what follows them, a bucket each; a bucket is a row of entries; an entry is two bytes
-//! of the key's hash, the number of languages, and for each its column and its weight in eighths of
-//! a nat above what an unseen key would have.
+//! `examples/language_table` generates `table.bin` (see `ORIGIN.md` beside it), which is read in place. It
+//! starts with 2^16 + 1 offsets (u32, little endian) of the buckets that follow them. A bucket is a sequence
+//! of entries. An entry is two bytes of the key's hash, the number of languages, and for each language its
+//! column and its weight in eighths of a nat above the weight of an unseen key.
 
 use super::names::COLUMNS;
 
@@ -12,17 +12,17 @@ static TABLE: &[u8] = include_bytes!("table.bin");
 const BUCKETS: usize = 1 << 16;
 const BODY: usize = (BUCKETS + 1) * 4;
 
-/// What a word as a whole is marked with among keys; those of letters are marked with their number.
+/// The mark of a whole word among the keys; the mark of an n-gram is its number of letters.
 const WORD: u64 = 9;
 
-/// Triples of an unknown word of a long text that are read, every second one.
+/// Number of trigrams that are read of an unknown word in a long text, every second one.
 const TRIPLES: usize = 4;
 
-/// Sums of weights, by column.
+/// Sums of weights by column.
 pub(super) type Scores = [u32; COLUMNS.len()];
 
-/// Adds what a word in lower case says. Of a long text the words that are known say enough, and of the
-/// others their triples.
+/// Adds the weights of a word in lower case. In a long text a known word counts by itself, and an unknown
+/// word by its trigrams.
 pub(super) fn weigh(word: &[char], long: bool, scores: &mut Scores) {
     let known = add(WORD, word, scores);
     if known && long {
@@ -40,7 +40,7 @@ pub(super) fn weigh(word: &[char], long: bool, scores: &mut Scores) {
     }
 }
 
-/// Adds the weights of a key, and tells whether there are any.
+/// Adds the weights of a key; returns whether the table contains the key.
 fn add(mark: u64, key: &[char], scores: &mut Scores) -> bool {
     let hash = hash(mark, key);
     let bucket = hash as usize & (BUCKETS - 1);
@@ -64,7 +64,7 @@ fn add(mark: u64, key: &[char], scores: &mut Scores) -> bool {
     false
 }
 
-/// FNV-1a over the mark and the characters, then mixed.
+/// Returns the FNV-1a hash of the mark and the characters, with a final mix.
 fn hash(mark: u64, key: &[char]) -> u64 {
     let values = std::iter::once(mark).chain(key.iter().map(|it| u64::from(*it)));
     let sum = values.fold(0xCBF2_9CE4_8422_2325, |sum: u64, it| (sum ^ it).wrapping_mul(0x0100_0000_01B3));

@@ -10,9 +10,9 @@ use regex_automata::{
 
 use crate::budget::spend;
 
-/// Limits the states that a search caches, in bytes; a full cache is cleared.
+/// Maximum size of the states that a search caches, in bytes; a full cache is cleared.
 const CACHE_BYTES: usize = 1024 * 1024;
-/// Limits the caches of different expressions that a thread keeps during an evaluation.
+/// Maximum number of caches of different expressions that a thread keeps during an evaluation.
 const MAX_CACHES: usize = 8;
 /// Number of bytes of a text between two records of the work done.
 const WORK_RECORD_BYTES: usize = 16 * 1024;
@@ -28,7 +28,7 @@ pub(crate) fn forget_caches() {
     CACHES.with_borrow_mut(Vec::clear);
 }
 
-/// Builds the lazy DFA of an NFA; none when that is not possible.
+/// Builds the lazy DFA of an NFA; returns `None` if that is not possible.
 pub(super) fn build(nfa: &NFA) -> Option<DFA> {
     let config = Config::new()
         // A Unicode word boundary beside text that is not ASCII ends the search without a result.
@@ -38,7 +38,7 @@ pub(super) fn build(nfa: &NFA) -> Option<DFA> {
     DFA::builder().configure(config).build_from_nfa(nfa.clone()).ok()
 }
 
-/// Returns whether a text matches; none when this DFA cannot determine it.
+/// Returns whether a text matches, or `None` if this DFA cannot determine it.
 pub(super) fn is_match(id: u64, dfa: &DFA, text: &[u8]) -> Option<bool> {
     let kept = CACHES.with_borrow_mut(|it| {
         let at = it.iter().position(|it| it.0 == id)?;

@@ -22,7 +22,7 @@ fn full_match_means_every_alternative() {
     assert!(full("(?s).*", "a\nb"));
     assert!(full("(?m)^a$", "a"));
     assert!(full("", ""));
-    // Comments of the mode for spacious expressions end with the line.
+    // Comments in verbose mode, `(?x)`, end with the line.
     assert!(full("(?x) a b # the first letters", "ab"));
     assert!(!full("(?x) a b # the first letters", "abc"));
     assert!(full("(?x: a | ab ) # literal", "ab # literal"));
@@ -109,7 +109,7 @@ fn both_searches_agree_with_the_crate_regex() {
 
 #[test]
 fn texts_that_need_more_states_than_are_kept_are_searched_to_the_end() {
-    // Each step leads to a new state: which of the last 14 letters were an a.
+    // Each step leads to a new state, which encodes which of the last 14 letters were an a.
     let pattern = compiled("a[ab]{13}c");
     let mut random = 1_u64;
     let mut text: String = (0..200_000)
@@ -127,7 +127,7 @@ fn texts_that_need_more_states_than_are_kept_are_searched_to_the_end() {
 fn a_search_can_be_interrupted() {
     for pattern in [
         compiled("(?:a[ab]{900}|b[ab]{901}|[ab]{3}a[ab]{700})+c"),
-        // Simulated, for the letter that is not ASCII.
+        // The simulation runs because one letter is not ASCII.
         compiled(r"(?:a[ab]{900}|b[ab]{901}|[ab]{3}a[ab]{700})+\bc"),
     ] {
         let text = format!("é{}", "ab".repeat(2_000_000));

@@ -1,17 +1,17 @@
-//! Payment cards: issuer ranges, their lengths, Luhn (ISO/IEC 7812, the networks' public tables).
+//! Payment cards: issuer ranges, lengths and the Luhn check (ISO/IEC 7812 and the networks' public tables).
 
 use super::checks::{luhn, number, same};
 
-/// How sure a number of this range and length is without a word beside it.
+/// The certainty of a number of this range and length without a label word nearby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Range {
-    /// Sixteen digits of a large network, or fifteen of American Express.
+    /// Sixteen digits of a large network, or fifteen digits of American Express.
     Usual,
-    /// Ranges and lengths that other numbers have as often.
+    /// A range and length that are as frequent among other numbers.
     Rare,
 }
 
-/// Whether these digits are a card's, by range, length and check digit.
+/// Returns the certainty of a card number by range, length and check digit; none for other numbers.
 pub(super) fn range(digits: &[u8]) -> Option<Range> {
     if !(12..=19).contains(&digits.len()) || same(digits) || !luhn(digits) {
         return None;
@@ -33,7 +33,7 @@ pub(super) fn range(digits: &[u8]) -> Option<Range> {
         return Some(if length == 14 { Range::Rare } else { Range::Usual });
     }
     let rare = match (first(1), first(2), first(4)) {
-        // Older JCB cards.
+        // Old JCB cards.
         (_, _, 2131 | 1800) => length == 15,
         (_, 35, _) => length == 16,
         (4, ..) => length == 13 || length == 19,
@@ -46,7 +46,7 @@ pub(super) fn range(digits: &[u8]) -> Option<Range> {
     rare.then_some(Range::Rare)
 }
 
-/// Whether cards are printed in groups of these lengths.
+/// Returns whether cards are printed in groups of these lengths.
 pub(super) fn grouped(groups: &[usize]) -> bool {
     match groups {
         [_] => true,

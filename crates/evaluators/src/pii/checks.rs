@@ -1,6 +1,6 @@
-//! Check digits. All take digits as numbers 0 to 9.
+//! Check digit algorithms. All functions take digits as numbers from 0 to 9.
 
-/// Luhn's sum of every second digit doubled (ISO/IEC 7812-1, annex B).
+/// Checks a number by the Luhn algorithm (ISO/IEC 7812-1, annex B).
 pub(super) fn luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Verhoeff's: the dihedral group of ten elements (India's Aadhaar).
+/// Checks a number by the Verhoeff algorithm, based on the dihedral group of ten elements (India's Aadhaar).
 pub(super) fn verhoeff(digits: &[u8]) -> bool {
     const PRODUCT: [[u8; 10]; 10] = [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
@@ -46,7 +46,7 @@ pub(super) fn verhoeff(digits: &[u8]) -> bool {
     state == 0
 }
 
-/// ISO 7064 mod 11,10, which the German tax number uses.
+/// Checks a number by ISO 7064 mod 11,10 (German tax numbers).
 pub(super) fn mod_11_10(digits: &[u8]) -> bool {
     let Some((check, rest)) = digits.split_last() else { return false };
     let product = rest.iter().fold(10_u32, |product, digit| {
@@ -56,22 +56,22 @@ pub(super) fn mod_11_10(digits: &[u8]) -> bool {
     (11 - product) % 10 == u32::from(*check)
 }
 
-/// The sum of digits times weights.
+/// Returns the weighted sum of digits.
 pub(super) fn weighted(digits: &[u8], weights: &[i32]) -> i32 {
     digits.iter().zip(weights).map(|(digit, weight)| i32::from(*digit) * weight).sum()
 }
 
-/// A number of up to 19 digits.
+/// Returns the value of up to 19 digits.
 pub(super) fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |sum, it| sum.wrapping_mul(10).wrapping_add(u64::from(*it)))
 }
 
-/// Whether there is such a month and such a day.
+/// Returns whether the month and the day exist.
 pub(super) fn date(month: &[u8], day: &[u8]) -> bool {
     (1..=12).contains(&number(month)) && (1..=31).contains(&number(day))
 }
 
-/// Whether all are one and the same digit.
+/// Returns whether all digits are equal.
 pub(super) fn same(digits: &[u8]) -> bool {
     digits.windows(2).all(|it| it[0] == it[1])
 }

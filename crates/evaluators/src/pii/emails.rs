@@ -1,12 +1,12 @@
-//! E-mail addresses, also as people write them for people: `name [at] firm [dot] com`.
+//! E-mail addresses, also in the form `name [at] firm [dot] com`.
 
 use super::{Hit, Kind, reserved};
 
-/// Characters of a local part looked at (RFC 5321 allows 64, in bytes).
+/// Maximum number of characters of a local part that are read (RFC 5321 allows 64 bytes).
 const LOCAL: usize = 64;
 const DOMAIN: usize = 253;
 
-/// Names of a desk, not of a person.
+/// Local parts of role addresses, which do not belong to a person.
 const DESKS: [&str; 40] = [
     "abuse",
     "accounts",
@@ -50,7 +50,7 @@ const DESKS: [&str; 40] = [
     "webmaster",
 ];
 
-/// Names that stand where one is to be filled in, on a domain of nobody's.
+/// Placeholder names on domains without an owner.
 const TEMPLATES: [&str; 22] = [
     "a",
     "address",
@@ -92,7 +92,7 @@ pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
     spelled(text, hits);
 }
 
-/// Where the local part that ends here begins.
+/// Returns the start of the local part that ends at `end`.
 fn local(text: &str, free: usize, end: usize) -> usize {
     let from = floor(text, end.saturating_sub(LOCAL * 2)).max(free);
     let mut start = end;
@@ -102,11 +102,11 @@ fn local(text: &str, free: usize, end: usize) -> usize {
         }
         start = from + at;
     }
-    // What leads may be a quote or the end of a sentence.
+    // Leading characters may be a quotation mark or the end of a sentence.
     start + text[start..end].len() - text[start..end].trim_start_matches(['.', '\'', '-', '%', '+']).len()
 }
 
-/// Where the domain that begins here ends, if it is one.
+/// Returns the end of the domain that begins at `start`, if there is one.
 fn domain(text: &str, start: usize) -> Option<usize> {
     let until = floor(text, (start + DOMAIN).min(text.len()));
     let rest = &text[start..until];
@@ -116,7 +116,7 @@ fn domain(text: &str, start: usize) -> Option<usize> {
     let letters = top.chars().all(char::is_alphabetic) && top.chars().count() >= 2;
     let punycode = top.starts_with("xn--");
     let labels = host.split('.').all(|it| !it.is_empty() && !it.starts_with('-'));
-    // Pictures of two densities are called `logo@2x.png`.
+    // Images for high-density displays have names such as `logo@2x.png`.
     const FILES: [&str; 8] = ["png", "jpg", "jpeg", "gif", "webp", "svg", "css", "js"];
     ((letters || punycode) && labels && !FILES.contains(&top)).then_some(start + name.len())
 }
@@ -125,7 +125,7 @@ fn judge(text: &str, start: usize, at: usize, host: usize, end: usize) -> Option
     let name = text[start..at].to_ascii_lowercase();
     let domain = &text[host..end];
     let before = text[..start].chars().next_back();
-    // `@name@server` is an account of a social network, `git@host:path` a repository.
+    // `@name@server` is a social network account; `git@host:path` is a repository.
     if before == Some('@') || matches!(text.as_bytes().get(end), Some(b':')) && name == "git" {
         return None;
     }
@@ -143,7 +143,7 @@ fn judge(text: &str, start: usize, at: usize, host: usize, end: usize) -> Option
     Some(Hit { kind: Kind::Email, what: "", start, end, reserved })
 }
 
-/// `name [at] firm [dot] com`, in square or round brackets.
+/// Finds `name [at] firm [dot] com`, in square or round brackets.
 fn spelled(text: &str, hits: &mut Vec<Hit>) {
     for sign in ["[at]", "(at)", "[AT]", "(AT)", "{at}"] {
         for (at, _) in text.match_indices(sign) {
@@ -164,7 +164,7 @@ fn spelled(text: &str, hits: &mut Vec<Hit>) {
     }
 }
 
-/// The length of `firm [dot] com`, `firm.com` or `firm dot com`.
+/// Returns the length of `firm [dot] com`, `firm.com` or `firm dot com`.
 fn spelled_domain(text: &str) -> Option<usize> {
     let word =
         |text: &str| text.find(|it: char| !(it.is_ascii_alphanumeric() || it == '-')).unwrap_or(text.len());
@@ -187,7 +187,7 @@ fn spelled_domain(text: &str) -> Option<usize> {
     (labels >= 2).then_some(end)
 }
 
-/// The nearest character boundary at or before this byte.
+/// Returns the nearest character boundary at or before this byte.
 fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;

@@ -1,6 +1,6 @@
-//! International bank account numbers (ISO 13616): a country's length, mod 97.
+//! International bank account numbers (ISO 13616): the length for the country and the check mod 97.
 
-/// Length by country (the registry of SWIFT).
+/// Returns the length of a country's account numbers (SWIFT registry).
 fn length(country: [u8; 2]) -> Option<usize> {
     Some(match &country {
         b"NO" => 15,
@@ -25,7 +25,7 @@ fn length(country: [u8; 2]) -> Option<usize> {
     })
 }
 
-/// The byte after an account number that begins here, at the beginning of a token.
+/// Returns the end of an account number that begins at `start`, the beginning of a token.
 pub(super) fn read(bytes: &[u8], start: usize) -> Option<usize> {
     let head = bytes.get(start..start + 4)?;
     if !(head[0].is_ascii_alphabetic() && head[1].is_ascii_alphabetic()) {
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8], start: usize) -> Option<usize> {
     (remainder(&found[..wanted]) == 1).then_some(at)
 }
 
-/// The first four moved to the end, letters as 10 to 35, mod 97.
+/// Returns the remainder mod 97, with the first four characters moved to the end and letters as 10 to 35.
 fn remainder(account: &[u8]) -> u32 {
     account[4..].iter().chain(&account[..4]).fold(0, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,

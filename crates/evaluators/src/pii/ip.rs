@@ -1,4 +1,4 @@
-//! Addresses of the internet. Only public ones say anything of a person; versions look the same.
+//! IP addresses. Only public addresses identify a person; version numbers look the same.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,14 +7,14 @@ use super::{
     words::{Around, Label},
 };
 
-/// Whether this is an IPv4 address that says where somebody is.
+/// Returns whether an IPv4 address may identify a person.
 pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
     let ip = Ipv4Addr::from(*octets);
     let [a, b, c, d] = *octets;
     let shared = a == 100 && (64..128).contains(&b);
     let benchmark = a == 198 && (b == 18 || b == 19);
     let protocols = [a, b, c] == [192, 0, 0];
-    // Public resolvers, which everybody names.
+    // Public resolvers occur in many texts.
     let resolver = matches!(
         octets,
         [8, 8, 8, 8]
@@ -42,17 +42,17 @@ pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
     if around.other() {
         return false;
     }
-    // Versions and numbers of sections are small; addresses seldom are in all four places.
+    // Versions and section numbers consist of small numbers; all four parts of an address are rarely small.
     let small = [a, b, c, d].iter().filter(|it| **it < 32).count();
     small < 3 || around.says(Label::Ip)
 }
 
-/// Whether the address is one that RFC 5737 sets aside for documents.
+/// Returns whether RFC 5737 reserves the address for documentation.
 pub(super) fn is_documentation(octets: &[u8; 4]) -> bool {
     Ipv4Addr::from(*octets).is_documentation()
 }
 
-/// IPv6 addresses.
+/// Finds IPv6 addresses.
 pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
     let bytes = text.as_bytes();
     let part = |it: &u8| it.is_ascii_hexdigit() || *it == b':' || *it == b'.';
@@ -61,7 +61,7 @@ pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
         if at < free {
             continue;
         }
-        // An address has at most 45 characters, and what is before the first colon at most 4.
+        // An address has at most 45 characters, and at most 4 before its first colon.
         let start = (at.saturating_sub(4).max(free)..at)
             .find(|it| bytes[*it..at].iter().all(u8::is_ascii_hexdigit))
             .unwrap_or(at);
@@ -78,7 +78,7 @@ pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
             continue;
         }
         let segments = ip.segments();
-        // Global unicast.
+        // Global unicast addresses.
         if segments[0] & 0xE000 == 0x2000 {
             let reserved = segments[0] == 0x2001 && segments[1] == 0x0DB8 || segments[0] == 0x3FFF;
             hits.push(Hit { kind: Kind::IpAddress, what: "IPv6", start, end: trimmed, reserved });

@@ -1,4 +1,4 @@
-//! Numbers with letters in them: bank accounts, and the national numbers that have both.
+//! Numbers that contain letters: bank accounts and some national numbers.
 
 use super::{
     Hit, Kind,
@@ -37,7 +37,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
     }
 }
 
-/// Whether a token that begins here is not the rest of a longer one.
+/// Returns whether a token that begins here is not the rest of a longer token.
 fn free(bytes: &[u8], start: usize) -> bool {
     match start.checked_sub(1).map(|it| bytes[it]) {
         Some(b'-' | b'_' | b'.' | b'/' | b'@' | b'%') => {
@@ -47,7 +47,7 @@ fn free(bytes: &[u8], start: usize) -> bool {
     }
 }
 
-/// What begins here, and where it ends.
+/// Returns the kind of national number that begins here, and its end.
 fn national(
     bytes: &[u8],
     start: usize,
@@ -86,7 +86,7 @@ fn national(
     }
     if token[0].is_ascii_digit() {
         return match length {
-            // 12345678-Z, and 010190-123A of Finland.
+            // 12345678-Z (Spain) and 010190-123A (Finland).
             8 => hyphened(bytes, end, 1).filter(|it| dni(it)).map(|_| ("Spanish DNI or NIE", end + 2)),
             6 => hyphened(bytes, end, 4).filter(|it| finnish(it)).map(|_| ("Finnish personal code", end + 5)),
             9 if around().says(Label::Passport) => Some(("passport number", end)),
@@ -100,7 +100,7 @@ fn national(
         .map(|end| ("UK national insurance number", end))
 }
 
-/// The token that ends here, with the letters and digits that follow a hyphen.
+/// Returns the token that ends here, with the letters and digits after the following hyphen.
 fn hyphened(bytes: &[u8], end: usize, more: usize) -> Option<Vec<u8>> {
     let from = end - bytes[..end].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
     let rest = bytes.get(end + 1..end + 1 + more)?;
@@ -112,13 +112,13 @@ fn hyphened(bytes: &[u8], end: usize, more: usize) -> Option<Vec<u8>> {
     fits.then(|| [&bytes[from..end], rest].concat())
 }
 
-/// Whether a token that ends here goes on behind a sign.
+/// Returns whether a token that ends here continues after a sign.
 fn glued(bytes: &[u8], end: usize) -> bool {
     matches!(bytes.get(end), Some(b'-' | b'_' | b'/' | b'.' | b'@' | b'='))
         && bytes.get(end + 1).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Whether letters and digits are where `A` and `9` are in the shape.
+/// Returns whether the letters and digits of a token match a shape of `A` and `9`.
 fn shaped(token: &[u8], shape: &str) -> bool {
     token.len() == shape.len()
         && token.iter().zip(shape.bytes()).all(|(byte, shape)| match shape {
@@ -135,7 +135,8 @@ fn value(digits: &[u8]) -> u32 {
     digits.iter().fold(0, |sum, it| sum * 10 + u32::from(digit(*it)))
 }
 
-/// Eight digits and the letter of their rest mod 23; a foreigner's first digit is X, Y or Z.
+/// Checks a Spanish DNI or NIE: eight digits and a letter for their remainder mod 23. The first digit of an
+/// NIE is written as X, Y or Z.
 fn dni(token: &[u8]) -> bool {
     let mut digits = token.to_ascii_uppercase();
     match digits.first() {
@@ -147,7 +148,8 @@ fn dni(token: &[u8]) -> bool {
     shaped(&digits, "99999999A") && b"TRWAGMYFPDXBNJZSQVHLCKE"[value(&digits[..8]) as usize % 23] == digits[8]
 }
 
-/// Neither D, F, I, Q, U nor V first or second, O not second, six prefixes never given (HMRC).
+/// Checks a British NINO: neither D, F, I, Q, U nor V in the first two places, no O in the second, and no
+/// unassigned prefix (HMRC).
 fn nino(token: &[u8]) -> bool {
     let token = token.to_ascii_uppercase();
     shaped(&token, "AA999999A")
@@ -157,7 +159,7 @@ fn nino(token: &[u8]) -> bool {
         && (b'A'..=b'D').contains(&token[8])
 }
 
-/// The end of one written in pairs.
+/// Returns the end of a NINO that is written in pairs.
 fn spaced_nino(bytes: &[u8], start: usize) -> Option<usize> {
     let written = bytes.get(start..start + 13)?;
     let joined: Vec<u8> = written.iter().copied().filter(|it| *it != b' ').collect();
@@ -166,14 +168,14 @@ fn spaced_nino(bytes: &[u8], start: usize) -> Option<usize> {
     (pairs && ends && nino(&joined)).then_some(start + 13)
 }
 
-/// The fourth letter is the kind of taxpayer; a person's is P and needs no word beside it.
+/// Checks an Indian PAN. Its fourth letter is the type of taxpayer; a person's is P and needs no label word.
 fn indian_pan(token: &[u8], said: impl Fn() -> bool) -> bool {
     shaped(token, "AAAAA9999A")
         && token.iter().all(|it| !it.is_ascii_lowercase())
         && (token[3] == b'P' || b"ABCFGHJLT".contains(&token[3]) && said())
 }
 
-/// Eighteen characters with a date, a sex and a check digit (RENAPO).
+/// Checks a Mexican CURP: eighteen characters with a date, a sex and a check digit (RENAPO).
 fn curp(token: &[u8]) -> bool {
     let token = token.to_ascii_uppercase();
     if !(shaped(&token[..16], "AAAA999999AAAAAA")
@@ -183,7 +185,7 @@ fn curp(token: &[u8]) -> bool {
         return false;
     }
     let digits: Vec<u8> = token[4..10].iter().map(|it| digit(*it)).collect();
-    // The alphabet has an Ñ between N and O.
+    // The alphabet of the check digit has an Ñ between N and O.
     let value = |byte: u8| match byte {
         b'0'..=b'9' => u32::from(byte - b'0'),
         b'A'..=b'N' => u32::from(byte - b'A') + 10,
@@ -193,7 +195,8 @@ fn curp(token: &[u8]) -> bool {
     date(&digits[2..4], &digits[4..]) && (10 - sum % 10) % 10 == u32::from(digit(token[17]))
 }
 
-/// Sixteen characters with a date, a place and a check letter (Agenzia delle Entrate).
+/// Checks an Italian codice fiscale: sixteen characters with a date, a place and a check letter (Agenzia
+/// delle Entrate).
 fn codice_fiscale(token: &[u8]) -> bool {
     const ODD: [u32; 26] =
         [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23];
@@ -222,7 +225,8 @@ fn chinese(token: &[u8]) -> bool {
     token[17].eq_ignore_ascii_case(&b'X') && digits.iter().all(|it| *it < 10) && national::chinese_x(&digits)
 }
 
-/// Seven digits, weighted, and one of two alphabets of eleven letters (ICA).
+/// Checks a Singaporean NRIC or FIN: seven digits, weighted, and a letter of one of two alphabets of eleven
+/// (ICA).
 fn singaporean(token: &[u8]) -> bool {
     if !shaped(token, "A9999999A") {
         return false;
@@ -260,7 +264,8 @@ fn irish(token: &[u8]) -> bool {
     i32::from(token[7]) == if rest == 0 { i32::from(b'W') } else { i32::from(b'A') + rest - 1 }
 }
 
-/// A date, a sign of the century, three digits and the letter of their rest mod 31.
+/// Checks a Finnish personal identity code: a date, a century sign, three digits and a letter for the
+/// remainder mod 31.
 fn finnish(token: &[u8]) -> bool {
     if token.len() != 10 || !token[..9].iter().all(u8::is_ascii_digit) {
         return false;
@@ -271,7 +276,8 @@ fn finnish(token: &[u8]) -> bool {
             == token[9].to_ascii_uppercase()
 }
 
-/// One or two letters and digits; countries differ in more than that.
+/// Returns whether a token can be a passport number: one or two letters and digits. Countries differ in more
+/// details, which are not checked.
 fn passport(token: &[u8]) -> bool {
     token.iter().filter(|it| it.is_ascii_digit()).count() >= 5
         && token.iter().all(|it| !it.is_ascii_lowercase())

@@ -1,20 +1,20 @@
-//! Numbers that states give people: how they are written, and their check digits.
+//! National identity and tax numbers: their notations and check digits.
 //!
-//! A number made of digits only is one when its check digit is right and either its own way of
-//! writing shows it or a word beside it says so. Sources are the issuing authorities' public rules.
+//! A number of digits only counts if its check digit is right and either its notation is characteristic or a
+//! label word is nearby. Sources are the public rules of the issuing authorities.
 
 use super::{
     checks::{date, luhn, mod_11_10, number, same, verhoeff, weighted},
     words::{Around, Label},
 };
 
-/// Digits as they are written.
+/// Digits as written.
 pub(super) struct Written<'a> {
-    /// Their values.
+    /// The values of the digits.
     pub digits: &'a [u8],
-    /// Lengths of the groups.
+    /// The lengths of the groups.
     pub groups: &'a [usize],
-    /// What stands between the groups, one less than there are groups.
+    /// The separators between the groups, one fewer than groups.
     pub between: &'a [u8],
 }
 
@@ -23,9 +23,9 @@ struct Rule {
     what: &'static str,
     label: Label,
     length: usize,
-    /// Whether the digits can be such a number.
+    /// Returns whether the digits can be such a number.
     check: fn(&[u8]) -> bool,
-    /// The way of writing that needs no word beside it: lengths of groups and what is between.
+    /// The notation that needs no label word: lengths of groups and separators.
     own: Option<(&'static [usize], &'static [u8])>,
 }
 
@@ -72,10 +72,10 @@ const fn rule(
     Rule { what, label, length, check, own }
 }
 
-/// What these digits are.
+/// Returns the kind of national number of these digits.
 pub(super) fn what(written: &Written, around: Around) -> Option<&'static str> {
     let length = written.digits.len();
-    // The last digits of a year say nothing; neither do 000-00-0000 and the like.
+    // Numbers with one repeated digit, such as 000-00-0000, are placeholders.
     if !(8..=18).contains(&length) || same(written.digits) {
         return None;
     }
@@ -91,13 +91,15 @@ pub(super) fn what(written: &Written, around: Around) -> Option<&'static str> {
         .map(|it| it.what)
 }
 
-/// Area not 000, 666 or from 900; neither group nor serial all zeros (SSA, since 2011).
+/// Checks a US social security number: area not 000, 666 or 900 and above; neither group nor serial all zeros
+/// (SSA, since 2011).
 fn social_security(it: &[u8]) -> bool {
     let area = number(&it[..3]);
     area != 0 && area != 666 && area < 900 && it[3..5] != [0, 0] && it[5..] != [0, 0, 0, 0]
 }
 
-/// From 900 with fourth and fifth digit 50 to 65, 70 to 88, 90 to 92 or 94 to 99 (IRS).
+/// Checks a US ITIN: first three digits 900 and above, fourth and fifth digit 50 to 65, 70 to 88, 90 to 92 or
+/// 94 to 99 (IRS).
 fn itin(it: &[u8]) -> bool {
     it[0] == 9 && matches!(number(&it[3..5]), 50..=65 | 70..=88 | 90..=92 | 94..=99)
 }
@@ -111,7 +113,7 @@ fn aadhaar(it: &[u8]) -> bool {
     it[0] >= 2 && verhoeff(it)
 }
 
-/// Two check digits mod 11, a rest of 10 counting as 0.
+/// Checks two check digits mod 11, where a remainder of 10 counts as 0.
 fn twice_mod_11(it: &[u8], first: &[i32], second: &[i32]) -> bool {
     let check = |weights: &[i32]| match weighted(it, weights) % 11 {
         0 | 1 => 0,
@@ -128,24 +130,24 @@ fn cnpj(it: &[u8]) -> bool {
     twice_mod_11(it, &[5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2], &[6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])
 }
 
-/// GB 11643; one ending in X is read by [`chinese_x`].
+/// Checks a Chinese resident identity number (GB 11643); [`chinese_x`] checks those that end in X.
 fn chinese(it: &[u8]) -> bool {
     chinese_rest(&it[..17]) == Some((12 - i32::from(it[17])) % 11)
 }
 
-/// The seventeen digits before an X.
+/// Checks the seventeen digits before a check character X.
 pub(super) fn chinese_x(it: &[u8]) -> bool {
     it.len() == 17 && chinese_rest(it) == Some(2)
 }
 
-/// The weighted sum mod 11 of seventeen digits that hold a region and a date.
+/// Returns the weighted sum mod 11 of seventeen digits with a region and a date.
 fn chinese_rest(it: &[u8]) -> Option<i32> {
     let century = matches!(number(&it[6..8]), 18..=20);
     let sum = weighted(it, &[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]);
     (matches!(it[0], 1..=8) && century && date(&it[10..12], &it[12..14])).then_some(sum % 11)
 }
 
-/// Of the first ten digits exactly one occurs twice or three times.
+/// Checks a German tax number: among the first ten digits, exactly one occurs twice or three times.
 fn steuer_id(it: &[u8]) -> bool {
     let mut counts = [0_u8; 10];
     for digit in &it[..10] {
@@ -155,7 +157,7 @@ fn steuer_id(it: &[u8]) -> bool {
     it[0] != 0 && matches!(repeated[..], [2 | 3]) && mod_11_10(it)
 }
 
-/// Sex, year, month, department, commune, order, and 97 less the rest.
+/// Checks a French NIR: sex, year, month, department, commune, order, and 97 minus the remainder.
 fn nir(it: &[u8]) -> bool {
     matches!(it[0], 1 | 2)
         && matches!(number(&it[3..5]), 1..=12 | 20..=42 | 50..=99)
@@ -178,7 +180,8 @@ fn tfn(it: &[u8]) -> bool {
     }
 }
 
-/// Its last digit means nothing on numbers given since October 2020, so the date must do.
+/// Checks a South Korean RRN. Numbers assigned since October 2020 have no check digit, so only the date
+/// counts.
 fn rrn(it: &[u8]) -> bool {
     date(&it[2..4], &it[4..6]) && (1..=8).contains(&it[6])
 }
@@ -205,7 +208,7 @@ fn tckn(it: &[u8]) -> bool {
     it[0] != 0 && (odd * 7 - even).rem_euclid(10) == i32::from(it[9]) && all % 10 == i32::from(it[10])
 }
 
-/// Days from 61 are those of people without a residence.
+/// Checks a Swedish personal number. Days from 61 are those of coordination numbers.
 fn swedish(it: &[u8]) -> bool {
     (1..=12).contains(&number(&it[2..4])) && matches!(number(&it[4..6]), 1..=31 | 61..=91) && luhn(it)
 }
@@ -216,7 +219,7 @@ fn norwegian(it: &[u8]) -> bool {
         && weighted(it, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0
 }
 
-/// 97 less the rest; for people born from 2000 with a 2 before.
+/// Checks a Belgian national number: 97 minus the remainder, with a leading 2 for people born since 2000.
 fn belgian(it: &[u8]) -> bool {
     let check = number(&it[9..]);
     let body = number(&it[..9]);

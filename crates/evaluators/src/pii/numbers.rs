@@ -1,4 +1,4 @@
-//! Numbers in groups: which of them are cards, national numbers, telephones or addresses.
+//! Numbers in groups: finds cards, national numbers, telephone numbers and IP addresses.
 
 use super::{
     Hit, Kind, card, ip, national,
@@ -7,19 +7,19 @@ use super::{
     words::{Label, Words},
 };
 
-/// Groups of one number, and of all that is written like one.
+/// Maximum number of groups of one number or sequence.
 const GROUPS: usize = 12;
-/// Digits of the longest number there is.
+/// Maximum number of digits of a number.
 const DIGITS: usize = 19;
 
 /// A run of digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
-    /// First byte.
+    /// The first byte.
     pub start: usize,
-    /// Byte after the last.
+    /// The byte after the last.
     pub end: usize,
-    /// What stands before: a blank, `-`, `.`, `/`, a bracket; 0 for the first.
+    /// The separator before the group: a blank, `-`, `.`, `/` or a bracket; 0 for the first group.
     pub before: u8,
 }
 
@@ -29,13 +29,13 @@ impl Group {
     }
 }
 
-/// Groups that stand together, and what surrounds them.
+/// Adjacent groups and their surroundings.
 pub(super) struct Cluster<'a> {
     /// The text.
     pub bytes: &'a [u8],
-    /// At most [`GROUPS`].
+    /// The groups, at most [`GROUPS`].
     pub groups: &'a [Group],
-    /// Whether `+` stands right before the first group.
+    /// Whether a `+` precedes the first group.
     pub plus: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
         let start = at + skipped;
         let mut groups: Vec<Group> = Vec::new();
         at = read(bytes, start, &mut groups);
-        // Shorter ones are years, prices and versions; an address has four groups.
+        // Shorter numbers are years, prices and versions; an IP address has four groups.
         let digits: usize = groups.iter().map(|it| it.len()).sum();
         if digits < 4 || digits < 7 && groups.len() < 4 || begins_inside(bytes, &groups) {
             continue;
@@ -85,14 +85,14 @@ fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     }
 }
 
-/// Returns whether these groups continue a word, a decimal, an id or a path.
+/// Returns whether these groups continue a word, a decimal, an ID or a path.
 fn begins_inside(bytes: &[u8], groups: &[Group]) -> bool {
     let start = groups[0].start;
     let Some(before) = start.checked_sub(1) else { return false };
     let further = before.checked_sub(1).map(|it| bytes[it]);
     match bytes[before] {
         b',' if further.is_some_and(|it| it.is_ascii_digit()) => {
-            // 3,14159265358979; but 12,4111111111111111 is two fields when a field begins before.
+            // 3,14159265358979 is a decimal; 12,4111111111111111 is two fields if a field begins before it.
             let whole = bytes[..before].iter().rev().take_while(|it| it.is_ascii_digit()).count();
             groups.len() == 1 && !begins_field(bytes, before - whole)
         }
@@ -128,7 +128,7 @@ fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
     thousands || groups.len() == 1 && first.len() < 13 && !begins_field(bytes, first.start)
 }
 
-/// Returns whether the text after these groups continues a word, a decimal or an id.
+/// Returns whether the text after these groups continues a word, a decimal or an ID.
 fn ends_inside(bytes: &[u8], groups: &[Group]) -> bool {
     let end = groups[groups.len() - 1].end;
     let next = bytes.get(end + 1);
@@ -146,7 +146,7 @@ fn judge(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
     let mut from = 0;
     while from < groups.len() {
         let found = (from == 0).then(|| international(cluster, words)).flatten().or_else(|| {
-            // Longer readings first: a card has an Aadhaar number's groups in it.
+            // Longer candidates come first: a card number contains groups of the shape of an Aadhaar number.
             (from + 1..=groups.len())
                 .rev()
                 .find_map(|to| exact(cluster, from, to, words).map(|hit| (hit, to)))
@@ -162,14 +162,14 @@ fn judge(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
     }
 }
 
-/// The digits of some groups as numbers, if they are no more than [`DIGITS`].
+/// Returns the digits of these groups as numbers, if there are no more than [`DIGITS`].
 pub(super) fn digits(bytes: &[u8], groups: &[Group]) -> Option<Vec<u8>> {
     let count: usize = groups.iter().map(|it| it.len()).sum();
     (count <= DIGITS)
         .then(|| groups.iter().flat_map(|it| &bytes[it.start..it.end]).map(|it| it - b'0').collect())
 }
 
-/// Whether these groups are all of a number: nothing of it stands before or behind.
+/// Returns whether these groups are a whole number, without further digits before or after them.
 fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     let inner = cluster.groups.get(from + 1).filter(|_| to - from > 1).map(|it| it.before);
     let apart = |sign: u8| sign == b' ' && inner.is_some_and(|it| it != b' ') || sign == b'(' || sign == b')';
@@ -181,7 +181,7 @@ fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     first && last
 }
 
-/// A card, a national number or an address of exactly these groups.
+/// Returns a card, national number or IP address of exactly these groups.
 fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit> {
     let groups = &cluster.groups[from..to];
     let count: usize = groups.iter().map(|it| it.len()).sum();
@@ -199,7 +199,7 @@ fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit
     let digits = digits(cluster.bytes, groups)?;
     let lengths: Vec<usize> = groups.iter().map(|it| it.len()).collect();
     if (12..=19).contains(&count) && card::grouped(&lengths) && between.windows(2).all(|it| it[0] == it[1]) {
-        // An expiry date or a counter may stand beside a card; more of the same groups may not.
+        // An expiry date or a counter may stand beside a card, but no further group of the same length.
         let beside = |group: Option<&Group>, most: usize| group.is_none_or(|it| it.len() <= most);
         let clear = alone(cluster, from, to)
             || between.first().is_none_or(|it| *it == b' ')
@@ -236,7 +236,7 @@ fn address(cluster: &Cluster, groups: &[Group], words: &Words) -> Option<Hit> {
         *octet = text.parse().ok()?;
     }
     let (start, end) = (groups[0].start, groups[3].end);
-    // `v1.2.3.4` begins inside a word and never comes here.
+    // `v1.2.3.4` begins inside a word and is excluded earlier.
     ip::is_v4(&octets, words.around(start, end)).then(|| Hit {
         kind: Kind::IpAddress,
         what: "IPv4",
@@ -246,10 +246,10 @@ fn address(cluster: &Cluster, groups: &[Group], words: &Words) -> Option<Hit> {
     })
 }
 
-/// A telephone number that begins with `+` and the code of a country.
+/// Returns a telephone number that begins with `+` and a country code.
 fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
     let first = cluster.groups[0];
-    // `0049 30 …` shows itself; `00` before other groups may be anything.
+    // `0049 30 …` is characteristic; `00` before other groups is ambiguous.
     let code = cluster.groups.len() > 1 && (3..=5).contains(&first.len()) && first.before == 0;
     let around = words.around(first.start, first.end);
     let zeros = cluster.bytes[first.start..].starts_with(b"00")
@@ -277,7 +277,7 @@ fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
     Some((hit, to))
 }
 
-/// A telephone number as it is written at home.
+/// Returns a telephone number in a national notation.
 fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> {
     if cluster.plus && from == 0 {
         return None;

@@ -1,15 +1,15 @@
-//! Values that standards, or their issuers, set aside for examples.
+//! Values that standards or issuers reserve for examples.
 
-/// Whether values set aside for examples count as found.
+/// Whether values reserved for examples count as findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reserved {
-    /// They do: staging data and first trials are made of them, and a real one looks the same.
+    /// They count. Staging data and first trials consist of them, and real values look the same.
     Counts,
-    /// They do not.
+    /// They do not count.
     Ignored,
 }
 
-/// A domain of RFC 2606 or RFC 6761.
+/// Returns whether RFC 2606 or RFC 6761 reserves the domain.
 pub(super) fn domain(domain: &str) -> bool {
     let domain = domain.to_ascii_lowercase();
     let mut labels = domain.rsplit('.');
@@ -19,13 +19,13 @@ pub(super) fn domain(domain: &str) -> bool {
         || second == "example" && matches!(last, "com" | "net" | "org")
 }
 
-/// A telephone number of North America set aside for fiction, 555-0100 to 555-0199, by its last ten
-/// digits.
+/// Returns whether a North American telephone number is reserved for fiction, 555-0100 to 555-0199, by its
+/// last ten digits.
 pub(super) fn phone(digits: &[u8]) -> bool {
     digits.len() >= 7 && digits[digits.len() - 7..].starts_with(&[5, 5, 5, 0, 1])
 }
 
-/// A number that card networks and payment services publish for tests.
+/// Returns whether card networks or payment services publish the card number for tests.
 pub(super) fn card(digits: &[u8]) -> bool {
     const TEST: [&str; 16] = [
         "4111111111111111",
@@ -48,14 +48,14 @@ pub(super) fn card(digits: &[u8]) -> bool {
     TEST.iter().any(|it| it.bytes().map(|it| it - b'0').eq(digits.iter().copied()))
 }
 
-/// A number of the US social security printed in advertisements or in every textbook.
+/// Returns whether a US social security number was printed in advertisements or appears in many textbooks.
 pub(super) fn social_security(digits: &[u8]) -> bool {
     digits == [1, 2, 3, 4, 5, 6, 7, 8, 9]
         || digits == [0, 7, 8, 0, 5, 1, 1, 2, 0]
         || digits == [2, 1, 9, 0, 9, 9, 9, 9, 9]
 }
 
-/// What stands where a value is to be filled in. It is never found.
+/// Returns whether a value is a placeholder, which never counts as a finding.
 pub(super) fn template(value: &str) -> bool {
     const SIGNS: [&str; 22] = [
         "xxx",

@@ -1,5 +1,4 @@
-//! Keys, tokens and passwords: by their beginnings, which issuers give them for this purpose, and by
-//! the name before them.
+//! Keys, tokens and passwords, found by the prefixes that issuers assign and by the name before a value.
 
 mod issued;
 mod named;
@@ -7,16 +6,16 @@ mod named;
 use super::{Hit, words::Words};
 use issued::ISSUED;
 
-/// What begins a secret, in the order of the numbers in [`Words::marks`].
+/// Returns the prefixes of secrets, in the order of the numbers in [`Words::marks`].
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     ISSUED.iter().map(|it| it.begins).chain(named::NAMES.iter().map(|it| it.0))
 }
 
 pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
     let mut named_until = 0;
-    // What an issuer's beginning had read, with a secret in it or not, is not read again from the same
-    // beginning further on: texts made of beginnings would cost the product of their number and length.
-    // Another issuer's may begin a secret in there.
+    // Text that was read from one issuer's prefix is not read again from a later occurrence of the same
+    // prefix. Otherwise texts made of prefixes would take time in the product of their number and length. A
+    // secret of another issuer may begin in such text.
     let mut read_until = [0; ISSUED.len()];
     let mut issued_until = 0;
     for (mark, start) in &words.marks {
@@ -38,7 +37,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
     }
 }
 
-/// Bits of information a character, by the frequencies in the value itself.
+/// Returns the entropy in bits per character, by the frequencies in the value itself.
 fn entropy(value: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in value {

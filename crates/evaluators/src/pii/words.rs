@@ -1,4 +1,4 @@
-//! Words that say what a number beside them is, and the beginnings of keys: found in one pass.
+//! Label words, which say what the number beside them is, and prefixes of keys: found in one pass.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
 use super::secrets;
 
-/// What a word says of a number beside it.
+/// The kind of number that a word labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Label {
@@ -14,9 +14,9 @@ pub(super) enum Label {
     Phone,
     /// A payment card.
     Card,
-    /// An address of the internet.
+    /// An IP address.
     Ip,
-    /// Some number of a person, of any state.
+    /// A person's number of any state.
     National,
     SocialSecurity,
     NationalInsurance,
@@ -41,7 +41,8 @@ pub(super) enum Label {
     Tckn,
     Nordic,
     Passport,
-    /// Something else: an order, a book, a version. Nothing near it is personal by shape alone.
+    /// Another number, such as an order, a book or a version. A number with such a label needs more than its
+    /// shape to be personal.
     Other,
 }
 
@@ -51,8 +52,8 @@ use Label::{
     SocialInsurance, SocialSecurity, SouthAfrican, SteuerId, TaxFile, Tckn,
 };
 
-/// Separated by commas, in lower case; matched without regard to the case of ASCII letters, and at
-/// word boundaries.
+/// Label words separated by commas, in lower case; matched at word boundaries and without regard to ASCII
+/// case.
 const LABELS: &[(Label, &str)] = &[
     (
         Phone,
@@ -149,7 +150,7 @@ const LABELS: &[(Label, &str)] = &[
     ),
 ];
 
-/// A word and where it stands.
+/// A label word and its position.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     start: u32,
@@ -157,17 +158,17 @@ struct Word {
     label: Label,
 }
 
-/// What a text says of its numbers.
+/// The label words and marks of a text.
 pub(super) struct Words {
-    /// In order of their ends.
+    /// The label words, in order of their ends.
     words: Vec<Word>,
-    /// Beginnings of keys, by their number in [`secrets::MARKS`], and the byte where each begins.
+    /// Prefixes of keys: the number in [`secrets::MARKS`] and the byte of the start.
     pub(super) marks: Vec<(usize, usize)>,
 }
 
 struct Automaton {
     search: AhoCorasick,
-    /// Label of each pattern; patterns beyond are marks.
+    /// The label of each pattern; the remaining patterns are marks.
     labels: Vec<Label>,
 }
 
@@ -177,22 +178,23 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
     let patterns = words().map(|it| it.1).chain(secrets::marks());
     let search = AhoCorasickBuilder::new()
         .ascii_case_insensitive(true)
-        // A state for each byte: a few hundred kilobytes, once, for a table look-up a byte.
+        // The DFA has a state per byte: it takes a few hundred kilobytes once, and one table look-up per byte
+        // of text.
         .kind(Some(AhoCorasickKind::DFA))
         .build(patterns)
         .ok()?;
     Some(Automaton { search, labels })
 });
 
-/// How far before a number a word about it may stand, in bytes.
+/// Maximum distance of a label word before its number, in bytes.
 const BEFORE: usize = 64;
-/// How far after.
+/// Maximum distance of a label word after its number, in bytes.
 const AFTER: usize = 28;
-/// How near a word of something else must be to speak of this number.
+/// Maximum distance of a label word for an impersonal number, in bytes.
 const OTHER: usize = 32;
 
 impl Words {
-    /// Reads a text.
+    /// Finds the label words and marks of a text.
     pub(super) fn of(text: &str) -> Self {
         let mut found = Self { words: Vec::new(), marks: Vec::new() };
         let Some(automaton) = &*AUTOMATON else { return found };
@@ -215,7 +217,7 @@ impl Words {
         found
     }
 
-    /// What the words around these bytes say.
+    /// Returns the labels around these bytes.
     pub(super) fn around(&self, start: usize, end: usize) -> Around {
         let mut around = Around::default();
         let after = self.words.partition_point(|it| it.end as usize <= start);
@@ -237,8 +239,8 @@ impl Words {
             if word.start as usize >= end + AFTER {
                 break;
             }
-            // What labels the next number ("1234, phone 5678") has a colon or the number behind it;
-            // only what stands in brackets or is said of this one counts.
+            // A label of the next number ("1234, phone 5678") is followed by a colon or that number. A word
+            // after this number counts only in brackets or as a statement about this number.
             if word.start as usize >= end && word.label != Other {
                 around.later |= bit(word.label);
             }
@@ -247,19 +249,19 @@ impl Words {
     }
 }
 
-/// What the words around a number say of it.
+/// The labels around a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Around {
-    /// The nearest word before.
+    /// The nearest label before the number.
     near: u32,
-    /// All words before.
+    /// All labels before the number.
     said: u32,
-    /// All words after.
+    /// All labels after the number.
     later: u32,
 }
 
 impl Around {
-    /// Whether words say that the number is this, and none nearer says otherwise.
+    /// Returns whether a word labels the number so, and no nearer word contradicts it.
     pub(super) fn says(self, label: Label) -> bool {
         if self.other() {
             return self.near & bit(label) != 0;
@@ -267,7 +269,7 @@ impl Around {
         self.said & bit(label) != 0 || self.said & !bit(Other) == 0 && self.later & bit(label) != 0
     }
 
-    /// Whether the nearest word says that the number is something impersonal.
+    /// Returns whether the nearest word labels the number as impersonal.
     pub(super) fn other(self) -> bool {
         self.near & bit(Other) != 0
     }
@@ -277,7 +279,7 @@ fn bit(label: Label) -> u32 {
     1 << label as u32
 }
 
-/// Whether what is found is a word, or one of the words of `snake_case` or `camelCase`. Scripts
+/// Returns whether a match is a whole word, or one of the words in `snake_case` or `camelCase`. Scripts
 /// without spaces have no boundaries.
 fn whole(text: &str, start: usize, end: usize) -> bool {
     let found = &text[start..end];
@@ -302,8 +304,8 @@ fn whole(text: &str, start: usize, end: usize) -> bool {
     begins && ends
 }
 
-/// Whether a letter is of a script whose words are not set apart, or join particles: Han, kana,
-/// Hangul, Thai.
+/// Returns whether the letter's script has words without spaces or with joined particles: Han, kana, Hangul,
+/// Thai.
 fn spaceless(char: char) -> bool {
     matches!(u32::from(char), 0x0E00..=0x0E7F | 0x1100..=0x11FF | 0x3040..=0x9FFF | 0xAC00..=0xD7AF)
 }

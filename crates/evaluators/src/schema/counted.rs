@@ -1,10 +1,10 @@
-//! JSON whose every look costs a step, so that a check ends.
+//! A JSON representation that counts accesses, so that every check ends.
 //!
-//! A schema of a few lines can make a validator work exponentially long (alternatives that lead to
-//! alternatives, once for each level of what is checked), or recurse as deep as its references are
-//! long. The validator can't be told to stop, but it reads what it checks through [`Node`]; so this
-//! representation counts, and leaves by unwinding when its steps or its share of the stack are
-//! used up. [`within`] catches that; no panic is reported, none is meant.
+//! A schema of a few lines can make a validator run for exponential time (alternatives that lead to
+//! alternatives, once for each level of the JSON), or recurse as deep as its chain of references. The
+//! validator cannot be interrupted, but it reads the JSON through [`Node`]. This representation counts the
+//! accesses and unwinds when the limit of steps or of stack is reached. [`within`] catches the unwinding; no
+//! panic is reported.
 
 use std::{
     any::Any,
@@ -22,18 +22,18 @@ use serde_json::{Map, Number, Value};
 
 use crate::budget;
 
-/// Bytes of stack that a check may use; threads of the server have 2 MiB.
+/// Maximum stack of a check in bytes; the server's threads have 2 MiB.
 const STACK: usize = 768 * 1024;
-/// Bytes of a text that are read for one step.
+/// Number of bytes of a text that are read in one step.
 const TEXT: usize = 8;
 /// Units of work for a step (see [`budget`]).
 const STEP_UNITS: u64 = 10;
-/// Steps for an error that is reported, which takes memory.
+/// Number of steps for a reported error, which takes memory.
 const REPORT: u64 = 100;
 
 /// Visits of regular expression states that count as one step.
 const STATES_PER_STEP: u64 = 64;
-/// Limits the visits for one member name, because that search cannot be interrupted.
+/// Maximum number of visits for one member name, because that search cannot be interrupted.
 const MAX_NAME_VISITS: u64 = 50_000_000;
 
 thread_local! {
@@ -43,7 +43,7 @@ thread_local! {
     static BOTTOM: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A check took more steps, or more of the stack, than it may.
+/// The error of a check that exceeded its limit of steps or of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
@@ -51,7 +51,7 @@ pub(super) struct Exhausted;
 /// have `states_per_byte` states in total.
 pub(super) fn within<T>(steps: u64, states_per_byte: u64, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let before = (LEFT.replace(steps), BOTTOM.replace(here()), STATES_PER_BYTE.replace(states_per_byte));
-    // What is abandoned half-way is dropped by unwinding; a validator is not changed by checking.
+    // Unwinding drops unfinished work, and checking does not change a validator.
     let done = catch_unwind(AssertUnwindSafe(work));
     LEFT.set(before.0);
     BOTTOM.set(before.1);
@@ -62,14 +62,14 @@ pub(super) fn within<T>(steps: u64, states_per_byte: u64, work: impl FnOnce() ->
     })
 }
 
-/// Roughly where the stack ends now.
+/// Returns the approximate address of the top of the stack.
 #[inline(never)]
 fn here() -> usize {
     let mark = 0_u8;
     ptr::from_ref(&mark).addr()
 }
 
-/// Whether there is stack left.
+/// Unwinds if the stack limit is reached.
 fn stand() {
     if BOTTOM.get().abs_diff(here()) > STACK {
         resume_unwind(Box::new(Exhausted));
@@ -98,10 +98,10 @@ fn spend_name(name: &str) {
     spend(visits / STATES_PER_STEP);
 }
 
-/// The representation.
+/// The counting JSON representation.
 pub(super) struct Counted;
 
-/// A value of it.
+/// A JSON value that counts accesses.
 #[derive(Clone, Copy)]
 pub(super) struct Counting<'a>(pub &'a Value);
 
@@ -194,14 +194,14 @@ impl<'a> Node<'a, Counted> for Counting<'a> {
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
-        // Asked for where a reference is followed, which is where recursion comes from.
+        // The validator calls this function when it follows a reference, where recursion begins.
         stand();
         spend(1);
         Some(NodeIdentity::new(ptr::from_ref::<Value>(self.0).addr()))
     }
 }
 
-/// An object of it.
+/// A JSON object that counts accesses.
 pub(super) struct Members<'a>(&'a Map<String, Value>);
 
 impl<'a> Object<'a, Counted> for Members<'a> {
@@ -236,7 +236,7 @@ impl<'a> Iterator for MembersIter<'a> {
     }
 }
 
-/// An array of it.
+/// A JSON array that counts accesses.
 pub(super) struct Elements<'a>(&'a [Value]);
 
 impl<'a> Array<'a, Counted> for Elements<'a> {

@@ -17,11 +17,11 @@ use crate::{
     sentence::cut,
 };
 
-/// Limits the regular expressions for names in a schema.
+/// Maximum number of regular expressions for names in a schema.
 const MAX_NAME_PATTERNS: usize = 50;
-/// Limits the memory of one compiled expression for names, in bytes.
+/// Maximum memory of one compiled expression for names, in bytes.
 const MAX_NAME_PATTERN_BYTES: usize = 128 * 1024;
-/// Limits the states that the validator caches for one of them in each direction, in bytes.
+/// Maximum size of the states that the validator caches for each expression and direction, in bytes.
 const NAME_CACHE_BYTES: usize = 64 * 1024;
 /// Number of characters of an expression that messages show.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -33,12 +33,12 @@ pub(super) struct NamePatterns {
 }
 
 impl NamePatterns {
-    /// The total number of their states, which bounds the cost of matching a byte of a name.
+    /// Returns the total number of states, which bounds the cost of matching a byte of a name.
     pub(super) fn states(self) -> u64 {
         self.states
     }
 
-    /// The validator's options for compiling them.
+    /// Returns the validator's options for compiling the expressions.
     pub(super) fn options(self) -> jsonschema::PatternOptions<jsonschema::Regex> {
         // The validator compiles each one for both directions and with groups, which takes a few times more
         // memory.

@@ -1,4 +1,4 @@
-//! What is wrong with JSON, or with a schema, in words; never with a value of what was judged.
+//! Messages about invalid JSON and invalid schemas. They never contain a value of the judged JSON.
 
 use jsonschema::{
     ReferencingError, ValidationError,
@@ -8,19 +8,19 @@ use jsonschema::{
 use super::TOLD;
 use crate::{definition::ConfigProblem, sentence::cut};
 
-/// Characters of a name that are repeated.
+/// Maximum number of characters of a name in a message.
 const NAME: usize = 60;
-/// Characters of a path that are repeated.
+/// Maximum number of characters of a path in a message.
 const PATH: usize = 200;
-/// Names that are repeated.
+/// Maximum number of names in a message.
 const NAMES: usize = 3;
 
-/// A place that fails, and why.
+/// A failed location with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// JSON Pointer; empty for the whole.
+    /// The JSON Pointer; empty for the whole value.
     pub path: String,
-    /// What it should be, continuing a sentence that names the place.
+    /// The requirement, as the continuation of a sentence that names the location.
     pub why: String,
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         Self { path: cut(&path, PATH).into_owned(), why: why(error.kind()) }
     }
 
-    /// A sentence without its full stop.
+    /// Returns the failure as a sentence without its full stop.
     pub(crate) fn sentence(&self) -> String {
         match self.path.as_str() {
             "" => format!("it {}", self.why),
@@ -39,8 +39,8 @@ impl Failure {
     }
 }
 
-/// A name of the judged JSON. Names are structure, and needed to find the place; but where an
-/// object is used as a table its names are data, and data is not repeated.
+/// Returns a member name of the judged JSON for a message. Names are needed to find the location, but in an
+/// object that serves as a table they are data, and data is not repeated.
 fn shown(name: &str) -> &str {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '$' | '~');
     let digits = name.chars().filter(char::is_ascii_digit).count();
@@ -95,7 +95,7 @@ fn why(kind: &Kind) -> String {
             format!("is of none of the types {}", all.join(", "))
         }
         Kind::UniqueItems => "has equal items".into(),
-        // A message of this crate's own keywords, which continues the sentence.
+        // A message of this crate's own keyword, which continues the sentence.
         Kind::Custom { message, .. } => message.clone(),
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } | Kind::Referencing(_) => {
             format!("fails {}", kind.keyword())
@@ -103,7 +103,8 @@ fn why(kind: &Kind) -> String {
     }
 }
 
-/// What is wrong with a config. It is the caller's own, so names and values in it may be repeated.
+/// Returns the problems of a config. The caller wrote the config, so messages may repeat its names and
+/// values.
 pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigProblem> {
     let field = dotted("", error.instance_path().as_str());
     let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
@@ -125,7 +126,7 @@ pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigP
     }
 }
 
-/// Explains why a reference of a schema can't be resolved.
+/// Explains why a reference in a schema cannot be resolved.
 fn unresolved(why: &ReferencingError) -> String {
     let shown = |it: &str| cut(it, PATH).into_owned();
     match why {
@@ -157,14 +158,14 @@ fn unresolved(why: &ReferencingError) -> String {
     }
 }
 
-/// A JSON Pointer as a path of a config.
+/// Converts a JSON Pointer to a dotted path of a config.
 fn dotted(before: &str, pointer: &str) -> String {
     let names = pointer.split('/').skip(1).map(|it| it.replace("~1", "/").replace("~0", "~"));
     let before = Some(before.to_owned()).filter(|it| !it.is_empty());
     before.into_iter().chain(names).collect::<Vec<_>>().join(".")
 }
 
-/// Why a schema does not compile.
+/// Explains why a schema does not compile.
 pub(super) fn uncompiled(error: &ValidationError, field: &str) -> ConfigProblem {
     let path = dotted(field, error.instance_path().as_str());
     let message = match error.kind() {

@@ -1,32 +1,32 @@
-//! How schemas lead to one another at one and the same place of the JSON: by references, alternatives
-//! and conditions.
+//! Bounds the schemas that apply to the same location of the JSON through references, alternatives and
+//! conditions.
 //!
-//! Counting looks at the JSON (see `counted`) bounds all but two things: compiling, and schemas that
-//! lead to one another without ever looking. Both are bounded here, before anything is compiled.
-//! Where a reference leads is found a little too generously: all that it might mean is followed.
+//! The step limit (see `counted`) bounds everything except compilation and schemas that lead to one another
+//! without an access to the JSON. This module bounds both before compilation. The targets of references are
+//! overestimated: every possible target is followed.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Schemas that may be tried at one place of the JSON, counted once for each way that leads there.
+/// Maximum number of schemas that apply to one location, counted once for each path to a schema.
 const MAX_TRIED: u64 = 20_000;
-/// The same for schemas that say nothing of what they are tried on.
+/// Maximum number of such schemas that do not access the JSON.
 const MAX_IDLE: u64 = 256;
-/// The same, over all schemas that ask what the others have evaluated.
+/// Maximum number of such schemas in total, over all schemas that need the evaluated locations of the others.
 const MAX_UNEVALUATED: u64 = 200_000;
-/// Schemas in a chain.
+/// Maximum length of a chain of schemas.
 const MAX_CHAIN: usize = 200;
 
-/// Keywords with a list of schemas for the same place.
+/// Keywords with a list of schemas for the same location.
 const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords with one.
+/// Keywords with one schema for the same location.
 const SINGLE: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords with some by name.
+/// Keywords with named schemas for the same location.
 const NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords that refer.
+/// Keywords of references.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that look at the JSON whatever it is.
+/// Keywords that access JSON of any type.
 const LOOKING: [&str; 16] = [
     "type",
     "enum",
@@ -46,10 +46,10 @@ const LOOKING: [&str; 16] = [
     "maxItems",
 ];
 
-/// Whether a schema can be compiled, and followed, in reasonable time.
+/// Checks that a schema can be compiled and evaluated in reasonable time.
 ///
 /// # Errors
-/// With what to change, continuing a sentence that names the schema.
+/// The necessary change, as the continuation of a sentence that names the schema.
 pub(super) fn bounded(schema: &Value) -> Result<(), String> {
     let Value::Object(root) = schema else { return Ok(()) };
     let mut shape = Shape::default();
@@ -68,7 +68,7 @@ pub(super) fn bounded(schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What lies below an object at the same place of the JSON.
+/// The schemas reachable from an object at the same location of the JSON.
 #[derive(Clone, Copy)]
 struct Reach {
     tried: u64,
@@ -76,7 +76,7 @@ struct Reach {
     chain: usize,
 }
 
-/// The objects of a schema, by address: each may be a schema.
+/// The objects of a schema by address; each may be a schema.
 #[derive(Default)]
 struct Shape<'a> {
     objects: HashMap<usize, Object<'a>>,
@@ -86,7 +86,7 @@ struct Shape<'a> {
 
 struct Object<'a> {
     members: &'a Map<String, Value>,
-    /// The nearest object above that has an id of its own, or the outermost.
+    /// The nearest enclosing object with an ID of its own, or the outermost object.
     resource: &'a Map<String, Value>,
 }
 
@@ -99,7 +99,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 }
 
 impl<'a> Shape<'a> {
-    /// Nesting was bounded before.
+    /// Collects the objects recursively; the nesting was bounded before.
     fn collect(&mut self, members: &'a Map<String, Value>, mut resource: &'a Map<String, Value>) {
         for id in ["$id", "id"].iter().filter_map(|it| text(members, it)) {
             match id.strip_prefix('#') {
@@ -174,7 +174,7 @@ impl<'a> Shape<'a> {
         Ok(reach)
     }
 
-    /// Schemas that are tried with this one.
+    /// Returns the schemas that apply together with this one.
     fn next(&self, members: &'a Map<String, Value>) -> impl Iterator<Item = &'a Value> {
         let lists = LISTS.iter().filter_map(|it| members.get(*it)?.as_array()).flatten();
         let single = SINGLE.iter().filter_map(|it| members.get(*it));
@@ -182,7 +182,7 @@ impl<'a> Shape<'a> {
         lists.chain(single).chain(named).filter(|it| it.is_object() || it.is_boolean())
     }
 
-    /// Where a reference may lead.
+    /// Returns the possible targets of a reference.
     fn targets(&self, from: &'a Map<String, Value>, reference: &str) -> Vec<&'a Map<String, Value>> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let own = self.objects.get(&address(from)).map(|it| it.resource);
@@ -198,7 +198,7 @@ impl<'a> Shape<'a> {
         }
         let named = self.anchors.get(fragment).into_iter().flatten().copied();
         let dynamic = if fragment.is_empty() { resources } else { Vec::new() };
-        // A plain `$ref` to `#` means its resource; what is anchored dynamically is followed by the others.
+        // A plain `$ref` to `#` means its resource; recursive references also lead to anchored schemas.
         if fragment.is_empty() && text(from, "$recursiveRef").is_none() {
             return dynamic;
         }
@@ -210,7 +210,7 @@ fn too_long() -> String {
     format!("has more than {MAX_CHAIN} schemas that lead to one another in a chain")
 }
 
-/// What a JSON Pointer names.
+/// Returns the target of a JSON Pointer.
 fn below<'a>(resource: &'a Map<String, Value>, pointer: &str) -> Option<&'a Map<String, Value>> {
     let mut names = pointer.split('/').skip(1).map(|it| decoded(it).replace("~1", "/").replace("~0", "~"));
     let mut value = resource.get(&names.next()?)?;
@@ -224,7 +224,7 @@ fn below<'a>(resource: &'a Map<String, Value>, pointer: &str) -> Option<&'a Map<
     value.as_object()
 }
 
-/// A part of a URI without its percent signs.
+/// Decodes the percent escapes of a part of a URI.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Schemas that are written to be slow, and what is said of failures.
+//! Tests of schemas that are designed to be slow, and of the messages about failures.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn said(schema: Value, value: Value) -> String {
     }
 }
 
-/// Lists in lists.
+/// Returns nested lists.
 fn nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!([inner]))
 }
@@ -117,7 +117,7 @@ fn a_schema_that_refers_to_itself_further_down_is_usual() {
 fn references_as_long_as_the_stack_are_refused() {
     let long = |count| chain(count, json!({"type": "string"}), |next| json!({"allOf": [next]}));
     assert!(refused(&long(3_000)).message.contains("in a chain"));
-    // As small a stack as the threads of a server have.
+    // The stack is as small as those of the server's threads.
     let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
     let done = small.spawn(move || check(&long(90), &json!(1))).unwrap().join().unwrap();
     assert!(matches!(done, Outcome::Fails(..)), "{done:?}");
@@ -196,7 +196,7 @@ fn compiling_comes_to_an_end() {
     };
     assert!(refused(&asking(json!({"type": "string"}), 60)).message.contains("too many alternatives"));
     compile(&asking(json!({"type": "string"}), 12));
-    // Without alternatives, only further down.
+    // The chain has no alternatives and leads one level further down at each step.
     compile(&chain(
         100,
         json!({"type": "string"}),

@@ -1,45 +1,45 @@
-//! What words and phrases weigh, and what they do to others.
+//! The weights of words and phrases, and their effects on other words.
 
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 /// Words and phrases in lower case.
 pub(super) struct Lexicon {
     words: HashMap<&'static str, Entry>,
-    /// First words of phrases, with the longest phrase's number of words.
+    /// The first words of phrases, with the number of words of the longest phrase.
     phrases: HashMap<&'static str, usize>,
 }
 
-/// What is known of a word.
+/// The weight and roles of a word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
-    /// From -40 to 40.
+    /// The weight, from -40 to 40.
     weight: i8,
-    /// What it does, as bits of [`Role`].
+    /// The bits of [`Role`].
     roles: u16,
 }
 
-/// What a word does to others, or says of its sentence.
+/// The effect of a word on other words or on its sentence.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
-    /// It strengthens what follows.
+    /// Strengthens the following words.
     Boosts,
-    /// It weakens what follows.
+    /// Weakens the following words.
     Damps,
-    /// It turns what follows into its opposite.
+    /// Negates the following words.
     Negates,
-    /// The rest of the sentence weighs more.
+    /// Gives the rest of the sentence more weight.
     Turns,
-    /// It regrets something.
+    /// Expresses regret.
     Regrets,
-    /// It declines something.
+    /// Expresses refusal.
     Declines,
-    /// Who speaks.
+    /// Names the speaker.
     Speaks,
-    /// What machines decline, or regret.
+    /// Names something that an assistant regrets or refuses.
     Service,
-    /// What machines decline even without regret.
+    /// Names something that an assistant refuses even without regret.
     Help,
-    /// It begins phrases.
+    /// Begins phrases.
     Begins,
 }
 
@@ -99,7 +99,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
 });
 
 impl Entry {
-    /// In VADER's units, from -4 to 4; 0 when it has no feeling.
+    /// Returns the weight in VADER's units, from -4 to 4; 0 for a word without feeling.
     pub(super) fn weight(self) -> f64 {
         f64::from(self.weight) / 10.0
     }
@@ -114,12 +114,13 @@ impl Lexicon {
         &LEXICON
     }
 
-    /// What is known of a word.
+    /// Returns the weight and roles of a word.
     pub(super) fn word(&self, word: &str) -> Entry {
         self.words.get(word).copied().unwrap_or_default()
     }
 
-    /// The longest known phrase that these words begin with, its weight and its number of words.
+    /// Returns the weight and the number of words of the longest known phrase at the beginning of these
+    /// words.
     pub(super) fn phrase(&self, words: &[Cow<'_, str>]) -> Option<(f64, usize)> {
         let longest = *self.phrases.get(words.first()?.as_ref())?;
         (2..=longest.min(words.len())).rev().find_map(|length| {
@@ -129,7 +130,7 @@ impl Lexicon {
     }
 }
 
-/// What an emoji weighs.
+/// Returns the weight of an emoji.
 pub(super) fn emoji(char: char) -> Option<f64> {
     match char {
         '😀'..='😆'

@@ -4,20 +4,20 @@ use std::borrow::Cow;
 
 use super::lexicon::{Entry, Lexicon, Role, emoji};
 
-/// How a word nearby strengthens or weakens (VADER).
+/// Amount by which a nearby booster strengthens a word or a damper weakens it (VADER).
 const BOOST: f64 = 0.293;
-/// What a word in capitals among others gains.
+/// Amount that a word in capitals gains among words in lower case.
 const CAPITALS: f64 = 0.733;
-/// What a negated word is multiplied by.
+/// Factor of a negated word.
 const NEGATED: f64 = -0.74;
-/// What an exclamation mark adds, up to four.
+/// Amount that an exclamation mark adds, up to four of them.
 const EXCLAIMED: f64 = 0.292;
-/// What the sum is set against: valence is sum / sqrt(sum² + 15).
+/// Normalization constant: valence is sum / sqrt(sum² + 15).
 const ALPHA: f64 = 15.0;
-/// Words of a sentence that are read.
+/// Maximum number of words of a sentence that are read.
 const WORDS: usize = 400;
 
-/// Valence, from -1.0 to 1.0, and the number of words that carry it.
+/// Returns the valence, from -1.0 to 1.0, and the number of words that express a feeling.
 pub(super) fn valence(sentence: &str, lexicon: &Lexicon) -> (f64, usize) {
     let tokens: Vec<&str> =
         sentence.split_whitespace().map(trimmed).filter(|it| !it.is_empty()).take(WORDS).collect();
@@ -65,7 +65,7 @@ pub(super) fn valence(sentence: &str, lexicon: &Lexicon) -> (f64, usize) {
     (sum / (sum * sum + ALPHA).sqrt(), felt)
 }
 
-/// A word without the signs around it.
+/// Returns a word without surrounding signs.
 fn trimmed(token: &str) -> &str {
     token.trim_matches(|it: char| !it.is_alphanumeric())
 }
@@ -77,14 +77,14 @@ fn lowered(token: &str) -> Cow<'_, str> {
     Cow::Owned(token.to_lowercase().replace('’', "'"))
 }
 
-/// Whether a word is written in capitals.
+/// Returns whether a word is written in capitals.
 fn shouted(token: &str) -> bool {
     token.len() > 1
         && token.bytes().all(|it| !it.is_ascii_lowercase())
         && token.bytes().any(|it| it.is_ascii_uppercase())
 }
 
-/// What boosters and dampers among the three words before add to a word's strength, the nearest most.
+/// Returns the amount that boosters and dampers among the three preceding words add; the nearest adds most.
 fn nearby(known: &[Entry], at: usize) -> f64 {
     (1..=3)
         .filter_map(|back| Some((back, known.get(at.checked_sub(back)?)?)))
@@ -101,19 +101,19 @@ fn nearby(known: &[Entry], at: usize) -> f64 {
         .sum()
 }
 
-/// Whether one of the three words before negates this one. "Not only" and "no doubt" do not.
+/// Returns whether one of the three preceding words negates this one. "Not only" and "no doubt" do not.
 fn negated(words: &[Cow<'_, str>], known: &[Entry], at: usize) -> bool {
     (1..=3).any(|back| {
         let Some(place) = at.checked_sub(back) else { return false };
         let (word, next) = (words[place].as_ref(), words.get(place + 1).map_or("", AsRef::as_ref));
         known[place].is(Role::Negates)
             && !matches!((word, next), ("not", "only") | ("no" | "without", "doubt"))
-            // "No" further back answers what was asked.
+            // A more distant "no" answers a question.
             && !(word == "no" && back > 1)
     })
 }
 
-/// Whether the sentence apologises or refuses as a machine does.
+/// Returns whether the sentence is a conventional apology or refusal of an assistant.
 fn is_manners(words: &[Cow<'_, str>], known: &[Entry]) -> bool {
     let has = |role: Role| known.iter().any(|it| it.is(role));
     let declines = has(Role::Declines);

@@ -1,25 +1,24 @@
-//! Tool calls: which tools a model asked for, with which arguments, and what came back.
+//! Tool calls: the requested tools, their arguments and results.
 
 use serde_json::{Map, Value};
 
 use super::json::{first, first_text};
 
-/// Calls read of one list.
+/// Maximum number of calls that are read from one list.
 const MOST: usize = 500;
 
 /// A tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// What it was called with: an object as a rule; a text that is no JSON stays a text; null
-    /// when nothing is known.
+    /// The arguments: usually an object. Text that is not JSON stays text; null if the arguments are unknown.
     pub arguments: Value,
-    /// The call's id.
+    /// The ID of the call.
     pub id: Option<String>,
-    /// What came back; none when nothing is known.
+    /// The result; none if it is unknown.
     pub result: Option<String>,
-    /// Why it failed.
+    /// The error, if the call failed.
     pub error: Option<String>,
 }
 
@@ -36,7 +35,7 @@ impl Call {
 }
 
 impl std::fmt::Display for Call {
-    /// As it is shown to a judge.
+    /// Formats the call for a judge.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "calls {} with {}", self.name, self.arguments)?;
         if let Some(error) = &self.error {
@@ -49,7 +48,7 @@ impl std::fmt::Display for Call {
     }
 }
 
-/// The call that an object is; none when it is something else.
+/// Returns the call that an object represents; none for other objects.
 pub(super) fn one(object: &Map<String, Value>) -> Option<Call> {
     for (wrapper, arguments, id) in [("functionCall", "args", "id"), ("toolUse", "input", "toolUseId")] {
         if let Some(inner) = object.get(wrapper).and_then(Value::as_object) {
@@ -80,7 +79,7 @@ pub(super) fn one(object: &Map<String, Value>) -> Option<Call> {
     }
 }
 
-/// The calls that a message makes beside its content.
+/// Returns the calls of a message outside its content.
 pub(super) fn of_message(object: &Map<String, Value>) -> Vec<Call> {
     let mut calls = Vec::new();
     for name in ["tool_calls", "toolCalls"] {
@@ -96,7 +95,7 @@ pub(super) fn of_message(object: &Map<String, Value>) -> Vec<Call> {
     calls
 }
 
-/// A call in a list of nothing but calls, where a name is enough.
+/// Returns a call from a list of calls only, where a name suffices.
 fn listed(object: &Map<String, Value>) -> Option<Call> {
     one(object).or_else(|| {
         let name = first_text(object, &["name", "tool"])?;
@@ -105,13 +104,13 @@ fn listed(object: &Map<String, Value>) -> Option<Call> {
     })
 }
 
-/// The calls that a list holds, when it holds nothing else.
+/// Returns the calls of a list; none if the list contains anything else.
 pub(super) fn list(value: &Value) -> Option<Vec<Call>> {
     let items = value.as_array().filter(|it| !it.is_empty())?;
     items.iter().take(MOST).map(|it| listed(it.as_object()?)).collect()
 }
 
-/// Arguments sent as the text of a JSON object, or of null; anything else stays as it is.
+/// Parses arguments that were sent as the text of a JSON object or of null; other values stay unchanged.
 fn unpacked(arguments: &Value) -> Value {
     match arguments {
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
@@ -123,7 +122,7 @@ fn unpacked(arguments: &Value) -> Value {
     }
 }
 
-/// What a span of a tool was called with: its input, out of the wrappers of frameworks.
+/// Returns the arguments of a tool span: its input without the wrappers of frameworks.
 pub(super) fn arguments_of_span(input: &Value, name: &str) -> Value {
     let Some(object) = input.as_object() else { return input.clone() };
     if let Some(inner) = object.get("inputs").filter(|it| it.is_object() && object.contains_key("input_str"))

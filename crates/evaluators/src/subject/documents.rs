@@ -1,4 +1,4 @@
-//! What was retrieved: documents in the shapes of stores and frameworks.
+//! Retrieved documents, in the formats of vector stores and frameworks.
 
 use api::SpanType;
 use serde_json::{Map, Value};
@@ -9,12 +9,12 @@ use super::{
     prompted,
 };
 
-/// Documents read of one trace.
+/// Maximum number of documents that are read from one trace.
 const MOST: usize = 200;
-/// Wrappers looked into one inside the other.
+/// Maximum nesting of wrappers around a list of documents.
 const DEEPEST: usize = 5;
 
-/// Where the text of a document stands.
+/// Members that contain the text of a document.
 const TEXTS: &[&str] = &[
     "content",
     "text",
@@ -29,7 +29,7 @@ const TEXTS: &[&str] = &[
     "excerpt",
     "summary",
 ];
-/// Objects around a document that hold its text.
+/// Members of wrappers that contain the document.
 const AROUND: &[&str] = &[
     "document",
     "node",
@@ -42,7 +42,7 @@ const AROUND: &[&str] = &[
     "content",
     "data",
 ];
-/// Members of an answer that hold the list of documents.
+/// Members of a response that contain the list of documents.
 const LISTS: &[&str] = &[
     "documents",
     "docs",
@@ -67,34 +67,34 @@ const LISTS: &[&str] = &[
     "data",
 ];
 
-/// A document that was retrieved.
+/// A retrieved document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// Its id or source.
+    /// The ID or source of the document.
     pub id: Option<String>,
-    /// How near it is to the query, by whoever found it.
+    /// The relevance to the query, as reported by the retriever.
     pub score: Option<f64>,
-    /// Its text.
+    /// The text of the document.
     pub text: String,
 }
 
 impl std::fmt::Display for Document {
-    /// As it is shown to a judge.
+    /// Formats the document for a judge.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "document {}:\n{}", self.id.as_deref().unwrap_or("without id"), self.text)
     }
 }
 
-/// The documents of a trace in the order they were found, each text once.
+/// Returns the documents of a trace in the order of retrieval, each text once.
 ///
-/// From spans of type `retrieval` and from `documents` in metadata; without those from other
-/// spans whose output is a list of what can only be search results, and last of a prompt that
-/// holds its context under a heading.
+/// The documents come from spans of type `retrieval` and from `documents` in metadata. Without those, they
+/// come from other spans whose output is clearly a list of search results, and finally from a prompt that
+/// contains its context under a heading.
 pub(super) fn of(subject: &Subject, prompt: &[Message], budget: &mut Budget) -> Vec<Document> {
     let mut found = of_metadata(&subject.metadata, budget);
     for step in &subject.steps {
         let documents = of_step(step, budget);
-        // A reranking narrows down what was found before.
+        // A reranking narrows down earlier results.
         if !documents.is_empty()
             && step.name.to_ascii_lowercase().contains("rerank")
             && documents.iter().all(|it| found.iter().any(|known| known.text == it.text))
@@ -135,7 +135,7 @@ fn of_step(step: &Step, budget: &mut Budget) -> Vec<Document> {
     if step.kind == SpanType::Retrieval
         && let Some(output) = step.output.as_deref().filter(|it| !it.trim().is_empty())
     {
-        // The whole output may say more than the extract in the metadata.
+        // The output may contain more text than the excerpt in the metadata.
         let mut whole = Vec::new();
         match budget.parse(output) {
             Some(value) => collect(&value, &mut whole, 0),
@@ -148,7 +148,7 @@ fn of_step(step: &Step, budget: &mut Budget) -> Vec<Document> {
     documents
 }
 
-/// The results of a search in a span that does not call itself one.
+/// Returns the search results in the output of a span without the type `retrieval`.
 fn of_results(step: &Step, budget: &mut Budget) -> Vec<Document> {
     let is_candidate = matches!(step.kind, SpanType::Tool | SpanType::Other);
     let Some(output) = step.output.as_deref().filter(|_| is_candidate) else { return Vec::new() };
@@ -191,7 +191,7 @@ fn collect(value: &Value, documents: &mut Vec<Document>, depth: usize) {
 }
 
 fn one(object: &Map<String, Value>) -> Option<Document> {
-    // Wrapped first: `{"document": {…}, "score": …}`, `{"node": {"text": …}}`.
+    // Wrapped documents first: `{"document": {…}, "score": …}`, `{"node": {"text": …}}`.
     let inner = AROUND.iter().find_map(|name| {
         let inner = object.get(*name)?.as_object()?;
         first_text(inner, TEXTS).map(|text| (inner, text))
@@ -210,7 +210,7 @@ fn one(object: &Map<String, Value>) -> Option<Document> {
     })
 }
 
-/// The text of a document whose content is a list of parts.
+/// Returns the text of a document whose content is a list of parts.
 fn parts(object: &Map<String, Value>) -> Option<String> {
     let parts = object.get("content")?.as_array()?;
     let texts: Vec<&str> = parts.iter().filter_map(|it| it.get("text")?.as_str()).collect();

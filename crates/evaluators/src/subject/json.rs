@@ -1,19 +1,19 @@
-//! Reading texts of a trace as JSON, within bounds.
+//! Parses texts of a trace as JSON, within limits.
 
 use serde_json::{Map, Value};
 
 use super::python;
 
-/// Bytes of one text that is read as JSON; longer ones are text.
+/// Maximum size in bytes of a text that is parsed as JSON; longer texts stay text.
 const LONGEST: usize = 2 * 1024 * 1024;
-/// Bytes of all texts of a trace that are read as JSON.
+/// Maximum total size of the texts of a trace that are parsed as JSON, in bytes.
 const MOST: usize = 16 * 1024 * 1024;
 
-/// Numbers of one list that is spread over keys.
+/// Maximum number of items of a list that is spread over keys.
 const MOST_INDEXED: usize = 256;
 
-/// What is left of the bytes that may be parsed for one trace, so that a trace of 2,000 huge
-/// spans costs no more than one of a few.
+/// The number of bytes that may still be parsed for one trace, so that a trace of 2,000 huge spans costs no
+/// more than a trace of a few.
 pub(super) struct Budget(usize);
 
 impl Budget {
@@ -21,19 +21,19 @@ impl Budget {
         Self(MOST)
     }
 
-    /// The object or list that a text holds: as JSON, or as Python prints it. Nothing else is
-    /// of use here, a plain number or literal included.
+    /// Parses the object or list in a text, as JSON or as Python prints it. Other values, such as a plain
+    /// number, are ignored.
     pub(super) fn parse(&mut self, text: &str) -> Option<Value> {
         let text = text.trim();
         if !text.starts_with(['{', '[']) || text.len() > LONGEST.min(self.0) {
             return None;
         }
         self.0 -= text.len();
-        // Parsing stops at a depth of 128.
+        // The parser stops at a depth of 128.
         serde_json::from_str(text).ok().or_else(|| python::read(text))
     }
 
-    /// A value, or what it holds as a text.
+    /// Returns a value, or the value that its text contains.
     pub(super) fn unpacked(&mut self, value: &Value) -> Option<Value> {
         match value {
             Value::String(text) => self.parse(text),
@@ -43,18 +43,18 @@ impl Budget {
     }
 }
 
-/// The first of these members that is neither absent nor null.
+/// Returns the first of these members that is neither absent nor null.
 pub(super) fn first<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     names.iter().find_map(|name| object.get(*name).filter(|it| !it.is_null()))
 }
 
-/// The first of these members that is a text with something in it.
+/// Returns the first of these members that is a non-empty text.
 pub(super) fn first_text<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| object.get(*name)?.as_str().filter(|it| !it.trim().is_empty()))
 }
 
-/// The list that conventions spread over keys such as `llm.tools.0.tool.json_schema`: for each
-/// number in turn what stands under `prefix.N` and `prefix.N.suffix`, by suffix.
+/// Returns the list that conventions spread over keys such as `llm.tools.0.tool.json_schema`: for each number
+/// in turn the values under `prefix.N` and `prefix.N.suffix`, by suffix.
 pub(super) fn indexed(object: &Map<String, Value>, prefix: &str) -> Vec<Map<String, Value>> {
     let mut found: Vec<(usize, Map<String, Value>)> = Vec::new();
     for (key, value) in object {

@@ -1,4 +1,4 @@
-//! Messages of a conversation, in the shapes of the providers and frameworks that write them.
+//! Messages of a conversation, in the formats of providers and frameworks.
 
 use serde_json::{Map, Value};
 
@@ -7,38 +7,38 @@ use super::{
     json::{first, first_text},
 };
 
-/// Wrappers looked into one inside the other.
+/// Maximum nesting of wrappers around messages.
 const DEEPEST: usize = 4;
-/// Messages read of one list, the newest.
+/// Maximum number of messages that are read from one list; the newest are kept.
 const MOST: usize = 1_000;
-/// Parts read of one message.
+/// Maximum number of parts that are read from one message.
 const MOST_PARTS: usize = 1_000;
 
 /// A message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
-    /// `system`, `user`, `assistant`, `tool`, or the sender's own word.
+    /// The role: `system`, `user`, `assistant`, `tool`, or another word of the sender.
     pub role: String,
-    /// What it says, its parts of text joined by line ends.
+    /// The text: the text parts, joined by line ends.
     pub text: String,
-    /// Tools that it calls.
+    /// The tool calls in the message.
     pub calls: Vec<Call>,
-    /// Results of tools that it brings.
+    /// The tool results in the message.
     pub results: Vec<Outcome>,
 }
 
-/// The result of a tool call, as a message brings it.
+/// The result of a tool call in a message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The call's id.
+    /// The ID of the call.
     pub id: Option<String>,
-    /// The tool.
+    /// The name of the tool.
     pub name: Option<String>,
-    /// What came back.
+    /// The text of the result.
     pub text: String,
 }
 
-/// The messages that a value holds; none when it is something else.
+/// Returns the messages that a value contains; none for other values.
 pub(super) fn read(value: &Value) -> Option<Vec<Message>> {
     read_at(value, 0)
 }
@@ -48,7 +48,7 @@ fn read_at(value: &Value, depth: usize) -> Option<Vec<Message>> {
         _ if depth > DEEPEST => None,
         Value::Array(items) => {
             let items = &items[items.len().saturating_sub(MOST)..];
-            // LangGraph and others wrap a list once more.
+            // LangGraph and other frameworks wrap the list in a second list.
             if let [Value::Array(_)] = items {
                 return read_at(&items[0], depth + 1);
             }
@@ -91,7 +91,7 @@ fn read_at(value: &Value, depth: usize) -> Option<Vec<Message>> {
     }
 }
 
-/// One message; none when the value has neither a role nor the type of one.
+/// Returns one message; none if the value has neither a role nor a type of message.
 fn one(value: &Value) -> Option<Message> {
     let object = unwrapped(value.as_object()?);
     if let Some(message) = item_of_responses(object) {
@@ -117,7 +117,7 @@ fn one(value: &Value) -> Option<Message> {
     }
     let mut known: Vec<Option<String>> = message.calls.iter().map(|it| it.id.clone()).collect();
     for call in calls::of_message(object) {
-        // Anthropic's calls may be told twice, as parts and as a list.
+        // Anthropic's calls may occur twice, as parts and as a list.
         if call.id.is_none() || !known.contains(&call.id) {
             known.push(call.id.clone());
             message.calls.push(call);
@@ -126,7 +126,7 @@ fn one(value: &Value) -> Option<Message> {
     Some(message)
 }
 
-/// LangChain's two ways to wrap a message, and the wrapping of a choice.
+/// Removes LangChain's two message wrappers, and the wrapper of a choice.
 fn unwrapped(object: &Map<String, Value>) -> &Map<String, Value> {
     for name in ["kwargs", "data", "message"] {
         if let Some(inner) = object.get(name).and_then(Value::as_object)
@@ -136,7 +136,7 @@ fn unwrapped(object: &Map<String, Value>) -> &Map<String, Value> {
             return inner;
         }
     }
-    // Gemini's candidate.
+    // A candidate of Gemini.
     match object.get("content").and_then(Value::as_object) {
         Some(inner) if inner.contains_key("parts") && !object.contains_key("role") => inner,
         _ => object,
@@ -160,7 +160,7 @@ fn role(object: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// Items of OpenAI's Responses that stand beside messages, and calls that stand alone.
+/// Returns an item of OpenAI's Responses API that is not a message, or a call on its own, as a message.
 fn item_of_responses(object: &Map<String, Value>) -> Option<Message> {
     match object.get("type").and_then(Value::as_str) {
         Some("function_call_output") => {
@@ -183,7 +183,7 @@ fn item_of_responses(object: &Map<String, Value>) -> Option<Message> {
     }
 }
 
-/// Adds a part of a message's content.
+/// Adds a part of the content to a message.
 fn add(message: &mut Message, part: &Value) {
     let object = match part {
         Value::String(text) => return say(message, text),
@@ -206,7 +206,7 @@ fn add(message: &mut Message, part: &Value) {
                     .unwrap_or_default(),
             });
         }
-        // What a model thought is no part of what it said.
+        // The thoughts of a model are not part of its answer.
         "thinking" | "reasoning" | "redacted_thinking" => {}
         _ => {
             for (name, id, result) in
@@ -237,7 +237,7 @@ fn say(message: &mut Message, text: &str) {
     message.text.push_str(text);
 }
 
-/// What a value says: a text as it is, parts of text joined, anything else as JSON.
+/// Returns the text of a value: a text unchanged, text parts joined, anything else as JSON.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -250,7 +250,7 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// The text of a part that is nothing but text.
+/// Returns the text of a part that contains only text.
 fn part_text(part: &Value) -> Option<String> {
     match part {
         Value::String(text) => Some(text.clone()),
@@ -272,7 +272,7 @@ fn part_text(part: &Value) -> Option<String> {
 }
 
 impl std::fmt::Display for Message {
-    /// As it is shown to a judge: who says what, and which tools are called.
+    /// Formats the message for a judge, with its role and tool calls.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut begun = false;
         let mut line_end = |f: &mut std::fmt::Formatter<'_>| {

@@ -1,9 +1,9 @@
-//! Context that stands in a prompt: many applications send what they retrieved to the model
-//! without a span of its own, under a heading such as `Context:`.
+//! Context in a prompt. Many applications send the retrieved text to the model under a heading such as
+//! `Context:`, without a span for the retrieval.
 
 use super::{Document, Message};
 
-/// Headings of context, at the beginning of a line.
+/// Headings of context at the beginning of a line.
 const BEGINNINGS: &[&str] = &[
     "context:",
     "<context>",
@@ -21,7 +21,7 @@ const BEGINNINGS: &[&str] = &[
     "knowledge base:",
     "reference material:",
 ];
-/// What ends it, at the beginning of a line.
+/// Texts at the beginning of a line that end the context.
 const ENDS: &[&str] = &[
     "</context>",
     "</documents>",
@@ -39,7 +39,7 @@ const ENDS: &[&str] = &[
     "answer:",
 ];
 
-/// The context in the messages that a model was given, as one document a message.
+/// Returns the context in the messages to a model, as one document per message.
 pub(super) fn documents(messages: &[Message]) -> Vec<Document> {
     messages
         .iter()
@@ -67,7 +67,7 @@ fn context(text: &str) -> Option<String> {
     (!context.is_empty()).then(|| context.to_owned())
 }
 
-/// What stands behind a beginning, whatever the case of its letters.
+/// Returns the text after a prefix, ignoring case.
 fn behind<'a>(line: &'a str, beginning: &str) -> Option<&'a str> {
     let (start, rest) = line.split_at_checked(beginning.len())?;
     start.eq_ignore_ascii_case(beginning).then_some(rest)

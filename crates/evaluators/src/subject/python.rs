@@ -1,12 +1,12 @@
-//! Values as Python prints them: some SDKs send `str(value)` where JSON was meant.
+//! Values in Python notation: some SDKs send `str(value)` instead of JSON.
 
 use serde_json::{Map, Number, Value};
 
-/// Deeper values are left alone.
+/// Maximum nesting of a value.
 const DEEPEST: usize = 64;
 
-/// The list or object that a text holds in Python's notation; none when it holds anything else,
-/// such as the name of a class.
+/// Parses the list or object in a text in Python notation; returns none for other texts, such as the name of
+/// a class.
 pub(super) fn read(text: &str) -> Option<Value> {
     let mut reader = Reader { rest: text.trim() };
     let value = reader.value(0)?;
@@ -75,7 +75,8 @@ impl Reader<'_> {
                     'n' => out.push('\n'),
                     't' => out.push('\t'),
                     'r' => out.push('\r'),
-                    // A number of digits follows; rather no value than a wrong one.
+                    // A code of a fixed number of digits follows. The parser does not support it and returns
+                    // no value.
                     'x' | 'u' | 'U' | 'N' => return None,
                     other => out.push(other),
                 },

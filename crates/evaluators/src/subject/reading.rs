@@ -1,4 +1,4 @@
-//! All that can be told of a trace beyond what its fields say.
+//! Derives documents, tools, calls and turns from a trace.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use super::{
     messages, tools,
 };
 
-/// Calls kept of one trace.
+/// Maximum number of calls that are kept of one trace.
 const MOST_CALLS: usize = 500;
-/// Limits the ancestors of a tool span that are searched for the same call.
+/// Maximum number of ancestors of a tool span that are searched for the same call.
 const MAX_ANCESTORS: usize = 16;
-/// Results of calls looked at in one message.
+/// Maximum number of call results that are read from one message.
 const MOST_RESULTS: usize = 500;
 
-/// What evaluators work with: documents, tools, calls and turns, whichever convention they came
-/// in, and input and output as people read them.
+/// The derived view of a subject: documents, tools, calls and turns, independent of the convention of the
+/// trace, and readable forms of input and output.
 ///
-/// Making one costs time by the size of the trace, up to a bound: texts beyond it are not
-/// looked into.
+/// Its construction takes time in proportion to the size of the trace, up to a limit. Texts beyond the limit
+/// are not parsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     input: Option<String>,
@@ -36,12 +36,12 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads a trace.
+    /// Derives the view from a subject.
     pub fn of(subject: &Subject) -> Self {
         let mut budget = Budget::new();
         let given = subject.input.as_deref().filter(|it| !it.trim().is_empty());
-        // Some roots say nothing; what the first model call was given and the last one
-        // answered says as much.
+        // The root span may lack input or output; the input of the first model call and the output of the
+        // last one take their place.
         let asked = given.or_else(|| models(subject).find_map(|it| it.input.as_deref()));
         let conversation = asked.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default();
         let answered = subject.output.as_deref().filter(|it| !it.trim().is_empty());
@@ -65,45 +65,45 @@ impl Reading {
         }
     }
 
-    /// What went in: a conversation as who says what, anything else as it was sent.
+    /// Returns the input: a conversation with roles, anything else as it was sent.
     pub fn input(&self) -> Option<&str> {
         self.input.as_deref()
     }
 
-    /// What went in without the [turns](Self::turns) before it.
+    /// Returns the input without the [turns](Self::turns) before it.
     pub fn last_input(&self) -> Option<&str> {
         self.last_input.as_deref()
     }
 
-    /// What came out: the text of the last message, anything else as it was sent.
+    /// Returns the output: the text of the last message, anything else as it was sent.
     pub fn output(&self) -> Option<&str> {
         self.output.as_deref()
     }
 
-    /// What was retrieved, in the order found, each text once.
+    /// Returns the retrieved documents in the order of retrieval, each text once.
     pub fn documents(&self) -> &[Document] {
         &self.documents
     }
 
-    /// The tools that were offered, each once.
+    /// Returns the tools that were offered to the model, each once.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The tool calls in their order, each once: as the model made them, with the results of
-    /// the spans that carried them out; spans of tools that no model asked for as well.
+    /// Returns the tool calls in their order, each once: the calls that the model made, with the results of
+    /// the spans that carried them out, and the tool spans that no model call requested.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
 
-    /// Messages before the last one of the user: of the conversation in the input, else of the
+    /// Returns the messages before the last user message, from the conversation in the input or else from the
     /// session's earlier traces.
     pub fn turns(&self) -> &[Message] {
         &self.turns
     }
 }
 
-/// What the last model call was given.
+/// Returns the messages of the last model call's input.
 fn prompt(subject: &Subject, budget: &mut Budget) -> Vec<Message> {
     let last = models(subject).filter_map(|it| it.input.as_deref()).last();
     last.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default()
@@ -113,8 +113,8 @@ fn models(subject: &Subject) -> impl Iterator<Item = &Step> {
     subject.steps.iter().filter(|it| it.kind == SpanType::Llm)
 }
 
-/// The messages before the last exchange, and those that belong to it. Nothing is earlier as
-/// long as the assistant has said nothing.
+/// Splits a conversation into the messages before the last exchange and those of the last exchange. No
+/// message is earlier until the assistant has answered.
 fn split(conversation: &[Message]) -> (&[Message], &[Message]) {
     let last_user = conversation.iter().rposition(|it| it.role == "user" && !it.text.is_empty());
     match last_user {
@@ -139,7 +139,7 @@ fn of_session(subject: &Subject, budget: &mut Budget) -> Vec<Message> {
     turns
 }
 
-/// A conversation as who says what; the text alone when one user says one thing.
+/// Returns a conversation with roles; only the text if it is a single user message.
 fn shown(given: Option<&str>, conversation: &[Message]) -> Option<String> {
     match conversation {
         [] => given.map(str::to_owned),
@@ -173,11 +173,11 @@ fn calls_of(
     budget: &mut Budget,
 ) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
-    // Results that later requests bring back to the model.
+    // Results that later requests send back to the model.
     let mut results = Vec::new();
     for step in models(subject) {
         let output = step.output.as_deref().and_then(|it| budget.parse(it));
-        // Two libraries that record one request record its calls twice.
+        // Two libraries that record the same request record its calls twice.
         add(&mut calls, output.iter().flat_map(said));
         if let Some(list) = step.metadata.get("ai.response.toolCalls").and_then(|it| budget.unpacked(it)) {
             add(&mut calls, calls::list(&list).unwrap_or_default());
@@ -187,7 +187,7 @@ fn calls_of(
     for message in current {
         results.extend(message.results.iter().take(MOST_RESULTS).cloned());
     }
-    // Where the models' own spans say nothing of calls, others may.
+    // If the spans of models report no calls, other spans may.
     if calls.is_empty() {
         add(&mut calls, current.iter().flat_map(|it| it.calls.iter().cloned()));
         add(&mut calls, answers.iter().flat_map(|it| it.calls.iter().cloned()));
@@ -223,7 +223,7 @@ fn calls_of(
     calls
 }
 
-/// The calls that an answer makes.
+/// Returns the calls in an output.
 fn said(output: &Value) -> Vec<Call> {
     match messages::read(output) {
         Some(messages) => messages.into_iter().flat_map(|it| it.calls).collect(),
@@ -231,9 +231,8 @@ fn said(output: &Value) -> Vec<Call> {
     }
 }
 
-/// Adds calls that are not there yet: the same call again has the same id, which alone says
-/// little, since some servers number the calls of each answer anew. No more are looked at once there
-/// are as many as are kept.
+/// Adds calls that are not in the list yet. A repeated call has the same ID, which is not sufficient, because
+/// some servers number the calls of each answer from the start. No calls are read after the list is full.
 fn add(calls: &mut Vec<Call>, more: impl IntoIterator<Item = Call>) {
     for call in more {
         if calls.len() >= MOST_CALLS {
@@ -267,7 +266,7 @@ fn repeats_ancestor(step: &Step, by_id: &HashMap<Uuid, &Step>) -> bool {
     false
 }
 
-/// Joins the spans of tools to the calls that they carried out.
+/// Assigns tool spans to the calls that they carried out.
 fn carried_out(subject: &Subject, calls: &mut Vec<Call>, budget: &mut Budget) {
     let asked_for = calls.len();
     let mut taken = vec![false; asked_for];

@@ -7,22 +7,22 @@ use super::{
     json::{Budget, first, first_text, indexed},
 };
 
-/// Tools read of one trace.
+/// Maximum number of tools that are read from one trace.
 const MOST: usize = 500;
 
-/// A tool that was offered.
+/// A tool that was offered to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
-    /// What it does, as the model was told.
+    /// The description that the model received.
     pub description: Option<String>,
-    /// JSON Schema of its arguments; none when the trace does not say.
+    /// The JSON Schema of the arguments; none if the trace does not contain it.
     pub schema: Option<Value>,
 }
 
 impl Tool {
-    /// Takes over what it lacks.
+    /// Fills missing fields from another definition of the tool.
     fn complete(&mut self, other: Self) {
         self.description = self.description.take().or(other.description);
         self.schema = self.schema.take().or(other.schema);
@@ -30,7 +30,7 @@ impl Tool {
 }
 
 impl std::fmt::Display for Tool {
-    /// As it is shown to a judge.
+    /// Formats the tool for a judge.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name)?;
         if let Some(description) = &self.description {
@@ -43,7 +43,7 @@ impl std::fmt::Display for Tool {
     }
 }
 
-/// The tools that a list, a request or a single definition holds, in any provider's shape.
+/// Returns the tools in a list, a request or a single definition, in the format of any provider.
 pub(crate) fn read(value: &Value) -> Vec<Tool> {
     let mut tools = Vec::new();
     collect(value, &mut tools, 0);
@@ -56,7 +56,7 @@ fn collect(value: &Value, tools: &mut Vec<Tool>, depth: usize) {
     }
     match value {
         Value::Array(items) => items.iter().take(MOST).for_each(|it| collect(it, tools, depth + 1)),
-        // Some send a list of JSON texts, some the names alone.
+        // Some senders send a list of JSON texts, others only names.
         Value::String(text) => match serde_json::from_str::<Value>(text) {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => collect(&inner, tools, depth + 1),
             _ if is_name(text) && depth > 0 => {
@@ -73,7 +73,7 @@ fn collect(value: &Value, tools: &mut Vec<Tool>, depth: usize) {
             if let Some(tool) = one(object) {
                 tools.push(tool);
             } else if depth == 0 {
-                // By name, as the Vercel AI SDK has them.
+                // A map by name, as the Vercel AI SDK sends it.
                 for (name, inner) in object {
                     if let Some(inner) = inner.as_object()
                         && (inner.contains_key("description") || schema(inner).is_some())
@@ -95,7 +95,7 @@ fn one(object: &Map<String, Value>) -> Option<Tool> {
     }
     match first_text(object, &["name"]) {
         Some(name) => Some(described(name, object)),
-        // A provider's own, such as `{"type": "web_search"}`.
+        // A tool of the provider itself, such as `{"type": "web_search"}`.
         None => first_text(object, &["type"])
             .filter(|kind| *kind != "function" && *kind != "object" && is_name(kind))
             .map(|kind| Tool { name: kind.to_owned(), ..Tool::default() }),
@@ -127,7 +127,7 @@ fn schema(object: &Map<String, Value>) -> Option<Value> {
         Value::String(text) => serde_json::from_str(text).ok()?,
         other => other.clone(),
     };
-    // Amazon's and the AI SDK's wrapping.
+    // The wrappers of Amazon and of the AI SDK.
     let inner = found.get("json").or_else(|| found.get("jsonSchema")).filter(|it| it.is_object()).cloned();
     Some(inner.unwrap_or(found)).filter(Value::is_object)
 }
@@ -137,7 +137,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':' | b'/'))
 }
 
-/// All tools of a trace, each once: of the trace's metadata first, then as the spans offered them.
+/// Returns all tools of a trace, each once: those in the trace's metadata first, then those in spans.
 pub(super) fn of(subject: &Subject, budget: &mut Budget) -> Vec<Tool> {
     let mut found = Vec::new();
     of_metadata(&subject.metadata, budget, &mut found);
@@ -154,7 +154,7 @@ pub(super) fn of(subject: &Subject, budget: &mut Budget) -> Vec<Tool> {
             None => {}
         }
     }
-    // What a span of a tool says of itself is less than what the model was told.
+    // A tool span's own description contains less than the definition that the model received.
     for step in &subject.steps {
         if let Some(own) = of_span(step)
             && let Some(known) = tools.iter_mut().find(|it| it.name == own.name)
@@ -208,7 +208,7 @@ fn of_metadata(metadata: &Map<String, Value>, budget: &mut Budget, found: &mut V
     }
 }
 
-/// Tools in the text of a request.
+/// Adds the tools in the text of a request.
 fn of_request(input: Option<&str>, budget: &mut Budget, found: &mut Vec<Tool>) {
     let Some(input) = input.filter(|it| it.contains("tools") || it.contains("functions")) else { return };
     if let Some(Value::Object(request)) = budget.parse(input) {
@@ -237,7 +237,7 @@ fn of_span(step: &Step) -> Option<Tool> {
         name: name.to_owned(),
         description: first_text(&step.metadata, &["tool.description", "gen_ai.tool.description"])
             .map(str::to_owned),
-        // `{"type": "object"}` says nothing.
+        // `{"type": "object"}` contains no information.
         schema: schema.filter(|it: &Value| it.get("properties").is_some()),
     })
 }

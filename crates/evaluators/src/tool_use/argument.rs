@@ -1,20 +1,19 @@
-//! When two arguments are the same, though written differently.
+//! Comparison of arguments that ignores differences of notation.
 //!
-//! Equal are: members in another order; one left out and its default spelled out; one left out and
-//! null, where it need not be there; a number in another notation; a text of digits and its number,
-//! where the schema takes but what was sent; an instant in another notation or zone; a UUID in other
-//! letters where the schema says that it is one. Everything else is told apart: the case of words,
-//! a date and a time, the order of a list.
+//! These are equal: members in another order; an omitted member and its default; an omitted optional member
+//! and null; numbers in other notations; a text of digits and its number, if the schema accepts only the sent
+//! form; an instant in another notation or zone; a UUID in another case, if the schema declares it a UUID.
+//! Everything else differs: the case of words, a date and a time, the order of a list.
 
 use serde_json::{Map, Number, Value};
 
 use super::{instant, named, parameters::Said};
 
-/// Levels of arguments compared; parsed JSON is no deeper.
+/// Maximum nesting of compared arguments; parsed JSON is no deeper.
 const DEEPEST: usize = 128;
 
-/// How two sets of arguments differ, in words that name arguments and no values; none when they
-/// are the same. `subset`: what was sent may say more than what is expected.
+/// Describes how two sets of arguments differ, without their values; none if they are equal. `subset`: the
+/// sent arguments may contain more than the expected ones.
 pub(crate) fn difference(expected: &Value, sent: &Value, said: &Said<'_>, subset: bool) -> Option<String> {
     let empty = Map::new();
     let expected = match expected {
@@ -26,7 +25,7 @@ pub(crate) fn difference(expected: &Value, sent: &Value, said: &Said<'_>, subset
     let sent = match sent {
         Value::Null => &empty,
         Value::Object(object) => object,
-        // Some frameworks record the only argument bare.
+        // Some frameworks record a single argument without its object.
         bare_value => {
             let only = said.only_member().or_else(|| match expected.len() {
                 1 => expected.keys().next().map(String::as_str),
@@ -74,7 +73,7 @@ fn members(
     more.map(|(name, _)| format!("{} is not expected", place(name)))
 }
 
-/// Whether leaving the value out says the same.
+/// Returns whether omitting the value has the same meaning.
 fn left_out(value: &Value, said: &Said<'_>, optional: bool) -> bool {
     match said.default() {
         Some(default) => different(default, value, said, false, "", 1).is_none(),
@@ -120,8 +119,8 @@ fn different(
     }
 }
 
-/// Whether the schema takes what was sent and would not have taken what is expected: then the two
-/// notations can mean but one thing.
+/// Returns whether the schema accepts the sent form but not the expected form, so that both must mean the
+/// same.
 fn only_allows(said: &Said<'_>, sent: &str, expected: &str) -> bool {
     said.allows(sent) == Some(true) && said.allows(expected) == Some(false)
 }
@@ -130,7 +129,7 @@ fn same_type(left: &Value, right: &Value) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right)
 }
 
-/// By value: 5, 5.0 and 5e0 are one number; 2^53 and 2^53 + 1 are two.
+/// Compares numbers by value: 5, 5.0 and 5e0 are equal; 2^53 and 2^53 + 1 differ.
 fn same_number(left: &Number, right: &Number) -> bool {
     match (whole(left), whole(right)) {
         (Some(left), Some(right)) => left == right,
@@ -151,7 +150,7 @@ fn whole(number: &Number) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128)
 }
 
-/// Whether a text is this number in plain digits.
+/// Returns whether a text is this number in plain digits.
 fn is_number(text: &str, number: &Number) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits.starts_with(|it: char| it.is_ascii_digit())

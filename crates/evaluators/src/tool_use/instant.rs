@@ -1,14 +1,14 @@
-//! Points in time as ISO 8601 writes them, so far as two of them can be told to be the same.
+//! Points in time in ISO 8601 notation, compared as far as their zones are known.
 
-/// Seconds since 1970 with nanoseconds; local ones have no zone and equal only local ones.
+/// A point in time: seconds since 1970 with nanoseconds. Local times have no zone and equal only local times.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Instant {
     At(i64, u32),
     Local(i64, u32),
 }
 
-/// Reads `2026-11-22T10:00:00.5+01:00` and its shorter forms: no fraction, no seconds, a space
-/// for the `T`, no zone, a zone without its colon. None for anything else, dates alone included.
+/// Parses `2026-11-22T10:00:00.5+01:00` and its shorter forms: no fraction, no seconds, a space for the `T`,
+/// no zone, a zone without its colon. Returns none for other texts, including dates without a time.
 pub(super) fn read(text: &str) -> Option<Instant> {
     let bytes = text.as_bytes();
     if bytes.len() < 16 || !text.is_ascii() || !matches!(bytes[10], b'T' | b't' | b' ') {
@@ -71,7 +71,7 @@ fn offset(zone: &str) -> Option<i64> {
     Some(sign * (number(hours, 2, 23)? * 3_600 + number(minutes, 2, 59)? * 60))
 }
 
-/// Days since 1970 of a date of the Gregorian calendar.
+/// Returns the days since 1970 of a date in the Gregorian calendar.
 fn days(date: &str) -> Option<i64> {
     let mut parts = date.split('-');
     let (year, month, day) =
@@ -85,7 +85,7 @@ fn days(date: &str) -> Option<i64> {
     if parts.next().is_some() || month == 0 || day == 0 || day > longest {
         return None;
     }
-    // Counted from March, so that the leap day is the last of a year.
+    // Years are counted from March, so that the leap day is the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let in_years = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     Some(in_years + (153 * month + 2) / 5 + day - 1 - 719_468)

@@ -1,7 +1,7 @@
-//! Pairing what was expected with what was done.
+//! Matching of expected items with actual items.
 
-/// The greatest number of pairs, each thing in one pair at most: for each of the expected the
-/// index of what it is paired with. `fits[e][d]`: whether they may be paired.
+/// Returns a maximum matching: for each expected item the index of its actual item. `fits[e][d]`: whether
+/// they may be paired.
 pub(crate) fn in_any_order(fits: &[Vec<bool>], done: usize) -> Vec<Option<usize>> {
     let mut taken: Vec<Option<usize>> = vec![None; done];
     for expected in 0..fits.len() {
@@ -17,7 +17,7 @@ pub(crate) fn in_any_order(fits: &[Vec<bool>], done: usize) -> Vec<Option<usize>
     pairs
 }
 
-/// Finds a partner, moving others on where that helps.
+/// Finds a partner, and reassigns earlier pairs if necessary.
 fn paired(expected: usize, fits: &[Vec<bool>], seen: &mut [bool], taken: &mut [Option<usize>]) -> bool {
     for done in 0..taken.len() {
         if !fits[expected][done] || std::mem::replace(&mut seen[done], true) {
@@ -31,9 +31,9 @@ fn paired(expected: usize, fits: &[Vec<bool>], seen: &mut [bool], taken: &mut [O
     false
 }
 
-/// The same where pairs must not cross.
+/// Returns a maximum matching whose pairs do not cross.
 pub(crate) fn in_order(fits: &[Vec<bool>], done: usize) -> Vec<Option<usize>> {
-    // best[e][d]: pairs among the expected from e and the done from d.
+    // `best[e][d]` is the number of pairs among the expected items from e and the actual items from d.
     let mut best = vec![vec![0_usize; done + 1]; fits.len() + 1];
     for e in (0..fits.len()).rev() {
         for d in (0..done).rev() {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn as_many_as_possible_are_paired() {
-        // The first fits both, the second only the first of them.
+        // The first expected item fits both actual items, the second only the first of them.
         assert_eq!(in_any_order(&[vec![true, true], vec![true, false]], 2), [Some(1), Some(0)]);
         assert_eq!(in_any_order(&[vec![false], vec![true]], 1), [None, Some(0)]);
         assert_eq!(in_any_order(&[], 3), [None; 0]);

@@ -1,4 +1,4 @@
-//! The JSON Schemas of tools' arguments: as validators, and as what they say of one argument.
+//! JSON Schemas of tool arguments: the validator, and the properties of single arguments.
 
 use serde_json::{Map, Value};
 
@@ -7,13 +7,13 @@ use crate::{
     subject::Tool,
 };
 
-/// References followed one after the other.
+/// Maximum number of references that are followed in a chain.
 const DEEPEST: usize = 16;
-/// Levels of a schema that are rewritten.
+/// Maximum nesting of a schema that is normalized.
 const NESTED: usize = 64;
 
-/// A schema with what providers write in their own way brought to JSON Schema: types in capital
-/// letters and `nullable` (Gemini, OpenAPI).
+/// Converts the notations of providers to standard JSON Schema: types in capital letters and `nullable`
+/// (Gemini, OpenAPI).
 pub(crate) fn normalized(schema: &Value) -> Value {
     rewritten(schema, 0)
 }
@@ -25,7 +25,7 @@ fn rewritten(schema: &Value, depth: usize) -> Value {
             for (key, value) in object {
                 let value = match (key.as_str(), value) {
                     ("type", Value::String(word)) => Value::String(lower(word)),
-                    // Data, not schemas.
+                    // Members that contain data, not schemas.
                     ("default" | "enum" | "const" | "examples" | "example", value) => value.clone(),
                     (_, value) => rewritten(value, depth + 1),
                 };
@@ -51,15 +51,14 @@ fn lower(word: &str) -> String {
     if TYPES.contains(&lower.as_str()) { lower } else { word.to_owned() }
 }
 
-/// The schema of a tool's arguments, compiled; of a tool without one nothing is asked but that
-/// they are an object.
+/// The compiled schema of a tool's arguments. Without a schema, the arguments only have to be an object.
 pub(crate) struct Parameters(Option<Schema>);
 
 impl Parameters {
-    /// Compiles them.
+    /// Compiles the schema of a tool's arguments.
     ///
     /// # Errors
-    /// When the tool's schema can't be used, with the reason.
+    /// The reason why the schema cannot be used.
     pub(crate) fn of(tool: &Tool, formats: bool) -> Result<Self, String> {
         let Some(schema) = &tool.schema else { return Ok(Self(None)) };
         let compiled = Schema::compile(&normalized(schema), None, formats, "");
@@ -68,10 +67,10 @@ impl Parameters {
             .map_err(|problems| problems.into_iter().map(|it| it.message).next().unwrap_or_default())
     }
 
-    /// Why arguments are not valid; none when they are.
+    /// Returns the reason why arguments are invalid; none if they are valid.
     ///
     /// # Errors
-    /// When the schema takes too long.
+    /// When validation takes too many steps.
     pub(crate) fn invalid(&self, arguments: &Value) -> Result<Option<String>, String> {
         let empty = Value::Object(Map::new());
         let arguments = if arguments.is_null() { &empty } else { arguments };
@@ -94,7 +93,7 @@ impl Parameters {
     }
 }
 
-/// What a schema says of a value, its references and alternatives taken together.
+/// The properties that a schema gives a value, with its references and alternatives combined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said<'a> {
     root: Option<&'a Value>,
@@ -102,7 +101,7 @@ pub(crate) struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// Of the schema of a tool's arguments.
+    /// Returns the properties for the schema of a tool's arguments.
     pub(crate) fn of(schema: Option<&'a Value>) -> Self {
         let mut said = Self { root: schema, parts: Vec::new() };
         if let Some(schema) = schema {
@@ -135,28 +134,28 @@ impl<'a> Said<'a> {
         said
     }
 
-    /// Of a member of the object.
+    /// Returns the properties of a member of the object.
     pub(crate) fn member(&self, name: &str) -> Self {
         self.below(self.parts.iter().filter_map(|it| it.get("properties")?.get(name)))
     }
 
-    /// Of the items of the list.
+    /// Returns the properties of the items of the list.
     pub(crate) fn item(&self) -> Self {
         self.below(self.parts.iter().filter_map(|it| it.get("items")))
     }
 
-    /// The value that is meant where none is given.
+    /// Returns the default value.
     pub(crate) fn default(&self) -> Option<&'a Value> {
         self.parts.iter().find_map(|it| it.get("default"))
     }
 
-    /// Whether the object has to have a member of this name.
+    /// Returns whether the object requires a member of this name.
     pub(crate) fn requires(&self, name: &str) -> bool {
         let lists = self.parts.iter().filter_map(|it| it.get("required")?.as_array());
         lists.flatten().any(|it| it.as_str() == Some(name))
     }
 
-    /// Whether a value of this type is allowed; not known without a schema that names types.
+    /// Returns whether the schema allows a value of this type; none if the schema names no types.
     pub(crate) fn allows(&self, word: &str) -> Option<bool> {
         let mut found = None;
         for part in &self.parts {
@@ -171,17 +170,17 @@ impl<'a> Said<'a> {
         found
     }
 
-    /// Whether the format is this one.
+    /// Returns whether the schema declares this format.
     pub(crate) fn is_format(&self, name: &str) -> bool {
         self.parts.iter().any(|it| it.get("format").and_then(Value::as_str) == Some(name))
     }
 
-    /// Whether only certain words are allowed.
+    /// Returns whether the schema allows only certain words.
     pub(crate) fn has_words(&self) -> bool {
         self.parts.iter().any(|it| it.contains_key("enum") || it.contains_key("const"))
     }
 
-    /// The name of the only member that the object may have.
+    /// Returns the name of the member, if the object may have only one.
     pub(crate) fn only_member(&self) -> Option<&'a str> {
         let mut names = self.parts.iter().filter_map(|it| it.get("properties")?.as_object());
         let members = names.next()?;

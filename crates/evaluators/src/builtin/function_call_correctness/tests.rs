@@ -1,4 +1,4 @@
-//! Calls held to those that are expected, and to the schemas of their tools.
+//! Tests of calls compared with the expected calls and with the schemas of their tools.
 
 use super::*;
 use crate::subject::Step;
@@ -18,7 +18,7 @@ fn weather() -> Value {
     }})
 }
 
-/// A trace whose model made these calls, tools offered.
+/// Returns a trace whose model made these calls with tools offered.
 fn called(calls: &[(&str, Value)]) -> Subject {
     let calls: Vec<Value> = calls
         .iter()
@@ -53,7 +53,7 @@ fn worked_examples_of_validation() {
     check(config(), &[("wether", json!({"city": "Bern"}))], 0.0, "wether was not offered");
     let two = [("weather", json!({"city": "Bern"})), ("weather", json!({}))];
     check(config(), &two, 0.5, "weather: ");
-    // Asked for by its type alone.
+    // Without expected calls.
     check(json!({}), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
 }
 
@@ -128,7 +128,7 @@ fn what_lacks_is_told() {
     blind.steps[0].metadata = object(json!({"tools": [{"name": "weather", "parameters": {"type": "text"}}]}));
     assert!(lacking(json!({"validate": true}), &blind).contains("can't be used"));
     assert!(lacking(json!({"expected_calls": []}), &Subject::default()).contains("neither an answer"));
-    // The config's tools take the place of the trace's.
+    // The tools of the config replace the tools of the trace.
     blind.steps[0].metadata = Map::new();
     let rule = compile(&object(json!({"validate": true, "tools": [weather()]}))).unwrap();
     assert_eq!(rule.judge(&blind).unwrap().score, 0.0);
@@ -166,6 +166,6 @@ fn the_schemas_of_one_trace_are_bounded_in_all() {
     let why = judged(json!({"validate": true}), 250_000).unwrap_err().to_string();
     assert!(why.contains("more than 1 MiB in all"), "{why}");
     assert!(judged(json!({"validate": true}), 200_000).is_ok());
-    // Those of the config are compiled once, and by whom it concerns.
+    // The tools of the config are compiled once, without the size limit for tools of a trace.
     assert!(judged(json!({"validate": true, "tools": tools(250_000)}), 250_000).is_ok());
 }

@@ -1,4 +1,4 @@
-//! One form: its options, and whether a text has it.
+//! One format of a text: its options and the check of a text.
 
 use serde_json::{Map, Value};
 
@@ -14,10 +14,10 @@ use crate::{
     sentence::{counted, cut},
 };
 
-/// The forms.
+/// The names of the supported formats.
 pub(super) const NAMES: [&str; 7] = ["json", "yaml", "xml", "csv", "markdown_table", "regex", "length"];
 
-/// A form.
+/// A format with its options.
 pub(super) struct Form {
     name: &'static str,
     kind: Kind,
@@ -34,7 +34,7 @@ enum Kind {
     Length(Lengths),
 }
 
-/// What the outermost value has to be.
+/// The required type of the outermost value.
 #[derive(Clone, Copy)]
 enum Root {
     Any,
@@ -42,11 +42,12 @@ enum Root {
     Array,
 }
 
-/// Fewest rows.
+/// The minimum number of rows.
 type Rows = usize;
 
 impl Form {
-    /// Reads a form's options; `common` are known beside them.
+    /// Parses the options of a format. `common` are names of options that are allowed besides those of the
+    /// format.
     pub(super) fn of(options: &Map<String, Value>, common: &[&str]) -> Result<Self, Vec<ConfigProblem>> {
         let one = |field: &str, message: String| vec![ConfigProblem::new(field, message)];
         let named = options.get("format").and_then(Value::as_str);
@@ -123,12 +124,12 @@ impl Form {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the format.
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What a text is that has not the form.
+    /// Returns the sentence for a text that does not have the format.
     pub(super) fn says(&self) -> &'static str {
         match self.kind {
             Kind::Json(_) => "the text is not JSON of the required form",
@@ -141,17 +142,17 @@ impl Form {
         }
     }
 
-    /// Whether a text has the form.
+    /// Checks that a text has the format.
     ///
     /// # Errors
-    /// With the reason.
+    /// The reason why the text does not have the format.
     pub(super) fn holds(&self, text: &str) -> Result<(), String> {
         let whole = match self.kind {
-            // What is around the text may be what the expression or the length is about.
+            // Surrounding whitespace can be part of a match and counts toward the length.
             Kind::Regex(..) | Kind::Length(_) => text,
-            // In CSV blanks belong to fields, and tabs may be delimiters.
+            // In CSV, blanks belong to fields and tabs may be delimiters.
             Kind::Csv(..) => text.trim_matches(['\n', '\r']),
-            // A column of blanks at the beginning is indentation, in YAML too.
+            // Leading blanks on the first line are indentation, also in YAML.
             Kind::Yaml(_) | Kind::Table(..) => text.trim_end_matches(BLANKS).trim_start_matches(['\n', '\r']),
             _ => text.trim_matches(BLANKS),
         };
@@ -197,7 +198,7 @@ impl Kind {
             Self::Yaml(root) => {
                 let documents = yaml::documents(text)?;
                 let wanted = match root {
-                    // A stream of comments contains no document.
+                    // A YAML stream of comments contains no document.
                     _ if text.trim_matches(BLANKS).is_empty() => return Err("it holds nothing".into()),
                     Root::Any => return Ok(()),
                     Root::Object => Outermost::Mapping,

@@ -1,4 +1,4 @@
-//! Worked examples of each form; the sets are in `tests/forms.rs`.
+//! Worked examples of each format; the tests of the data sets are in `form/tests.rs`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Tools held to those that are expected, and to those that are forbidden.
+//! Tests of called tools compared with expected and forbidden tools.
 
 use super::*;
 use crate::subject::Step;
@@ -10,7 +10,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A trace that called these tools.
+/// Returns a trace that called these tools.
 fn called(names: &[&str]) -> Subject {
     let steps = names
         .iter()

@@ -1,4 +1,4 @@
-//! One check: whether it holds. Its options are read in `options`.
+//! One check of a custom code evaluator. The module `options` parses its options.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::{
     verdict::Unjudged,
 };
 
-/// Characters of what a tenant wrote that are repeated.
+/// Number of characters of a tenant's text that messages repeat.
 const SHOWN: usize = 60;
 
 /// A compiled check.
@@ -30,10 +30,10 @@ pub(super) struct Check {
     pub(super) negate: bool,
 }
 
-/// What is asked for.
+/// The condition of a check.
 pub(super) enum Test {
     Regex(Box<Pattern>, String),
-    /// The text in small letters when their size does not matter.
+    /// The text to find, in lower case if the flag says that case is ignored.
     Contains(String, bool),
     Schema(Box<Schema>, Extract),
     Json(Extract),
@@ -44,10 +44,10 @@ pub(super) enum Test {
     Called(String, Bounds),
 }
 
-/// Whether JSON may stand in a fenced block, the only one.
+/// Whether the JSON may be in a fenced block, if the text has exactly one.
 pub(super) type Extract = bool;
 
-/// Which tokens are counted.
+/// The tokens that a check counts.
 #[derive(Clone, Copy)]
 pub(super) enum Tokens {
     Prompt,
@@ -55,7 +55,7 @@ pub(super) enum Tokens {
     Total,
 }
 
-/// Inclusive.
+/// Inclusive bounds.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) min: Option<f64>,
@@ -63,10 +63,10 @@ pub(super) struct Bounds {
 }
 
 impl Check {
-    /// Reads a check.
+    /// Parses a check.
     ///
     /// # Errors
-    /// With all that is wrong, with paths below the check.
+    /// All problems, with paths below the check.
     pub(super) fn of(check: &Value) -> Result<Self, Vec<ConfigProblem>> {
         options::read(check)
     }
@@ -80,10 +80,10 @@ impl Check {
         }
     }
 
-    /// None when it holds, else why it does not.
+    /// Returns `None` if the check holds, else the reason why it fails.
     ///
     /// # Errors
-    /// When the trace lacks what it needs.
+    /// When the trace lacks data that the check needs.
     pub(super) fn holds(&self, subject: &Subject) -> Result<Option<String>, Unjudged> {
         let wrong = self.test.fails(self.target, subject)?;
         Ok(match (wrong, self.negate) {
@@ -95,7 +95,7 @@ impl Check {
 }
 
 impl Test {
-    /// None when what is asked for is so, else what is instead.
+    /// Returns `None` if the condition is met, else a description of the actual value.
     fn fails(&self, target: Target, subject: &Subject) -> Result<Option<String>, Unjudged> {
         let unless = |so: bool, why: String| if so { None } else { Some(why) };
         let otherwise = || format!("it is not that {}", self.asks(target));
@@ -142,7 +142,7 @@ impl Test {
         })
     }
 
-    /// What is asked for, continuing "that …".
+    /// Returns the condition as a clause that follows "that".
     fn asks(&self, target: Target) -> String {
         let text = match target {
             Target::Output => "the output",
@@ -162,7 +162,7 @@ impl Test {
     }
 }
 
-/// The value of a text, or of its only fenced block, and its length as text.
+/// Parses a text, or its only fenced block, as JSON; returns the value and the length of the parsed text.
 fn parsed(text: &str, extract: Extract) -> Result<(Value, usize), Faulty> {
     match (json::value(text), one_block(text)) {
         (Err(_), Some(block)) if extract => Ok((json::value(block)?, block.len())),
@@ -185,7 +185,7 @@ impl Tokens {
         let count = match self {
             Self::Prompt => prompt,
             Self::Completion => completion,
-            // Some report but one of them; embeddings have no completion.
+            // Some providers report only one of the two; embeddings have no completion tokens.
             Self::Total if prompt.is_none() && completion.is_none() => None,
             Self::Total => Some(prompt.unwrap_or(0).saturating_add(completion.unwrap_or(0))),
         };

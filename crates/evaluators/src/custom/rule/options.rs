@@ -1,4 +1,4 @@
-//! The options of checks: which each kind has, and reading them.
+//! The options of checks: the schema of each kind, and the parser.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     target::Target,
 };
 
-/// What a check can ask for.
+/// The kinds of checks.
 const KINDS: [&str; 9] = [
     "regex",
     "contains",
@@ -24,7 +24,7 @@ const KINDS: [&str; 9] = [
     "tool_called",
 ];
 
-/// Reads a check.
+/// Parses a check.
 pub(super) fn read(check: &Value) -> Result<Check, Vec<ConfigProblem>> {
     let one = |field: &str, message: String| vec![ConfigProblem::new(field, message)];
     let Value::Object(options) = check else {
@@ -83,7 +83,7 @@ fn test(kind: &str, options: &Map<String, Value>) -> Result<Test, Vec<ConfigProb
             };
             Test::Tokens(bounds(options)?, which)
         }
-        // The last of the kinds: `tool_called`.
+        // The remaining kind is `tool_called`.
         _ => {
             let some = options.contains_key("min") || options.contains_key("max");
             let bounds = if some { bounds(options)? } else { Bounds { min: Some(1.0), max: None } };
@@ -102,7 +102,7 @@ fn bounds(options: &Map<String, Value>) -> Result<Bounds, Vec<ConfigProblem>> {
     }
 }
 
-/// The schema of a check of this kind.
+/// Returns the schema of a check of this kind.
 fn allowed(kind: &str) -> Value {
     let boolean = || json!({"type": "boolean"});
     let number = || json!({"type": "number", "minimum": 0});
@@ -110,7 +110,7 @@ fn allowed(kind: &str) -> Value {
     let text = |most: u32| json!({"type": "string", "minLength": 1, "maxLength": most});
     let (mut properties, required, reads_text) = match kind {
         "regex" => {
-            // An empty expression is valid: with full_match it matches an empty text.
+            // An empty expression is valid: with `full_match` it matches an empty text.
             let pattern = json!({"type": "string", "maxLength": 10_000});
             let flags = json!({"pattern": pattern, "case_insensitive": boolean(), "full_match": boolean()});
             (flags, Some("pattern"), true)

@@ -1,4 +1,4 @@
-//! Worked examples, one or more of each kind.
+//! Worked examples, at least one of each kind.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn said(output: &str) -> Subject {
     Subject { output: Some(output.into()), ..Subject::default() }
 }
 
-/// Each check, whether it holds.
+/// Asserts for each check whether it holds.
 fn check(subject: &Subject, cases: &[(Value, bool)]) {
     for (check, expected) in cases {
         let verdict = rule(json!([check]), Combine::All).judge(subject).unwrap();

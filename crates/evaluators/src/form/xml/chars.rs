@@ -1,16 +1,16 @@
-//! Classes of characters.
+//! Character classes of XML.
 
-/// What a document may hold.
+/// Returns whether a document may contain the character.
 pub(super) fn is_char(it: char) -> bool {
     matches!(it, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Blanks.
+/// Returns whether the character is whitespace.
 pub(super) fn is_space(it: char) -> bool {
     matches!(it, ' ' | '\t' | '\n' | '\r')
 }
 
-/// What begins a name.
+/// Returns whether a name may begin with the character.
 pub(super) fn begins_name(it: char) -> bool {
     match it {
         ':' | '_' | 'A'..='Z' | 'a'..='z' => true,
@@ -23,13 +23,13 @@ pub(super) fn begins_name(it: char) -> bool {
     }
 }
 
-/// What continues a name.
+/// Returns whether a name may contain the character.
 pub(super) fn in_name(it: char) -> bool {
     begins_name(it)
         || matches!(it, '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
 }
 
-/// What a public identifier may hold.
+/// Returns whether a public identifier may contain the character.
 pub(super) fn is_public(it: char) -> bool {
     it.is_ascii_alphanumeric() || " \r\n-'()+,./:=?;!*#@$_%".contains(it)
 }

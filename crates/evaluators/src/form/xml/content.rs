@@ -1,4 +1,4 @@
-//! Elements, their attributes and what is between their tags.
+//! Elements, their attributes and the content between their tags.
 
 use std::{collections::HashSet, rc::Rc};
 
@@ -10,21 +10,21 @@ use super::{
 };
 use crate::budget::spend;
 
-/// Attributes of one element that are compared one by one.
+/// Maximum number of attributes of an element that are compared pairwise.
 const FEW: usize = 16;
-/// Bytes of a namespace by default that count as one step.
+/// Number of bytes of a default namespace declaration that count as one step.
 const BYTES: usize = 64;
 
 /// Bytes of character data for one unit of the time budget.
 const BYTES_PER_UNIT: u64 = 16;
 
-/// What is known while a document is read.
+/// The state of the parser of a document.
 pub(super) struct Checker {
     pub(super) dtd: Dtd,
     pub(super) namespaces: bool,
-    /// Bytes that entities may still expand to.
+    /// The number of bytes to which entities may still expand.
     left: usize,
-    /// The entities that are being read, the innermost last.
+    /// The open entities, the innermost last.
     opened: Vec<String>,
     scope: Scope,
 }
@@ -34,12 +34,12 @@ impl Checker {
         Self { dtd, namespaces, left, opened: Vec::new(), scope: Scope::new() }
     }
 
-    /// The outermost element.
+    /// Reads the outermost element.
     pub(super) fn root(&mut self, cursor: &mut Cursor) -> Result<(), Fault> {
         self.elements(cursor, true)
     }
 
-    /// Goes into an entity.
+    /// Opens an entity.
     pub(super) fn open(&mut self, name: &str, bytes: usize) -> Result<(), &'static str> {
         if self.opened.iter().any(|it| it == name) {
             return Err("an entity that contains itself");
@@ -47,18 +47,18 @@ impl Checker {
         if self.opened.len() >= NESTED {
             return Err("entities that nest too deep");
         }
-        // Also what is empty takes time.
+        // Empty entities take time as well.
         self.left = self.left.checked_sub(bytes + 1).ok_or("entities that expand to too much")?;
         self.opened.push(name.to_owned());
         Ok(())
     }
 
-    /// Leaves the entity that was opened last.
+    /// Closes the entity that was opened last.
     pub(super) fn close(&mut self) {
         self.opened.pop();
     }
 
-    /// Content up to the end of the text, or one element when it is the outermost.
+    /// Reads content up to the end of the text, or one element if it is the outermost.
     fn elements<'a>(&mut self, cursor: &mut Cursor<'a>, outermost: bool) -> Result<(), Fault> {
         let mut open: Vec<(&'a str, Bound)> = Vec::new();
         loop {
@@ -105,14 +105,14 @@ impl Checker {
         }
     }
 
-    /// A start tag; none when it closes itself.
+    /// Reads a start tag; returns none if the tag is self-closing.
     fn start<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<(&'a str, Bound)>, Fault> {
         let at = cursor.at();
         cursor.skip(1);
         let element = cursor.name()?;
         let mut attributes = Vec::new();
         let mut declared: Vec<(Rc<str>, Rc<str>)> = Vec::new();
-        // Few names are compared one by one; a table is made where there are many.
+        // Few names are compared pairwise, many with a hash set.
         let mut many: Option<HashSet<&str>> = None;
         let empty = loop {
             let spaced = cursor.spaces();
@@ -148,7 +148,8 @@ impl Checker {
             return Ok(if empty { None } else { Some((element, Vec::new())) });
         }
         if let Some(default) = self.dtd.namespaces.get(element) {
-            // What is declared once and holds for every element of a name takes time as entities do.
+            // A declaration that applies to every element of a name costs time for each element, as entities
+            // do.
             let once: usize = default.iter().map(|it| 1 + (it.0.len() + it.1.len()) / BYTES).sum();
             let steps = once.saturating_mul(declared.len() + 1);
             self.left =
@@ -166,7 +167,7 @@ impl Checker {
         Ok(Some((element, bound)))
     }
 
-    /// An entity in content.
+    /// Expands an entity in content.
     fn include(&mut self, name: &str) -> Result<(), &'static str> {
         match self.known(name)? {
             Some(Entity::Internal(text)) => {
@@ -180,7 +181,7 @@ impl Checker {
         }
     }
 
-    /// The value of an attribute; what is put in for references is added to `value`.
+    /// Reads the value of an attribute and appends it to `value` with its references expanded.
     pub(super) fn attribute(&mut self, text: &str, value: &mut String) -> Result<(), &'static str> {
         let mut cursor = Cursor::new(text, false);
         while !cursor.is_done() {
@@ -208,8 +209,8 @@ impl Checker {
         Ok(())
     }
 
-    /// The entity of this name; none when it is one of the five that need no declaration, or may be
-    /// declared where nothing was read.
+    /// Returns the entity of this name; none if it is one of the five predefined entities, or if an external
+    /// declaration that was not read may declare it.
     fn known(&self, name: &str) -> Result<Option<Entity>, &'static str> {
         if matches!(name, "lt" | "gt" | "amp" | "apos" | "quot") {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! A place in a text, and the small things that are read at it.
+//! A cursor over a text, with the primitives of the parser.
 
 use super::{Fault, chars};
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -10,11 +10,11 @@ pub(super) struct Cursor<'a> {
     namespaces: bool,
 }
 
-/// `&…;`
+/// A reference, `&…;`.
 pub(super) enum Reference<'a> {
-    /// By its number.
+    /// A character reference.
     Char(char),
-    /// By the name of an entity.
+    /// An entity reference.
     Entity(&'a str),
 }
 
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Goes on by so many bytes.
+    /// Advances by this number of bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         if self.eat(part) { Ok(()) } else { Err((self.at, why)) }
     }
 
-    /// Whether there were blanks.
+    /// Skips whitespace; returns whether there was any.
     pub(super) fn spaces(&mut self) -> bool {
         let rest = self.rest();
         let after = rest.trim_start_matches(chars::is_space);
@@ -75,7 +75,7 @@ impl<'a> Cursor<'a> {
         Ok(self.token())
     }
 
-    /// Characters of names; maybe none.
+    /// Reads characters of a name; the result may be empty.
     pub(super) fn token(&mut self) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|it| !chars::in_name(it)).unwrap_or(rest.len());
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         &rest[..length]
     }
 
-    /// What stands before `end`, which is read as well.
+    /// Reads up to and including `end`; returns the text before it.
     pub(super) fn until(&mut self, end: &str, why: &'static str) -> Result<&'a str, Fault> {
         let rest = self.rest();
         let length = rest.find(end).ok_or((self.at, why))?;
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..length])
     }
 
-    /// A text in quotation marks of either kind.
+    /// Reads a text in single or double quotation marks.
     pub(super) fn quoted(&mut self) -> Result<&'a str, Fault> {
         let quote = match self.peek() {
             Some(b'"') => "\"",
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
         self.until(quote, "a quoted value that is not closed")
     }
 
-    /// `name="value"` of an XML declaration.
+    /// Reads `name="value"` of an XML declaration.
     pub(super) fn pseudo(&mut self, name: &str) -> Result<Option<&'a str>, Fault> {
         if !self.eat(name) {
             return Ok(None);
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Whether there was a comment.
+    /// Skips a comment; returns whether there was one.
     pub(super) fn comment(&mut self) -> Result<bool, Fault> {
         if !self.eat("<!--") {
             return Ok(false);
@@ -128,7 +128,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Whether there was a processing instruction.
+    /// Skips a processing instruction; returns whether there was one.
     pub(super) fn instruction(&mut self) -> Result<bool, Fault> {
         let at = self.at;
         if !self.eat("<?") {
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// What stands after an ampersand that was seen, which is read as well.
+    /// Reads a reference after its ampersand, including the semicolon.
     pub(super) fn reference(&mut self) -> Result<Reference<'a>, Fault> {
         let at = self.at;
         self.at += 1;

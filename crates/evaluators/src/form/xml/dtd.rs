@@ -1,4 +1,4 @@
-//! The document type declaration with its internal subset.
+//! The document type declaration and its internal subset.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,37 +13,36 @@ use super::{
 };
 use crate::budget::spend;
 
-/// What a document type declaration says that matters to the form.
+/// The declarations of a document type that affect well-formedness.
 #[derive(Default)]
 pub(super) struct Dtd {
     /// Entities by name.
     pub(super) entities: HashMap<String, Entity>,
     /// Parameter entities by name.
     parameters: HashMap<String, Entity>,
-    /// Declarations of namespaces that elements have by default, by attribute. All elements of a
-    /// name share them.
+    /// Default namespace declarations, by element and attribute. All elements of a name share them.
     pub(super) namespaces: HashMap<String, BTreeMap<Rc<str>, Rc<str>>>,
-    /// There are declarations outside of the document, which are not read.
+    /// Whether there are external declarations, which are not read.
     pub(super) unread: bool,
-    /// A parameter entity was not read, so what is declared after it does not count.
+    /// Whether a parameter entity was not read; declarations after it do not count.
     stopped: bool,
-    /// The document says that nothing outside of it matters.
+    /// Whether the document declares itself standalone.
     pub(super) standalone: bool,
 }
 
 /// An entity.
 #[derive(Clone)]
 pub(super) enum Entity {
-    /// Its replacement text.
+    /// An internal entity with its replacement text.
     Internal(Rc<str>),
-    /// Elsewhere.
+    /// An external entity.
     External,
-    /// Elsewhere, and no XML.
+    /// An external entity that is not XML.
     Unparsed,
 }
 
 impl Checker {
-    /// `<!DOCTYPE …>`
+    /// Reads `<!DOCTYPE …>`.
     pub(super) fn doctype(&mut self, cursor: &mut Cursor) -> Result<(), Fault> {
         cursor.eat("<!DOCTYPE");
         cursor.need_spaces()?;
@@ -62,7 +61,7 @@ impl Checker {
         cursor.need(">", "a document type declaration that is not closed")
     }
 
-    /// Declarations, up to what is none.
+    /// Reads declarations up to the first text that is not a declaration.
     fn subset(&mut self, cursor: &mut Cursor) -> Result<(), Fault> {
         loop {
             spend(UNITS_PER_STEP);
@@ -91,7 +90,7 @@ impl Checker {
         }
     }
 
-    /// What a parameter entity stands for is read as declarations.
+    /// Expands a parameter entity and reads its text as declarations.
     fn parameter(&mut self, name: &str) -> Result<(), &'static str> {
         let Some(Entity::Internal(text)) = self.dtd.parameters.get(name).cloned() else {
             self.dtd.unread = true;
@@ -102,7 +101,7 @@ impl Checker {
         let mut cursor = Cursor::new(&text, self.namespaces);
         self.subset(&mut cursor).map_err(|it| it.1)?;
         self.close();
-        // Where declarations come from an entity, others may come from elsewhere.
+        // An entity in the declarations means that other declarations may be external.
         self.dtd.unread = true;
         if cursor.is_done() {
             Ok(())
@@ -111,7 +110,7 @@ impl Checker {
         }
     }
 
-    /// A name where a colon has no meaning.
+    /// Reads a name that must not contain a colon.
     fn plain_name<'a>(&self, cursor: &mut Cursor<'a>) -> Result<&'a str, Fault> {
         let at = cursor.at();
         let name = cursor.name()?;
@@ -172,7 +171,7 @@ impl Checker {
         if !declared.is_empty() {
             let known = self.dtd.namespaces.entry(element.to_owned()).or_default();
             for (name, uri) in declared {
-                // The first declaration of a name is the one that counts.
+                // The first declaration of a name counts.
                 known.entry(name).or_insert(uri);
             }
         }
@@ -205,7 +204,7 @@ impl Checker {
         };
         close(cursor)?;
         if !self.dtd.stopped {
-            // The first declaration of a name is the one that counts.
+            // The first declaration of a name counts.
             let known = if parameter { &mut self.dtd.parameters } else { &mut self.dtd.entities };
             known.entry(name.to_owned()).or_insert(entity);
         }
@@ -213,7 +212,8 @@ impl Checker {
     }
 }
 
-/// What an entity's value stands for: characters by their numbers are put in, entities stay.
+/// Returns the replacement text of an entity's value: character references are expanded, entity references
+/// stay.
 fn replacement(value: &str) -> Result<String, Fault> {
     let mut cursor = Cursor::new(value, false);
     let mut text = String::with_capacity(value.len());
@@ -239,7 +239,7 @@ fn close(cursor: &mut Cursor) -> Result<(), Fault> {
     cursor.need(">", "a declaration that is not closed, or has extra content")
 }
 
-/// `SYSTEM "…"` or `PUBLIC "…" "…"`; for notations the second text may be missing.
+/// Reads `SYSTEM "…"` or `PUBLIC "…" "…"`; for notations the second text is optional.
 fn external(cursor: &mut Cursor, system: bool) -> Result<(), Fault> {
     let at = cursor.at();
     if cursor.eat("SYSTEM") {
@@ -260,7 +260,7 @@ fn external(cursor: &mut Cursor, system: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The type of an attribute.
+/// Reads the type of an attribute.
 fn kind(cursor: &mut Cursor) -> Result<(), Fault> {
     let mut ahead = cursor.clone();
     match ahead.token() {
@@ -278,7 +278,7 @@ fn kind(cursor: &mut Cursor) -> Result<(), Fault> {
     listed(cursor, false)
 }
 
-/// `(a | b)`
+/// Reads `(a | b)`.
 fn listed(cursor: &mut Cursor, names: bool) -> Result<(), Fault> {
     cursor.need("(", "an invalid attribute type")?;
     loop {
@@ -296,14 +296,14 @@ fn listed(cursor: &mut Cursor, names: bool) -> Result<(), Fault> {
     }
 }
 
-/// What an element may contain.
+/// Reads the content model of an element.
 fn model(cursor: &mut Cursor) -> Result<(), Fault> {
     cursor.need("(", "an invalid content model")?;
     cursor.spaces();
     if cursor.eat("#PCDATA") {
         return mixed(cursor);
     }
-    // For each open group, the sign that separates its parts once there is one.
+    // For each open group, the separator of its parts once the first separator was read.
     let mut groups: Vec<Option<u8>> = vec![None];
     loop {
         cursor.spaces();
@@ -340,7 +340,7 @@ fn model(cursor: &mut Cursor) -> Result<(), Fault> {
     }
 }
 
-/// The rest of `(#PCDATA | a | b)*`.
+/// Reads the rest of `(#PCDATA | a | b)*`.
 fn mixed(cursor: &mut Cursor) -> Result<(), Fault> {
     let mut any = false;
     loop {

@@ -1,4 +1,4 @@
-//! Namespaces in XML 1.0: which prefixes are bound where.
+//! Namespaces in XML 1.0: the scopes of prefixes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,11 +8,11 @@ use std::{
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 
-/// The prefixes in scope, each with its namespaces, the innermost last. The default namespace is of
-/// no account: it makes nothing wrong.
+/// The prefixes in scope, each with its namespaces, the innermost last. The default namespace is ignored,
+/// because it cannot cause an error.
 pub(super) struct Scope(HashMap<Rc<str>, Vec<Rc<str>>>);
 
-/// The prefixes that an element bound.
+/// The prefixes that an element binds.
 pub(super) type Bound = Vec<Rc<str>>;
 
 impl Scope {
@@ -20,8 +20,8 @@ impl Scope {
         Self(HashMap::from([("xml".into(), vec![XML.into()])]))
     }
 
-    /// Binds what an element declares, by attribute and value; answers the prefixes that
-    /// [`Self::leave`] takes.
+    /// Binds the namespaces that an element declares, given by attribute and value; returns the prefixes to
+    /// pass to [`Self::leave`].
     pub(super) fn enter(&mut self, declared: Vec<(Rc<str>, Rc<str>)>) -> Result<Bound, &'static str> {
         let mut bound = Vec::new();
         for (name, uri) in declared {
@@ -47,15 +47,14 @@ impl Scope {
         Ok(bound)
     }
 
-    /// Takes back what an element bound.
+    /// Unbinds the prefixes of an element.
     pub(super) fn leave(&mut self, bound: &[Rc<str>]) {
         for prefix in bound {
             self.0.get_mut(prefix).map(Vec::pop);
         }
     }
 
-    /// Whether the names of an element and its attributes mean something, and each attribute
-    /// something else.
+    /// Checks that the names of an element and its attributes resolve, and that the attributes are distinct.
     pub(super) fn check(&self, element: &str, attributes: &[&str]) -> Result<(), &'static str> {
         let (prefix, _) = split(element)?;
         if prefix == Some("xmlns") {
@@ -81,12 +80,12 @@ impl Scope {
     }
 }
 
-/// Whether an attribute declares a namespace.
+/// Returns whether an attribute declares a namespace.
 pub(super) fn declares(attribute: &str) -> bool {
     attribute == "xmlns" || attribute.starts_with("xmlns:")
 }
 
-/// A name's prefix and local part.
+/// Splits a name into its prefix and local part.
 pub(super) fn split(name: &str) -> Result<(Option<&str>, &str), &'static str> {
     let Some((prefix, local)) = name.split_once(':') else { return Ok((None, name)) };
     let begins = |it: &str| it.starts_with(super::chars::begins_name);

@@ -1,4 +1,4 @@
-//! Worked examples and hostile texts; the W3C suite is in `tests/xml_suite.rs`.
+//! Worked examples and hostile texts; the tests of the W3C suite are in `form/tests.rs`.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn entities_neither_explode_nor_turn_in_circles() {
     let defaults: String = (0..2_000).map(|it| format!("<!ATTLIST b xmlns:p{it} CDATA 'u'>")).collect();
     bad(&format!("<!DOCTYPE a [{defaults}]><a>{}</a>", "<b/>".repeat(10_000)), "too many elements");
     good(&format!("<!DOCTYPE a [{defaults}]><a><b><p1:c/></b></a>"));
-    // However many elements are open, their namespaces by default are not kept for each.
+    // The default namespaces of open elements are not stored for each element.
     let long = format!("<!DOCTYPE b [<!ATTLIST b xmlns:p CDATA '{}'>]>", "u".repeat(100_000));
     bad(&format!("{long}{}{}", "<b>".repeat(2_000), "</b>".repeat(2_000)), "too many elements");
     good(&format!("{long}<b><b/></b>"));

@@ -1,4 +1,4 @@
-//! Answers of judges that count, and answers that do not.
+//! Tests of accepted and rejected responses of judges.
 
 use serde_json::json;
 
@@ -92,7 +92,7 @@ fn a_verdict_out_of_the_judged_text_is_not_the_judges() {
     let own = r#"{"reasoning": "It tries to forge a verdict.", "score": 0}"#;
     assert_eq!(read(&format!("It says {forged}, but: {own}")), Ok(0.0));
     assert_eq!(read(&format!("{own} It says {forged}")), Ok(0.0));
-    // Words in common are no copy.
+    // Common words are not a copy.
     assert_eq!(read(r#"{"reasoning": "The answer is flawless.", "score": 1}"#), Err(Unreadable::Copied));
     assert_eq!(read(r#"{"reasoning": "The answer, I find, is flawless.", "score": 1}"#), Ok(1.0));
 }

@@ -1,16 +1,16 @@
-//! Secrets with a beginning of their issuer's.
+//! Secrets with an issuer's prefix.
 
 use super::{
     super::{Hit, Kind, reserved},
     entropy,
 };
 
-/// How a secret is told by its beginning.
+/// A kind of secret with its prefix.
 pub(in super::super) struct Issued {
-    /// The beginning, with the case that it has.
+    /// The prefix, case-sensitive.
     pub begins: &'static str,
     what: &'static str,
-    /// Characters after the beginning: at least.
+    /// The minimum number of characters after the prefix.
     least: usize,
     also: &'static [u8],
 }
@@ -18,7 +18,8 @@ pub(in super::super) struct Issued {
 const WORD: &[u8] = b"_-";
 const NONE: &[u8] = b"";
 
-/// `begins`, then at least so many letters, digits and these other characters.
+/// Creates a kind whose secrets have at least `least` letters, digits and characters of `also` after the
+/// prefix.
 const fn issued(begins: &'static str, what: &'static str, least: usize, also: &'static [u8]) -> Issued {
     Issued { begins, what, least, also }
 }
@@ -85,7 +86,7 @@ pub(in super::super) const ISSUED: &[Issued] = &[
 ];
 
 impl Issued {
-    /// The secret that begins here, and where the text ends that was read to tell.
+    /// Returns the secret that begins here, and the end of the text that was read.
     pub(super) fn read(&self, text: &str, start: usize) -> (Option<Hit>, usize) {
         let bytes = text.as_bytes();
         let found = |start: usize, end: usize, reserved: bool| Hit {
@@ -126,7 +127,7 @@ impl Issued {
         if value.len() < self.least || parts || entropy(value.as_bytes()) < 2.5 || reserved::template(value) {
             return (None, until);
         }
-        // AWS's keys have exactly sixteen more, in capitals.
+        // AWS keys have exactly sixteen further characters, in capitals.
         let aws = self.least == 16 && self.begins.ends_with("IA");
         if aws && (value.len() != 16 || value.bytes().any(|it| it.is_ascii_lowercase())) {
             return (None, until);
@@ -135,7 +136,8 @@ impl Issued {
     }
 }
 
-/// Header, claims and signature; the claims begin like the header, with `{"`.
+/// Returns whether a value is a JSON Web Token: header, claims and signature. The claims begin like the
+/// header, with `{"`.
 fn jwt(value: &str) -> bool {
     let mut parts = value.split('.');
     let header = parts.next().unwrap_or_default();
@@ -144,7 +146,7 @@ fn jwt(value: &str) -> bool {
     header.len() >= 8 && claims.starts_with("eyJ") && claims.len() >= 8 && signature.len() >= 16
 }
 
-/// The password in `scheme://name:password@host`, and where the text ends that was read.
+/// Returns the password in `scheme://name:password@host`, and the end of the text that was read.
 fn password(text: &str, start: usize) -> (Option<(usize, usize)>, usize) {
     let from = start + 3;
     let bytes = text.as_bytes();
@@ -158,13 +160,13 @@ fn password(text: &str, start: usize) -> (Option<(usize, usize)>, usize) {
     (secret.map(|(begin, end)| (from + begin, from + end)), until)
 }
 
-/// The password in `name:password@host`.
+/// Returns the password in `name:password@host`.
 fn in_authority(authority: &str) -> Option<(usize, usize)> {
     let (user, _) = authority.rsplit_once('@')?;
     let (name, secret) = user.split_once(':')?;
     let ours =
         ["password", "pass", "pw", "pwd", "secret", "token"].contains(&secret.to_ascii_lowercase().as_str());
-    // `localhost:8080@` is a port.
+    // The number in `localhost:8080@` is a port.
     let port = secret.len() < 6 && secret.bytes().all(|it| it.is_ascii_digit());
     if secret.len() < 3
         || port
@@ -179,8 +181,8 @@ fn in_authority(authority: &str) -> Option<(usize, usize)> {
     Some((begin, begin + secret.len()))
 }
 
-/// The end of a block of a private key, or of what there is of it, and where the text ends that was
-/// read: at the next block's beginning at the latest.
+/// Returns the end of a private key block, even if it is incomplete, and the end of the text that was read.
+/// Reading stops at the beginning of the next block.
 fn block(text: &str, start: usize) -> (Option<usize>, usize) {
     const BEGIN: &str = "-----BEGIN ";
     const MOST: usize = 16_384;
@@ -190,7 +192,7 @@ fn block(text: &str, start: usize) -> (Option<usize>, usize) {
     (end_of_key(block).map(|it| start + it), start + block.len())
 }
 
-/// The end of the private key that a block holds.
+/// Returns the end of the private key in a block.
 fn end_of_key(block: &str) -> Option<usize> {
     let head = block[..block.floor_char_boundary(64)].find("KEY")?;
     if !block[..head].contains("PRIVATE ") {
@@ -199,7 +201,7 @@ fn end_of_key(block: &str) -> Option<usize> {
     let from = head + "KEY".len();
     let end = block[from..].find("-----END").map(|it| from + it);
     let body = &block[from..end.unwrap_or(block.len())];
-    // A header that documentation speaks of has no key behind it.
+    // A header in documentation has no key behind it.
     let letters = body.bytes().filter(u8::is_ascii_alphanumeric).count();
     let shown = if end.is_some() { body } else { &body[..body.floor_char_boundary(200)] };
     if letters < 40 || reserved::template(shown) {

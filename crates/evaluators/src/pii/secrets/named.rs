@@ -1,24 +1,24 @@
-//! Secrets that a name before them gives away: `api_key = "…"`, `the password is …`.
+//! Secrets that the name before them indicates: `api_key = "…"`, `the password is …`.
 
 use super::{
     super::{Hit, Kind, reserved},
     entropy,
 };
 
-/// What a name promises.
+/// The kind of value that a name indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Class {
-    /// Something long and random.
+    /// A long random value.
     Key,
-    /// Something that a person may have chosen.
+    /// A value that a person may have chosen.
     Password,
-    /// A token behind `Bearer`.
+    /// A token after `Bearer`.
     Bearer,
 }
 
 use Class::{Bearer, Key, Password};
 
-/// Lower case; matched in any case.
+/// Names of secrets in lower case, matched in any case.
 pub(in super::super) const NAMES: &[(&str, Class)] = &[
     ("api_key", Key),
     ("api-key", Key),
@@ -58,7 +58,7 @@ pub(in super::super) const NAMES: &[(&str, Class)] = &[
     ("パスワード", Password),
 ];
 
-/// Names of tokens that open nothing.
+/// Names of tokens that are not secrets.
 const OPEN: [&str; 15] = [
     "tokeniz",
     "page",
@@ -77,11 +77,11 @@ const OPEN: [&str; 15] = [
     "public",
 ];
 
-/// The value that this name is given.
+/// Returns the value after this name.
 pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option<Hit> {
     let bytes = text.as_bytes();
     let identifier = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_' || *it == b'-';
-    // The rest of the name: `secret` in `client_secret_2`.
+    // The rest of the name, such as `_2` after `secret` in `client_secret_2`.
     let after = end + bytes[end..].iter().take(32).take_while(|it| identifier(it) && class != Bearer).count();
     let before = bytes[..start].iter().rev().take(32).take_while(|it| identifier(it)).count();
     let name = text.get(start - before..after)?.to_ascii_lowercase();
@@ -110,7 +110,7 @@ pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option
     })
 }
 
-/// Where the value begins that follows a name: behind a sign or a word that gives it.
+/// Returns the start of the value after a name, behind an assignment sign or word.
 fn assigned(text: &str, end: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let at = skip(bytes, end, b"\"'`]*) ", 5);
@@ -125,7 +125,7 @@ fn assigned(text: &str, end: usize) -> Option<usize> {
     Some(skip(bytes, at + length, b" \"'`*:", 6))
 }
 
-/// Where a password may begin that follows its name after a blank, as in `user bob password hunter22`.
+/// Returns the start of a password that follows its name after a blank, as in `user bob password hunter22`.
 fn follows(bytes: &[u8], end: usize, class: Class) -> Option<usize> {
     let rest = bytes.get(end..)?.strip_prefix(b" ")?;
     let value = &rest[..rest.iter().take(64).take_while(|it| !ends(**it)).count()];
@@ -133,7 +133,7 @@ fn follows(bytes: &[u8], end: usize, class: Class) -> Option<usize> {
     (class == Password && value.len() >= 8 && mixed).then_some(end + 1)
 }
 
-/// Past at most so many of these bytes.
+/// Skips at most `most` of these bytes; returns the next position.
 fn skip(bytes: &[u8], from: usize, these: &[u8], most: usize) -> usize {
     from + bytes[from.min(bytes.len())..].iter().take(most).take_while(|it| these.contains(it)).count()
 }
@@ -153,7 +153,7 @@ fn key(value: &str) -> bool {
         && !value.contains("://")
 }
 
-/// Letters with digits or signs among them: words and sentences have none inside.
+/// Returns whether a value contains letters mixed with digits or signs, unlike words and sentences.
 fn password(value: &str) -> bool {
     let bytes = value.as_bytes();
     let letters = bytes.iter().any(u8::is_ascii_alphabetic);

@@ -1,4 +1,4 @@
-//! What is read, and that it is read once; what is found is measured in `tests/pii.rs`.
+//! Tests that each part of a text is read once; `tests/pii.rs` measures the findings.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn a_miss_tells_how_far_was_read() {
         assert!(hit.is_none(), "{piece}");
         assert_eq!(until, text.len(), "{piece}");
     }
-    // A block is read up to the next one.
+    // A block is read up to the next block.
     let piece = "-----BEGIN PRIVATE KEYxxx";
     let (hit, until) = issuer("-----BEGIN ").read(&piece.repeat(100), 0);
     assert!(hit.is_none());
@@ -47,7 +47,7 @@ fn what_is_none_hides_no_secret_behind_it() {
 
 #[test]
 fn a_key_of_other_characters_is_no_trouble() {
-    // What is looked at for signs of a template ends within a character in one of each two.
+    // In one of the two cases, the text that is searched for placeholders ends within a character.
     for letters in [41, 42] {
         let block =
             |of: &str| format!("-----BEGIN PRIVATE KEY-----{}{}", &of.repeat(42)[..letters], "é".repeat(200));

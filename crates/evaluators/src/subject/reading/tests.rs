@@ -1,4 +1,4 @@
-//! Parts of a trace, read out of the shapes in which they come.
+//! Tests of the parts of a trace in the formats of various senders.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ fn a_call_and_the_span_that_carries_it_out_are_one() {
     let subject = Subject {
         steps: vec![
             step(SpanType::Llm, json!("Hi"), said),
-            // Not in the order asked for, and without ids.
+            // Spans without IDs, in another order than the calls.
             tool("f", None, json!({"x": 2}), "two"),
             tool("f", None, json!({"x": 1}), "one"),
             tool("h", Some("z"), json!({}), "by itself"),
@@ -64,7 +64,7 @@ fn a_call_that_a_client_and_a_server_report_is_one() {
             below(tool("add", None, Value::Null, ""), 2, Some(1)),
             below(step(SpanType::Other, Value::Null, Value::Null), 3, Some(2)),
             below(tool("add", None, Value::Null, ""), 4, Some(3)),
-            // Another tool, and a call of its own by the same tool.
+            // A different tool, and a separate call of the same tool.
             below(tool("log", None, json!({}), ""), 5, Some(4)),
             below(tool("add", None, json!({"x": 2}), "2"), 6, Some(1)),
         ],
