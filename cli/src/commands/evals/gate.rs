@@ -14,10 +14,10 @@ use crate::{
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gate")]
 pub struct GateArgs {
-    /// End with code 6 if a score is below this: 0.8 or 80%. Implies --wait
+    /// End with code 6 if a score is below this (0.8 or 80%); waits for the result
     #[arg(long, value_name = "SCORE", value_parser = share::parse)]
     fail_under: Option<f64>,
-    /// End with code 6 if a label is this; `warn` includes `fail`. Implies --wait
+    /// End with code 6 if a label is this (`warn` includes `fail`); waits for the result
     #[arg(long, value_enum, value_name = "LABEL")]
     fail_on: Option<FailOn>,
 }

@@ -1,4 +1,4 @@
-//! `loupe metrics`: rolling metrics of traces, and metrics of a project.
+//! `loupe metrics`: metrics of traces and of projects.
 
 mod chart;
 mod condition;
@@ -36,10 +36,10 @@ pub enum Command {
 /// Arguments of `metrics project`; the project is the one of `--project`.
 #[derive(Debug, Args)]
 pub struct ProjectArgs {
-    /// Which one: retry_cap_hit
+    /// Metric: retry_cap_hit
     #[arg(long, default_value_t = ProjectMetric::RetryCapHit)]
     metric: ProjectMetric,
-    /// Up to now: 7d or 30d
+    /// Period until now: 7d or 30d
     #[arg(long, default_value_t = ProjectWindow::Week)]
     window: ProjectWindow,
 }
