@@ -130,9 +130,8 @@ impl From<Error> for CliError {
                 Self::new(Exit::Unauthenticated, message).hint("see where it comes from: loupe auth status")
             }
             Error::Address { .. } => Self::usage(message).hint("an address looks like http://127.0.0.1:4600"),
-            Error::Unreadable { .. } => {
-                Self::new(Exit::Unexpected, message).hint("is the address the one of a Loupe server?")
-            }
+            Error::Unreadable { .. } => Self::new(Exit::Unexpected, message)
+                .hint("check that the address is the one of a Loupe server"),
             Error::NotAStream => Self::new(Exit::Unexpected, message),
         }
     }

@@ -76,7 +76,7 @@ pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
         (Some(key), 0) => Ok(key),
         (None, _) => Err(missing("API key", wanted, 0).hint("see `loupe keys list`")),
         (_, others) => Err(missing("API key", wanted, others + 1)
-            .hint("give its id, which only one key has: loupe keys list --fields name,prefix,id")),
+            .hint("use its id, which is unique: loupe keys list --fields name,prefix,id")),
     }
 }
 
@@ -219,7 +219,7 @@ fn ends_with(id: &Uuid, wanted: &str) -> bool {
 fn missing(kind: &str, wanted: &str, found: usize) -> CliError {
     match found {
         0 => CliError::new(Exit::NotFound, format!("there is no {kind} `{wanted}`")),
-        n => CliError::usage(format!("`{wanted}` fits more than one {kind} ({n})")),
+        n => CliError::usage(format!("`{wanted}` matches more than one {kind} ({n})")),
     }
 }
 

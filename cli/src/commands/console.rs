@@ -21,7 +21,7 @@ use first_run::Start;
 #[derive(Debug, Args)]
 #[command(
     before_help = "Examples:\n  loupe console\n  loupe console --filter 'error:true' --read-only\n  loupe console --trace 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n",
-    after_help = "Without a stored credential it asks what to do: try the demo, log in, or read help."
+    after_help = "Without a stored credential, the command offers to try the demo, log in, or read help."
 )]
 pub struct ConsoleArgs {
     /// Screen to open first
@@ -126,8 +126,8 @@ fn keys(settings: &Settings) -> Result<tui::Rebinding> {
     }
     let Some(section) = settings.config.rest.get("keys") else { return Ok(tui::Rebinding::new()) };
     let keys: BTreeMap<String, Keys> = section.clone().try_into().map_err(|_| {
-        CliError::usage("[keys] of config.toml holds something else than `\"action\" = [\"key\"]`")
-            .hint("`loupe console --print-keymap` without it prints names and keys")
+        CliError::usage("[keys] of config.toml may contain only entries such as `\"action\" = [\"key\"]`")
+            .hint("`loupe console --print-keymap` without [keys] prints the names and keys")
     })?;
     let listed = |keys| match keys {
         Keys::One(key) => vec![key],

@@ -27,7 +27,7 @@ pub struct PageArgs {
         value_parser = positive::<u32>
     )]
     limit: u32,
-    /// Show all rows, reading page by page
+    /// Show all rows
     #[arg(long)]
     all: bool,
     /// Continue after the end of an earlier page

@@ -47,8 +47,8 @@ fn read(text: &str, path: &Path) -> Result<LocalFile> {
         return Err(CliError::usage(message).hint("remove it, and use `loupe context set NAME --url URL`"));
     }
     table.try_into().map_err(|_: toml::de::Error| {
-        CliError::usage(format!("{name} holds a setting that is unknown or of the wrong type"))
-            .hint("it may hold project, output and [filters], all of them texts")
+        CliError::usage(format!("{name} contains an unknown setting or a value of the wrong type"))
+            .hint("it may contain project, output and [filters], all with text values")
     })
 }
 

@@ -7,19 +7,19 @@ use super::cell::{self, Cell, Style};
 /// A column of a table.
 #[derive(Clone, Copy)]
 pub struct Column {
-    /// Returns the heading.
+    /// Heading.
     pub head: &'static str,
     /// The field that the machine formats write for this column.
     pub field: &'static str,
-    /// Returns the cell of a row.
+    /// Function that returns the cell of a row.
     pub show: fn(&Value, &Style) -> Cell,
-    /// Shown only in the format `wide`.
+    /// Whether the column is shown only in the format `wide`.
     pub wide: bool,
-    /// May be cut when the terminal is narrow.
+    /// Whether the column may be cut when the terminal is narrow.
     pub elastic: bool,
-    /// Left out before other columns are cut to a few characters.
+    /// Whether the column is left out before other columns are cut to a few characters.
     pub optional: bool,
-    /// Aligned to the right.
+    /// Whether the column is aligned to the right.
     pub right: bool,
     /// Width in tables whose rows arrive one by one and can't be measured first.
     pub width: usize,
@@ -31,7 +31,7 @@ impl Column {
         Self { head, field, show, wide: false, elastic: false, optional: false, right: false, width: 16 }
     }
 
-    /// Shown only in the format `wide`.
+    /// Whether the column is shown only in the format `wide`.
     pub const fn wide(mut self) -> Self {
         self.wide = true;
         self
@@ -109,7 +109,7 @@ impl View {
 }
 
 impl Chosen<'_> {
-    /// Returns the heading.
+    /// Heading.
     pub fn head(&self) -> String {
         match self {
             Self::Column(column) => column.head.to_owned(),
@@ -117,7 +117,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// Returns the cell of a row.
+    /// Function that returns the cell of a row.
     pub fn show(&self, row: &Value, style: &Style) -> Cell {
         match self {
             Self::Column(column) => (column.show)(row, style),

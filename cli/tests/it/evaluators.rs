@@ -140,7 +140,7 @@ fn the_built_in_ones_are_known_without_a_server() {
     let ran = run(stub.bare(&["evaluators", "get", "latency_threshold", "-o", "table"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("max_latency_ms: integer, required"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("as this program knows it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("that this program contains"), "{}", ran.stderr);
     let args = ["evaluators", "list", "--url", "http://127.0.0.1:9", "--retries", "1", "-o", "id"];
     let ran = shown(&stub, &args);
     assert_eq!((ran.code, names(&ran).len()), (0, known.len()), "{}", ran.stderr);
@@ -439,10 +439,16 @@ fn help_says_what_is_not_seen() {
     let stub = stub();
     for (args, said) in [
         (&["rules", "update"][..], &["--config replaces all options", "`none`", "drops that part"][..]),
-        (&["rules", "backfill"], &["ends with 16", "Without --from and --to it asks first"]),
-        (&["rules", "test"], &["ends with 16", "asked once"]),
-        (&["evals", "progress"], &["ends with 16", "7 when --for"]),
-        (&["evals", "bulk"], &["ends with 16", "Without a filter it asks first"]),
+        (
+            &["rules", "backfill"],
+            &["16 if an evaluation failed", "Without --from and --to, the command asks for confirmation"],
+        ),
+        (&["rules", "test"], &["Exit code 16", "not retried"]),
+        (&["evals", "progress"], &["16 if an evaluation failed", "7 if the time limit"]),
+        (
+            &["evals", "bulk"],
+            &["16 if an evaluation failed", "Without a filter, the command asks for confirmation"],
+        ),
         (&["evaluators", "create"], &["SCALE|FILE|-"]),
     ] {
         let help = run(stub.bare(&[args, &["--help"]].concat())).stdout.to_lowercase();

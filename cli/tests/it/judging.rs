@@ -120,7 +120,7 @@ fn a_gate_waits_and_ends_by_the_verdict() {
         ("complete", json!(0.62), "warn", &["--fail-on", "warn"], 6, "faithfulness: the label is warn"),
         ("complete", json!(0.1), "fail", &[], 0, ""),
         ("failed", Value::Null, "", &[], 16, "faithfulness: the trace has no documents"),
-        ("complete", json!(1), "good", &["--fail-on", "fail"], 2, "knows no label `good`"),
+        ("complete", json!(1), "good", &["--fail-on", "fail"], 2, "does not support the label `good`"),
     ] {
         let label = if label.is_empty() { Value::Null } else { json!(label) };
         let stub = stub(evaluation(status, score.clone(), label));
@@ -207,8 +207,10 @@ fn a_server_that_says_nothing_does_not_hold_up_the_end() {
         scope.spawn(|| {
             ends(&["evals", "run", TRACE, "--metric", "faithfulness"], "faithfulness: still pending")
         });
-        scope.spawn(|| ends(&["evals", "bulk", "--metric", "m", "--from", "-1d"], "did not say in time"));
-        scope.spawn(|| ends(&["evals", "progress", BULK], "did not say in time"));
+        scope.spawn(|| {
+            ends(&["evals", "bulk", "--metric", "m", "--from", "-1d"], "did not report the progress in time")
+        });
+        scope.spawn(|| ends(&["evals", "progress", BULK], "did not report the progress in time"));
     });
 }
 

@@ -139,7 +139,7 @@ fn forget_of_other_server(ctx: &mut Ctx, name: &str, url: &str) -> Result {
     let mut credentials = Credentials::load(&dir)?;
     if credentials.contexts.remove(name).is_some() {
         credentials.save(&dir)?;
-        ctx.out.note(&format!("forgot the credentials that {name} had for its old address"));
+        ctx.out.note(&format!("deleted the stored credentials of {name} for its old address"));
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ fn logout(ctx: &mut Ctx, args: &KindArgs) -> Result {
         secrets.session_token = None;
     }
     credentials.save(&dir)?;
-    ctx.out.note(&format!("forgot the credentials of {name}; the server was not told"));
+    ctx.out.note(&format!("deleted the stored credentials of {name}; they are not revoked on the server"));
     Ok(())
 }
 

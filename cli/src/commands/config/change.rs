@@ -135,7 +135,8 @@ fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
             return Ok(Value::Boolean(value));
         }
         _ => {
-            return Err(CliError::usage(format!("`{key}` can't be set")).hint(format!("what can: {KEYS}")));
+            return Err(CliError::usage(format!("`{key}` can't be set"))
+                .hint(format!("names that can be set: {KEYS}")));
         }
     }
     Ok(Value::String(text.to_owned()))
@@ -151,7 +152,7 @@ fn path(key: &str) -> Vec<&str> {
 
 fn table(config: &Config) -> Result<Table> {
     Table::try_from(config)
-        .map_err(|_| CliError::new(Exit::Unexpected, "the settings can't be written as TOML"))
+        .map_err(|_| CliError::new(Exit::Unexpected, "the settings can't be converted to TOML"))
 }
 
 fn save(ctx: &Ctx, table: Table) -> Result {

@@ -144,7 +144,7 @@ pub async fn follow(ctx: &mut Ctx, client: &Client, started: &Value, until: Opti
         format::thousands(number("queued"))
     ));
     // Printed before waiting, because a user who interrupts the command needs it.
-    ctx.out.note(&format!("how far it is: loupe evals progress {id}"));
+    ctx.out.note(&format!("show its progress: loupe evals progress {id}"));
     let Some(until) = until else { return ctx.out.item(&STARTED, started) };
     let id = id.parse().map_err(|_| CliError::new(Exit::Unexpected, "the answer has no bulk_id"))?;
     wait(ctx, client, id, until).await
@@ -194,7 +194,9 @@ async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Resul
     }
     drop(progress);
     let Some(bulk) = last else {
-        return Err(CliError::new(Exit::TimedOut, "the server did not say in time how far it is").hint(again));
+        return Err(
+            CliError::new(Exit::TimedOut, "the server did not report the progress in time").hint(again)
+        );
     };
     tell(ctx, &bulk);
     shown_then(ctx.out.item(&VIEW, &bulk), judge(&bulk, again))

@@ -64,7 +64,7 @@ impl GateArgs {
         if !open.is_empty() {
             let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
             let states = open.iter().map(|row| named(row, &still(row))).collect();
-            let hint = format!("they go on; wait again: loupe evals wait {}", ids.join(" "));
+            let hint = format!("they are still running; wait again: loupe evals wait {}", ids.join(" "));
             return Err(told(Exit::TimedOut, "not done yet", states, rows.len()).hint(hint));
         }
         Ok(())
@@ -80,7 +80,7 @@ impl GateArgs {
                 }
                 Some(_) => {}
                 // An evaluation without a score can't be compared with the bound, and must not pass.
-                None => return Ok(Some(named(row, &format!("no score to hold against {bound}")))),
+                None => return Ok(Some(named(row, &format!("no score to compare with {bound}")))),
             }
         }
         match (self.fail_on, word(row, "label")) {
@@ -89,8 +89,8 @@ impl GateArgs {
             (Some(_), "") => Err(CliError::usage(named(row, "there is no label for --fail-on"))
                 .hint("an evaluation without a label has a score; use --fail-under SCORE")),
             (Some(_), label) => {
-                Err(CliError::usage(named(row, &format!("--fail-on knows no label `{label}`")))
-                    .hint("labels of an evaluator's own are not ranked; use --fail-under SCORE"))
+                Err(CliError::usage(named(row, &format!("--fail-on does not support the label `{label}`")))
+                    .hint("custom labels have no rank; use --fail-under SCORE"))
             }
         }
     }
@@ -104,7 +104,7 @@ fn named(row: &Value, what: &str) -> String {
 
 fn still(row: &Value) -> String {
     match word(row, "status") {
-        "" => "the server did not say in time how far it is".to_owned(),
+        "" => "the server did not report the progress in time".to_owned(),
         status => format!("still {status}"),
     }
 }

@@ -49,7 +49,7 @@ pub enum Command {
     /// Evaluate every trace that matches a filter
     #[command(
         before_help = "Examples:\n  loupe evals bulk --metric toxicity --filter 'tag:env=prod from:-1d' --wait\n  loupe evals bulk --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --model gpt-4o --from -7d\n  id=$(loupe evals bulk --metric pii_leakage --from yesterday -o id)\n",
-        after_help = format!("{WAITED}Without a filter it asks first.\n")
+        after_help = format!("{WAITED}Without a filter, the command asks for confirmation.\n")
     )]
     Bulk(bulk::BulkArgs),
     /// Show the progress of a bulk evaluation or a backfill

@@ -91,7 +91,7 @@ pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
     };
     let id = word(&asked, "id");
     // Printed before waiting, because a user who interrupts the command needs it.
-    ctx.out.note(&format!("asked for {}; its result: loupe evals wait {id}", new.metric_name));
+    ctx.out.note(&format!("requested {}; show its result: loupe evals wait {id}", new.metric_name));
     let Some(until) = until else { return show(ctx, &asked) };
     let id: Uuid =
         id.parse().map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the answer has no id"))?;

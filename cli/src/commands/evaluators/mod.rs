@@ -153,7 +153,10 @@ async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
     match (asked, known) {
         (Ok(evaluator), _) => show(ctx, &evaluator),
         (Err(error), Some(known)) if is_no_server(&error) => {
-            ctx.out.note(&format!("{}; this is the built-in as this program knows it", error.message));
+            ctx.out.note(&format!(
+                "{}; showing the built-in evaluator that this program contains",
+                error.message
+            ));
             show(ctx, &known)
         }
         (Err(error), None) if error.exit == Exit::NotFound => {

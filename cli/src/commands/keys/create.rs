@@ -67,7 +67,7 @@ pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
     secret_file::check(args.secret_file.as_deref(), args.env_file.as_deref())?;
     if args.rotate && !namesakes.is_empty() {
         let what =
-            format!("This makes a new key {} and revokes {} of that name.", args.name, namesakes.len());
+            format!("This creates a new key {} and revokes {} of that name.", args.name, namesakes.len());
         prompt::confirm(ctx, &what, &args.name).await?;
     }
     let project_id =
@@ -82,7 +82,7 @@ pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
     };
     let stored = secret_file::store(args.secret_file.as_deref(), args.env_file.as_deref(), &secret);
     let stored = stored.map_err(|error| {
-        error.hint(format!("the key was made and its secret is lost: loupe keys revoke {}", id(&key)))
+        error.hint(format!("the key was created and its secret is lost: loupe keys revoke {}", id(&key)))
     })?;
     // The old keys are revoked last, because clients may use them until the new secret is stored.
     revoke_others(ctx, &client, &namesakes).await?;
@@ -119,10 +119,10 @@ fn exists(ctx: &mut Ctx, args: &CreateArgs, existing: &ApiKey) -> Result {
 /// Creates the error for a key whose creation succeeded in an attempt with a lost response. Later
 /// responses do not contain the secret.
 fn lost(name: &str, key: &Value) -> CliError {
-    let message = format!("the key {name} was made, but the answer with its secret was lost on the way");
+    let message = format!("the key {name} was created, but the response with its secret was lost");
     let mut error = CliError::new(Exit::Unexpected, message)
-        .hint(format!("make another in its place: loupe keys create {name} --rotate"));
-    error.detail = vec![format!("nobody has its secret; its id is {}", id(key))];
+        .hint(format!("replace it: loupe keys create {name} --rotate"));
+    error.detail = vec![format!("its secret can't be recovered; its id is {}", id(key))];
     error
 }
 

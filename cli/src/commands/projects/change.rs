@@ -94,7 +94,7 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result 
             Ok(Some(project)) => project,
             Ok(None) => return Ok(()),
             Err(error) if error.exit == Exit::Conflict => {
-                return Err(error.hint("take it as it is: --if-not-exists; change it: loupe projects update"));
+                return Err(error.hint("keep it: --if-not-exists; change it: loupe projects update"));
             }
             Err(error) => return Err(error),
         },

@@ -151,7 +151,7 @@ async fn list(ctx: &mut Ctx, client: &Client, status: Status) -> Result {
 /// Stores a project in the current context.
 fn use_project(ctx: &mut Ctx, project: &str) -> Result {
     let Some(name) = ctx.settings.context_name.as_ref().map(|name| name.value.clone()) else {
-        return Err(CliError::usage("there is no context to keep the project in")
+        return Err(CliError::usage("there is no context to store the project in")
             .hint("make one: loupe context set default --url URL"));
     };
     if !ctx.changes_files(&format!("make {project} the project of the context {name}")) {

@@ -51,7 +51,7 @@ pub enum Command {
     /// Change the given fields of a rule
     #[command(
         before_help = "Examples:\n  loupe rules update toxicity --sample-rate 50%\n  loupe rules update 5e1f09aa --config config.json --min-score-drop none\n  loupe rules update 5e1f09aa --filter-tag env:prod --filter-model none\n  loupe rules update 5e1f09aa --no-filter\n",
-        after_help = "--config replaces all options, and what it does not name has its default again. `none` for\n--filter-model, --filter-tag, --filter-name or --span-type drops that part of the filter; with\n--no-filter, which begins the filter anew, it is a value like any other.\n"
+        after_help = "--config replaces all options; options that it does not contain get their defaults. `none` for\n--filter-model, --filter-tag, --filter-name or --span-type drops that part of the filter; with\n--no-filter, which clears the filter first, `none` is an ordinary value.\n"
     )]
     Update(change::UpdateArgs),
     /// Enable a rule; a paused rule is retried
@@ -68,13 +68,13 @@ pub enum Command {
     /// Test a rule on a trace without storing the result
     #[command(
         before_help = "Examples:\n  loupe rules test toxicity c07b44d1\n  loupe rules test 5e1f09aa c07b44d1 --json --fields decision,score,error\n",
-        after_help = "Ends with 16 when the evaluator could not judge; the score decides nothing here. A judge may take\nits time: without --timeout it is waited for 3 minutes, and asked once.\n"
+        after_help = "Exit code 16: the evaluator failed. The score does not affect the exit code. Because a judge may\nbe slow, the default timeout is 3 minutes, and the request is not retried.\n"
     )]
     Test(TestArgs),
     /// Run a rule on past traces
     #[command(
         before_help = "Examples:\n  loupe rules backfill toxicity --from -7d --wait\n  loupe rules backfill 5e1f09aa --from 2026-11-01 --to 2026-11-08\n",
-        after_help = format!("{WAITED}Without --from and --to it asks first.\n")
+        after_help = format!("{WAITED}Without --from and --to, the command asks for confirmation.\n")
     )]
     Backfill(BackfillArgs),
     /// Show the decisions of a rule on traces, with reasons

@@ -77,7 +77,9 @@ impl Lines {
 pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
     let filter = args.filter.resolve(ctx)?;
     if args.resume && args.format == Lines::Otlp {
-        return Err(CliError::usage("--resume needs --format jsonl: only there each line names its trace"));
+        return Err(CliError::usage(
+            "--resume requires --format jsonl, in which each line contains its trace",
+        ));
     }
     let (client, project) = ctx.client_and_project().await?;
     let export = Export { client, filter, project, format: args.format };

@@ -169,7 +169,7 @@ fn items(document: Value) -> Result<Vec<Value>> {
             Some(other) => Err(CliError::usage(format!("`traces` is {}, not an array", kind(&other)))),
             None => Ok(vec![Value::Object(object)]),
         },
-        other => Err(CliError::usage(format!("a trace is a JSON object, and here is {}", kind(&other)))),
+        other => Err(CliError::usage(format!("a trace must be a JSON object, not {}", kind(&other)))),
     }
 }
 
