@@ -164,7 +164,7 @@ fn hint_for(answer: &ApiError) -> String {
         (403, "scope_forbidden") => "the API key is restricted; `loupe auth status` shows its scopes".into(),
         (403, "error.project.archived") => "unarchive it: loupe projects unarchive PROJECT".into(),
         (403, "forbidden_role") => {
-            "`loupe auth status` shows your role; somebody with the other one can do it".into()
+            "`loupe auth status` shows your role; a member with the required role can do it".into()
         }
         (403, _) => "`loupe auth status` shows who you are".into(),
         (404, _) => "ids are those of one tenant; `loupe auth status` shows which".into(),
@@ -191,7 +191,7 @@ fn hint_for(answer: &ApiError) -> String {
         }
         (503, _) => "the server has more work than it can take; try again in a moment".into(),
         (400..=499, _) => "--help shows what is taken, with examples".into(),
-        _ => "quote the request id to whoever runs the server".into(),
+        _ => "report the request id to the operator of the server".into(),
     }
 }
 

@@ -36,7 +36,7 @@ pub struct PageArgs {
 }
 
 impl PageArgs {
-    /// Returns the arguments for a complete list, for resources of which there are few.
+    /// Returns the arguments for a complete list, for resources with few rows.
     pub fn whole() -> Self {
         Self { limit: DEFAULT_LIMIT, all: true, cursor: None }
     }
@@ -105,7 +105,7 @@ pub async fn listed<T>(
     Ok(document)
 }
 
-/// Returns every row of a list, for resources of which there are few.
+/// Returns every row of a list, for resources with few rows.
 pub async fn all<L, T: DeserializeOwned>(
     client: &Client,
     plural: &str,

@@ -161,8 +161,8 @@ fn save(ctx: &Ctx, table: Table) -> Result {
     Ok(config.save(ctx.settings.profile_dir()?)?)
 }
 
-/// Inserts a value at a path and creates missing tables. Returns `None` if the path leads through a value
-/// that is no table.
+/// Inserts a value at a path and creates missing tables. Returns `None` if a value on the path is not a
+/// table.
 fn insert(table: &mut Table, path: &[&str], value: Value) -> Option<()> {
     let (name, rest) = path.split_first()?;
     if rest.is_empty() {

@@ -67,7 +67,7 @@ fn filters() -> String {
         "  @slow                    a filter saved under [filters] in config.toml or .loupe.toml\n",
     );
     page.push_str("\nDurations: 250ms, 2s, 15m, 1h, 7d. Dates without a zone are local.\n");
-    page.push_str("The flags (--model, --error, --latency-min and so on) ask for the same.\n");
+    page.push_str("The flags (--model, --error, --latency-min and so on) are equivalent to terms.\n");
     page
 }
 

@@ -137,7 +137,7 @@ impl Export {
         let ended = append(&mut file, Blocks::new(download, half.lines > 0), &half, &mut progress).await;
         drop(progress);
         let added = ended.map_err(|mut error| {
-            error.detail.push(format!("what came so far is in {}", partial.display()));
+            error.detail.push(format!("the partial export is in {}", partial.display()));
             if self.format == Lines::Jsonl {
                 error.hint = Some("go on with it: the same command with --resume".to_owned());
             }
