@@ -1,7 +1,7 @@
 //! The command line of Loupe: parses the arguments, runs one command and returns its exit code.
 //!
 //! Commands are under [`commands`], one file each. They write through [`output`] and get their settings
-//! from [`config`]. The crate `api::client` talks to the server; the crate `tui` is the terminal console.
+//! from [`config`]. The module `api::client` talks to the server; the crate `tui` is the terminal console.
 
 pub mod args;
 pub mod commands;

@@ -154,7 +154,7 @@ impl Out {
         }
     }
 
-    /// Whether inputs and outputs are part of what is written, so that they must be whole.
+    /// Returns whether the output contains inputs and outputs of traces, which must then be complete.
     pub fn shows_texts(&self) -> bool {
         let named = self.fields.iter().any(|field| matches!(field.as_str(), "input" | "output"));
         named || (self.format.is_json() && self.fields.is_empty())
