@@ -31,7 +31,7 @@ impl Column {
         Self { head, field, show, wide: false, elastic: false, optional: false, right: false, width: 16 }
     }
 
-    /// Whether the column is shown only in the format `wide`.
+    /// Marks the column as one of the format `wide` only.
     pub const fn wide(mut self) -> Self {
         self.wide = true;
         self
