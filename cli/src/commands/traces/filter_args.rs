@@ -25,7 +25,7 @@ pub struct FilterArgs {
     /// Only traces without an error
     #[arg(long)]
     pub no_error: bool,
-    /// Only traces with this failure type: timeout, rate_limit, invalid_response, context_length
+    /// Only traces with a span of this failure type: timeout, rate_limit, invalid_response, context_length
     #[arg(long, value_name = "TYPE")]
     pub failure_type: Option<String>,
     /// Only traces started at or after: -15m, yesterday, 2026-11-21, RFC 3339
