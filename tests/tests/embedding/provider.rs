@@ -18,7 +18,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// How a provider behaves.
+/// The behaviour of a provider.
 #[derive(Clone, Debug)]
 pub enum Mood {
     /// Responds correctly, in base64.
