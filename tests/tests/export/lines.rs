@@ -14,7 +14,7 @@ use tests::{
 
 use crate::lines;
 
-/// A trace with its detail's spans, all of them.
+/// Stores a trace with this many spans.
 async fn send_long(app: &TestApp, trace: u128, spans: u64) {
     for first in (1..=spans).step_by(500) {
         let block: Vec<Span> = (first..(first + 500).min(spans + 1))

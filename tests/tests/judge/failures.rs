@@ -120,7 +120,7 @@ async fn transient_judge_failure_is_retried_immediately() {
     }
 }
 
-/// A few failures are borne; then one asks, after pauses that grow, and the others wait.
+/// A few failures are tolerated; then single probes follow after growing pauses, and other callers wait.
 #[tokio::test]
 async fn unreachable_judge_opens_circuit_breaker() {
     let scene = Scene::own("openai").await;
