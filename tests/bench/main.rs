@@ -36,7 +36,7 @@ struct Options {
     connections: usize,
     /// The plan of the tenant. A plan with limits makes the server count what the tenant sends.
     plan: String,
-    /// Number of enabled eval rules with code evaluators, none of which matches a trace.
+    /// Number of enabled eval rules with code evaluators, all without a matching trace.
     rules: usize,
     /// Seconds after the last response whose work counts too: traces become ready after five seconds.
     settle: u64,

@@ -17,7 +17,7 @@ use store::Db;
 use url::Url;
 use uuid::Uuid;
 
-/// The environment variable with the URL of a server, for a user who may create databases and extensions.
+/// The environment variable with the URL of a server, with a user that can create databases and extensions.
 pub const VARIABLE: &str = "LOUPE_TEST_POSTGRES_URL";
 
 /// The advisory lock held while the template is created. Test processes start together, and only one creates

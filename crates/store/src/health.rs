@@ -331,7 +331,7 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// Returns the path of a file that is no longer the one that was opened.
+    /// Returns the path of a file that differs from the one that was opened.
     fn changed(&self) -> Option<&Path> {
         let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let changed =

@@ -95,7 +95,7 @@ async fn callers_that_would_never_end_do_not_hold_the_stop_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn second_signal_stops_server_immediately() {
     let home = Home::on(On::Sqlite).await;
-    // The second signal arrives before the streams are told to end, or long after.
+    // The second signal arrives before the streams get the signal to end, or long after.
     for pause in [0, 50, 1_500] {
         let mut server = home.setup.start();
         let _open = endless(&home, &server).await;

@@ -70,7 +70,7 @@ on_both! {
         let scene = Scene::on(on, Plan::Team).await;
         let platforms = scene.store_credential(json!({"base_url": scene.platform.url()})).await;
         platforms.is(422, "validation_failed");
-        // An address that is no longer on the allow list is rejected when it is used.
+        // An address that was removed from the allow list is rejected when it is used.
         scene.store_credential(json!({})).await.ok();
         scene.say("hello").await;
         let closed = scene.app.beside_with(&[]).await;

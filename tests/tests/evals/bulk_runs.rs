@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{evaluations, made, timed, trace};
 
-/// Puts the tenant on the plan Team, with a provider that does not exist.
+/// Puts the tenant on the plan Team, with a provider that gets no requests.
 async fn with_judge(app: &TestApp) {
     app.set_plan(Plan::Team).await;
     let body = json!({"api_key": "sk-of-the-tenant", "judge_model_cheap": "gpt-4o"});

@@ -10,7 +10,7 @@ fn body(vector: &str, rest: &str) -> Vec<u8> {
     format!(r#"{{"vector": {vector}{rest}}}"#).into_bytes()
 }
 
-/// Returns a list with the required number of components, the first of which is given.
+/// Returns a list with the required number of components, beginning with `first`.
 fn list(first: &str) -> String {
     format!("[{first}{}]", ",1".repeat(DIMENSIONS - 1))
 }

@@ -1,4 +1,4 @@
-//! Many vectors on PostgreSQL, of which only candidates are compared.
+//! Many vectors on PostgreSQL, where only candidates are compared.
 
 use std::collections::HashSet;
 

@@ -120,7 +120,7 @@ pub fn has_word(line: &str, word: &str) -> bool {
         .any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
 }
 
-/// Returns whether only attributes precede a module with a body.
+/// Returns whether the lines open a module with a body, after attributes only.
 fn opens_module(rest: &[String]) -> bool {
     rest.iter()
         .find(|it| !it.starts_with("#["))

@@ -169,7 +169,7 @@ fn other_keys(book: &mut Book) {
     }
 }
 
-/// Signatures that bad implementations took for good.
+/// Signatures that faulty implementations accepted.
 fn signatures_of_nobody(book: &mut Book) {
     let good = encoded(book.good.to_string().as_bytes());
     for (kid, algorithm, bytes) in [

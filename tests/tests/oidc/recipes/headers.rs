@@ -1,4 +1,4 @@
-//! Header fields other than the algorithm, none of which is trusted.
+//! Header fields other than the algorithm are not trusted.
 
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
