@@ -289,8 +289,8 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
     Ok(ended)
 }
 
-/// Makes an evaluation that this worker started pending again. `asked` is the use of a judge whose response
-/// could not be used.
+/// Makes an evaluation that this worker started pending again. `asked` is the use of a judge that
+/// returned no verdict.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -206,7 +206,7 @@ async fn invented_key_ids_are_no_way_to_disturb_anybody() {
     let good = app.bearer(&signer.token(&claims));
     good.get("/v1/me").await.ok();
     app.advance(31);
-    // Requests wait at most a second for the provider.
+    // A request that waited for the provider would take a second.
     provider.is(Mood::Slow(Duration::from_secs(1)));
     let forger = Signer::p256("forger");
     let invented = async {
