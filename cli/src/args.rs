@@ -1,6 +1,6 @@
 //! The command tree and the flags that every command takes.
 //!
-//! What a command takes of its own stands beside the command, under [`crate::commands`].
+//! Arguments of a single command are declared beside the command, under [`crate::commands`].
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -28,21 +28,21 @@ pub struct Cli {
     /// Flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// Nouns and verbs.
+/// The top-level commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Sign in, sign out, see who you are
     #[command(subcommand)]
     Auth(auth::Command),
-    /// Servers by name, with project and level of protection
+    /// Servers by name, each with project and protection: list, use, show, set, delete
     #[command(subcommand, alias = "contexts")]
     Context(context::Command),
-    /// What a run goes by: list with sources, get, set, unset, edit
+    /// Settings and their sources: list, get, set, unset, path, edit
     #[command(subcommand)]
     Config(config::Command),
     /// API keys: create, list, get, revoke
@@ -54,10 +54,10 @@ pub enum Command {
     /// Members and their seats: list, remove, restore
     #[command(subcommand, alias = "member")]
     Members(members::Command),
-    /// Your own keys at providers of models: list, set, delete
+    /// Your own API keys for model providers: list, set, delete
     #[command(subcommand, alias = "credential")]
     Credentials(credentials::Command),
-    /// Conversations that traces belong to: list
+    /// Sessions (conversations that traces belong to): list
     #[command(subcommand, alias = "session")]
     Sessions(sessions::Command),
     /// Traces: list, get, follow, send, export, delete
@@ -75,35 +75,35 @@ pub enum Command {
     /// Evaluations: list, get, run, wait, bulk, progress
     #[command(subcommand, alias = "eval")]
     Evals(evals::Command),
-    /// What judges: list, get, create, update, delete
+    /// Evaluators, built-in and your own: list, get, create, update, delete
     #[command(subcommand, alias = "evaluator")]
     Evaluators(evaluators::Command),
-    /// Evaluators that run on every matching trace: create, list, get, update, enable, disable,
-    /// delete, test, backfill, decisions
+    /// Eval rules, which run an evaluator on each matching trace: create, list, get, update, enable,
+    /// disable, delete, test, backfill, decisions
     #[command(subcommand, alias = "rule")]
     Rules(rules::Command),
-    /// What users and reviewers say of traces: add, list
+    /// Feedback of users and reviewers on traces: add, list
     #[command(subcommand)]
     Feedback(feedback::Command),
-    /// Who did what of consequence: list
+    /// Audit log, newest changes first: list
     #[command(subcommand)]
     Audit(audit::Command),
-    /// Any request, authenticated
+    /// Send any API request, authenticated
     Api(api::ApiArgs),
-    /// The terminal console
+    /// Open the terminal console
     #[command(alias = "ui")]
     Console(console::ConsoleArgs),
     /// Check address, clock, credentials and limits
     Doctor(doctor::DoctorArgs),
-    /// A completion script for a shell
+    /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
-    /// Manual pages, a file a command
+    /// Write manual pages, one file for each command
     Man(man::ManArgs),
-    /// Pages about exit codes, filters, output, environment, credentials, evaluators of your own
+    /// Show help on exit codes, filters, output, environment, credentials, evaluators of your own
     Help(help::HelpArgs),
 }
 
-/// Flags that stand before or after the noun.
+/// Flags of every command; they may stand before or after the command.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Flags of every command")]
 pub struct GlobalArgs {
@@ -122,43 +122,43 @@ pub struct GlobalArgs {
     /// Same as -o json
     #[arg(long, global = true, conflicts_with = "output")]
     pub json: bool,
-    /// Keep these fields, in this order (a,b.c)
+    /// Show only these fields, in this order (a,b.c)
     #[arg(long, global = true, value_delimiter = ',', value_name = "FIELDS")]
     pub fields: Vec<String>,
-    /// A jq program over the JSON; implies --json
+    /// Apply a jq program to the JSON output; implies --json
     #[arg(long, global = true, value_name = "EXPR")]
     pub jq: Option<String>,
-    /// With --jq: strings without quotes
+    /// With --jq: print strings without quotes
     #[arg(long, global = true, requires = "jq")]
     pub raw: bool,
     /// No notes on stderr; errors still print
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// A line on stderr for each request; twice: headers too
+    /// Log each request to stderr; twice: with headers
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Answer yes to confirmations
     #[arg(short, long, global = true)]
     pub yes: bool,
-    /// Never ask; a needed question ends with code 2
+    /// Never prompt; end with code 2 if a prompt is needed
     #[arg(long, global = true)]
     pub no_input: bool,
-    /// On writes: show the request and send nothing
+    /// For commands that write: show the request without sending it
     #[arg(short = 'n', long, global = true)]
     pub dry_run: bool,
-    /// When to use colour; beats NO_COLOR and CLICOLOR_FORCE
+    /// When to use colour; overrides NO_COLOR and CLICOLOR_FORCE
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
     pub color: Option<ColorWhen>,
-    /// Limit for the whole command (default: 30s for each request)
+    /// Time limit of the whole command (default: 30s for each request)
     #[arg(long, global = true, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Tries for each request (default: 3)
+    /// Maximum attempts for each request (default: 3)
     #[arg(long, global = true, value_name = "N", value_parser = positive::<u32>)]
     pub retries: Option<u32>,
     /// Don't show long texts in a pager
     #[arg(long, global = true)]
     pub no_pager: bool,
-    /// The command may name a context that does not exist yet.
+    /// Whether the command may name a context that does not exist yet.
     #[arg(skip)]
     pub new_context: bool,
 }
@@ -166,22 +166,23 @@ pub struct GlobalArgs {
 /// Values of `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ColorWhen {
-    /// On a terminal, unless the environment says otherwise.
+    /// Coloured on a terminal, unless an environment variable decides otherwise.
     Auto,
-    /// Always.
+    /// Always coloured.
     Always,
-    /// Never.
+    /// Never coloured.
     Never,
 }
 
-/// Parses a whole number from 1.
+/// Parses a whole number of at least 1.
 pub fn positive<T: TryFrom<u64>>(text: &str) -> std::result::Result<T, String> {
     let number = text.parse().ok().filter(|it| *it > 0).and_then(|it: u64| T::try_from(it).ok());
     number.ok_or_else(|| format!("`{text}` is not a whole number from 1"))
 }
 
 impl GlobalArgs {
-    /// The output format: flags, `LOUPE_OUTPUT`, what the files say, what stdout is.
+    /// Returns the output format from the flags, `LOUPE_OUTPUT`, the configuration files or the kind of
+    /// stdout, in this order.
     pub fn format(&self, env: &Env, configured: Option<Sourced<String>>) -> Result<Sourced<Format>> {
         let read = |Sourced { value, source }: Sourced<String>| {
             Format::from_str(&value, true).map(|format| Sourced::new(format, source.clone())).map_err(|_| {
@@ -196,7 +197,8 @@ impl GlobalArgs {
             _ if wants_json => Ok(Sourced::new(Format::Json, "flag")),
             (Some(format), ..) => Ok(Sourced::new(format, "flag")),
             (None, Some(word), _) => read(word),
-            // A configured table would put padding and cut cells into pipes.
+            // A configured table format applies to terminals only: in a pipe, cells would be padded and
+            // cut.
             (None, None, Some(word))
                 if env.stdout_tty || !matches!(word.value.as_str(), "table" | "wide") =>
             {
@@ -222,26 +224,28 @@ impl GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// The same without what chooses a server, for commands that need none.
+    /// Returns the flags without those that choose a server, for commands that need none.
     pub fn without_target(&self) -> Self {
         Self { context: None, url: None, project: None, ..self.clone() }
     }
 }
 
 impl Command {
-    /// Whether it may name a context that does not exist yet.
+    /// Returns whether the command may name a context that does not exist yet.
     pub fn makes_contexts(&self) -> bool {
         matches!(self, Self::Auth(auth::Command::Login(_)) | Self::Context(_))
     }
 
-    /// Whether it needs no configuration, so that it works also where the files are broken.
+    /// Returns whether the command works without configuration, and so even if the configuration files are
+    /// invalid.
     pub fn is_offline(&self) -> bool {
         use config::Command::{Edit, Path};
         let about_files = matches!(self, Self::Config(Path | Edit));
         about_files || matches!(self, Self::Help(_) | Self::Completion(_) | Self::Man(_))
     }
 
-    /// Whether it goes on until it is stopped or its own limit ends it, so that `--timeout` means each request only.
+    /// Returns whether the command runs until it is stopped or reaches its own limit. `--timeout` then
+    /// limits each request only.
     pub fn runs_on(&self) -> bool {
         match self {
             Self::Evals(command) => command.waits(),

@@ -1,4 +1,4 @@
-//! What every command gets: settings, output, and the server.
+//! The environment that every command runs in: settings, output and the client of the server.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::{
     output::{self, Out},
 };
 
-/// The surroundings of one command.
+/// The environment of one command: flags, settings and output.
 pub struct Ctx {
     /// Flags of every command.
     pub global: GlobalArgs,
-    /// The process.
+    /// Environment variables and terminals of the process.
     pub env: Env,
-    /// What the run goes by.
+    /// The resolved settings.
     pub settings: Settings,
-    /// Where it writes.
+    /// The output of the command.
     pub out: Out,
 }
 
 impl Ctx {
-    /// Makes the surroundings and tells about loose files.
+    /// Creates the environment of a command and prints the warnings about configuration files.
     pub fn new(global: GlobalArgs, env: Env, settings: Settings) -> Result<Self> {
         let mut out = Out::of_process(&global, &env, settings.format.value, settings.utc)?;
         for warning in &settings.warnings {
@@ -36,26 +36,27 @@ impl Ctx {
         Ok(Self { global, env, settings, out })
     }
 
-    /// A client for the server of this run.
+    /// Returns a client for the server of this run.
     pub fn client(&self) -> Result<Client> {
         Ok(Client::new(self.settings.client(self.observer()))?)
     }
 
-    /// A client, and the project of this run if one is set.
+    /// Returns a client, and the id of the project of this run if one is set.
     pub async fn client_and_project(&self) -> Result<(Client, Option<Uuid>)> {
         let client = self.client()?;
         let project = find::current_project(&client, &self.settings).await?;
         Ok((client, project))
     }
 
-    /// A client, if there is a session: an API key does not reach what `subject` names. A dry run
-    /// needs none.
+    /// Returns a client that has a session token, which the operation named by `subject` requires. A dry
+    /// run needs no session token.
     pub fn session_client(&self, subject: &str) -> Result<Client> {
         let client = self.client()?;
         if client.has_session() || self.global.dry_run { Ok(client) } else { Err(session_needed(subject)) }
     }
 
-    /// Whether a change of files on this machine is to be made; on `--dry-run` it is only named.
+    /// Returns whether to change local files; with `--dry-run`, prints what would be done and returns
+    /// false.
     pub fn changes_files(&mut self, what: &str) -> bool {
         if self.global.dry_run {
             self.out.say(&format!("would {what}"));
@@ -63,8 +64,8 @@ impl Ctx {
         !self.global.dry_run
     }
 
-    /// Sends a request that changes something and hands back what was answered; nothing is
-    /// sent, and `None` comes back, on `--dry-run`.
+    /// Sends a request that changes something and returns the response. With `--dry-run`, prints the
+    /// request and returns `None`.
     pub async fn write<T>(&mut self, client: &Client, call: &Call<T>) -> Result<Option<Value>> {
         if self.global.dry_run {
             self.show_call(call)?;
@@ -74,7 +75,7 @@ impl Ctx {
         Ok(Some(client.value(call).await?))
     }
 
-    /// Refuses writes where the context is marked as one to read only.
+    /// Refuses writes if the context is read-only.
     pub fn check_writable(&self) -> Result<()> {
         if !self.settings.context.read_only {
             return Ok(());
@@ -84,7 +85,7 @@ impl Ctx {
             .hint(format!("loupe context set {name} --read-only false")))
     }
 
-    /// Shows a request that is not sent.
+    /// Prints a request without sending it.
     pub fn show_call<T>(&mut self, call: &Call<T>) -> Result<()> {
         let body = match &call.body {
             Body::Empty => Value::Null,
@@ -133,7 +134,7 @@ impl Ctx {
     }
 }
 
-/// A body whose secrets are not shown.
+/// Returns a request body with its secrets masked.
 fn masked(body: &Value) -> Value {
     let mut body = body.clone();
     for name in ["api_key", "secret"] {

@@ -1,4 +1,4 @@
-//! Why a command did not succeed, as people and as programs read it.
+//! Errors of commands, as text for a terminal and as JSON for programs.
 
 use std::{fmt, io};
 
@@ -12,47 +12,47 @@ use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
 
-/// A command that did not succeed. Fill in what is known; only `exit` and `message` must be.
+/// The error of a command. Only `exit` and `message` are required.
 #[derive(Debug, Clone)]
 pub struct CliError {
-    /// How the program ends.
+    /// The exit status of the program.
     pub exit: Exit,
     /// One sentence, without a full stop.
     pub message: String,
-    /// Lines that show where, below the message.
+    /// Lines below the message that show the location or further details.
     pub detail: Vec<String>,
-    /// What to do next.
+    /// The next step for the user.
     pub hint: Option<String>,
-    /// The server's answer.
+    /// The error response of the server.
     pub answer: Option<Box<ApiError>>,
 }
 
-/// Result of a command.
+/// The result of a command.
 pub type Result<T = ()> = std::result::Result<T, CliError>;
 
 impl CliError {
-    /// An error with a message.
+    /// Creates an error with a message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), detail: Vec::new(), hint: None, answer: None }
     }
 
-    /// The command line is wrong.
+    /// Creates an error for an invalid command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// Says what to do next.
+    /// Adds the next step for the user.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Whether it is only that nobody reads any more.
+    /// Returns whether the only problem is that the reader closed the pipe.
     pub fn is_closed_pipe(&self) -> bool {
         self.exit == Exit::Done
     }
 
-    /// For a terminal: the message, then what else is known, a line each.
+    /// Formats the error for a terminal: the message, then one line for each further detail.
     pub fn text(&self) -> String {
         let mut text = format!("error: {}\n", printable(&self.message));
         for line in &self.detail {
@@ -64,7 +64,7 @@ impl CliError {
                 let plan = plan.map(|plan| format!("   required_plan {plan}")).unwrap_or_default();
                 text.push_str(&format!("  code        {}{}\n", printable(&answer.code), printable(&plan)));
             }
-            // A single field is what the sentence is about.
+            // If one field is refused, the message may name it already.
             let said = |(field, message): &(&str, &str)| self.message == format!("{field}: {message}");
             for (field, message) in fields(answer).filter(|it| !said(it)) {
                 text.push_str(&format!("  field       {}: {}\n", printable(field), printable(message)));
@@ -79,8 +79,8 @@ impl CliError {
         text
     }
 
-    /// For a program: one object. Members of the server's answer that have no other place
-    /// (`required_plan`, `fields`) pass through.
+    /// Formats the error for programs as a JSON object. Other members of the server's response
+    /// (`required_plan`, `fields`) are copied.
     pub fn json(&self) -> Value {
         let mut error = Map::new();
         if let Some(answer) = &self.answer {
@@ -130,15 +130,14 @@ impl From<Error> for CliError {
                 Self::new(Exit::Unauthenticated, message).hint("see where it comes from: loupe auth status")
             }
             Error::Address { .. } => Self::usage(message).hint("an address looks like http://127.0.0.1:4600"),
-            Error::Unreadable { .. } => {
-                Self::new(Exit::Unexpected, message).hint("is the address the one of a Loupe server?")
-            }
+            Error::Unreadable { .. } => Self::new(Exit::Unexpected, message)
+                .hint("check that the address is the one of a Loupe server"),
             Error::NotAStream => Self::new(Exit::Unexpected, message),
         }
     }
 }
 
-/// What to do about an answer.
+/// Returns the next step for an error response of the server.
 fn hint_for(answer: &ApiError) -> String {
     match (answer.status, answer.code.as_str()) {
         (401, _) => {
@@ -165,7 +164,7 @@ fn hint_for(answer: &ApiError) -> String {
         (403, "scope_forbidden") => "the API key is restricted; `loupe auth status` shows its scopes".into(),
         (403, "error.project.archived") => "unarchive it: loupe projects unarchive PROJECT".into(),
         (403, "forbidden_role") => {
-            "`loupe auth status` shows your role; somebody with the other one can do it".into()
+            "`loupe auth status` shows your role; a member with the required role can do it".into()
         }
         (403, _) => "`loupe auth status` shows who you are".into(),
         (404, _) => "ids are those of one tenant; `loupe auth status` shows which".into(),
@@ -192,11 +191,11 @@ fn hint_for(answer: &ApiError) -> String {
         }
         (503, _) => "the server has more work than it can take; try again in a moment".into(),
         (400..=499, _) => "--help shows what is taken, with examples".into(),
-        _ => "quote the request id to whoever runs the server".into(),
+        _ => "report the request id to the operator of the server".into(),
     }
 }
 
-/// There is only a credential that does not reach the endpoint, or none.
+/// Creates the error for an operation that requires a session token when there is none.
 pub fn session_needed(subject: &str) -> CliError {
     let message = format!(
         "{subject} needs a session token: set LOUPE_SESSION_TOKEN or run `loupe auth login --session`"
@@ -204,7 +203,7 @@ pub fn session_needed(subject: &str) -> CliError {
     CliError::new(Exit::Unauthenticated, message).hint("an API key does not reach it; see `loupe help auth`")
 }
 
-/// There is no credential at all.
+/// Creates the error for a missing credential.
 pub fn no_credential() -> CliError {
     let mut error = CliError::new(Exit::Unauthenticated, "no credential; give one in any of three ways");
     error.detail = [
@@ -220,7 +219,7 @@ pub fn no_credential() -> CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // Whoever read has seen enough.
+            // The reader closed the pipe, which is not an error.
             io::ErrorKind::BrokenPipe => Self::new(Exit::Done, "the output was closed"),
             _ => Self::new(
                 Exit::Unexpected,
@@ -239,7 +238,7 @@ impl From<ProfileError> for CliError {
 impl From<FilterError> for CliError {
     fn from(error: FilterError) -> Self {
         let mut failed = Self::usage(format!("filter: {}", error.message));
-        // The caret is meant for the text as it is shown, so controls are shown first.
+        // The caret's column refers to the displayed text, in which control characters are made visible.
         let before = printable(error.text.get(..error.at).unwrap_or_default()).into_owned();
         failed.detail = vec![error.text.clone(), format!("{}^", " ".repeat(present::text::width(&before)))];
         failed.hint = Some(error.hint.unwrap_or_else(|| "see `loupe help filters`".to_owned()));

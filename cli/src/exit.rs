@@ -6,20 +6,20 @@ use api::client::ApiError;
 
 macro_rules! exits {
     ($($(#[$meta:meta])* $variant:ident = $code:literal, $meaning:literal);+ $(;)?) => {
-        /// How the program ended.
+        /// Exit status of the program.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Exit { $($(#[$meta])* $variant),+ }
 
         impl Exit {
-            /// Every way to end, by number.
+            /// Every exit status, sorted by code.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The number that the shell sees.
+            /// Returns the exit code.
             pub const fn code(self) -> u8 {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// What it means, for the help page.
+            /// Returns the meaning that `loupe help exit-codes` prints.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning),+ }
             }
@@ -29,47 +29,47 @@ macro_rules! exits {
 
 exits! {
     /// Success.
-    Done = 0, "done; also an empty list, a pipe closed by its reader, --dry-run";
-    /// A bug, the disk, the output.
-    Unexpected = 1, "unexpected: a bug, the disk, the output";
-    /// The command line is wrong.
-    Usage = 2, "wrong use: flags, a filter, an invalid address, a question without a terminal to ask it on";
-    /// A question was answered with no.
+    Done = 0, "success; also an empty list, a pipe closed by its reader, --dry-run";
+    /// A bug, or a failure to read or write files or the output.
+    Unexpected = 1, "unexpected error: a bug, or a file or the output can't be read or written";
+    /// The command line is invalid.
+    Usage = 2, "invalid command line: flags, a filter, an address, or a prompt without a terminal";
+    /// The user declined a confirmation.
     Declined = 3, "you answered no";
-    /// No valid credential.
+    /// There is no valid credential.
     Unauthenticated = 4, "not authenticated: no credential, an expired one or one of the wrong kind (401)";
-    /// No answer.
+    /// The server did not respond.
     Unreachable = 5, "the server could not be reached: name, connection, TLS, time";
-    /// The thing tested is not good.
-    Failed = 6, "the command ran, and what it tested is not good";
-    /// Waited long enough.
-    TimedOut = 7, "waited long enough: --for ended first";
-    /// Role, scope or tenant.
+    /// A check of the command found a problem.
+    Failed = 6, "the command ran, and its check found a problem";
+    /// The time limit of waiting has passed.
+    TimedOut = 7, "the time limit --for has passed";
+    /// The role, scope or tenant does not permit the request.
     Forbidden = 8, "forbidden: role, scope or tenant (403)";
-    /// The project takes no traces.
+    /// The project is archived and accepts no traces.
     Archived = 9, "the project is archived (403 error.project.archived)";
-    /// Plan or quota.
+    /// The plan or a quota does not allow the request.
     Plan = 10, "plan or quota (402)";
-    /// No such thing.
+    /// The requested resource does not exist.
     NotFound = 11, "not found (404)";
-    /// It is in the way of something else.
+    /// The request conflicts with the current state.
     Conflict = 12, "conflict (409)";
-    /// The values are not taken.
+    /// The server refused the values of the request.
     Refused = 13, "the server refused the values (400, 413, 415, 422)";
-    /// Too many requests.
-    RateLimited = 14, "rate limited, and the tries are used up (429)";
-    /// The server's fault.
-    ServerFault = 15, "a fault of the server, and the tries are used up (5xx)";
-    /// An evaluator could not judge.
-    Unjudged = 16, "an evaluation ended `failed`: there is no score to go by";
-    /// Ctrl-C.
+    /// Too many requests, after all attempts.
+    RateLimited = 14, "rate limited, after all attempts (429)";
+    /// A server error, after all attempts.
+    ServerFault = 15, "a server error, after all attempts (5xx)";
+    /// An evaluation failed and has no score.
+    Unjudged = 16, "an evaluation failed and has no score";
+    /// Ctrl-C ended the program.
     Interrupted = 130, "Ctrl-C; also the normal end of `traces tail`";
-    /// SIGTERM.
+    /// SIGTERM ended the program.
     Terminated = 143, "SIGTERM";
 }
 
 impl Exit {
-    /// What an answer that is not a success ends with.
+    /// Returns the exit status for an error response of the server.
     pub fn of_answer(answer: &ApiError) -> Self {
         match (answer.status, answer.code.as_str()) {
             (401, _) => Self::Unauthenticated,

@@ -1,4 +1,4 @@
-//! Turning what people write (a name, the last characters of an id) into ids.
+//! Resolves names and the last characters of ids to ids.
 
 use api::{
     client::{
@@ -21,14 +21,14 @@ use crate::{
     exit::Exit,
 };
 
-/// Pages of a list that are searched for the end of an id.
+/// Maximum number of pages of a list that are searched for the end of an id.
 const RECENT_PAGES: usize = 10;
-/// The shortest end of an id that is looked for.
+/// Minimum number of characters at the end of an id that identify a row.
 const SHORTEST: usize = 4;
-/// The shortest start of a key that names it: `lp_` and four characters.
+/// Minimum length of a prefix that identifies an API key: `lp_` and four characters.
 const SHORTEST_PREFIX: usize = 7;
 
-/// The project of this run, if one is set. A name is looked up.
+/// Returns the id of the project of this run, if one is set; looks up a name.
 pub async fn current_project(client: &Client, settings: &Settings) -> Result<Option<Uuid>> {
     let Some(Sourced { value: wanted, source }) = &settings.project else {
         return Ok(None);
@@ -45,7 +45,7 @@ pub async fn current_project(client: &Client, settings: &Settings) -> Result<Opt
     Ok(Some(found.id))
 }
 
-/// A project by id, by name, or by the end of its id.
+/// Finds a project by id, by name, or by the end of its id.
 pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
     if let Ok(id) = wanted.parse() {
         return Ok(client.call(&calls::project(id)).await?);
@@ -64,7 +64,7 @@ pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
     }
 }
 
-/// An API key by id, by the end of its id, by prefix or by name.
+/// Finds an API key by id, by the end of its id, by prefix or by name.
 pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
     let keys = api_keys(client).await?;
     let prefixed = |key: &ApiKey| wanted.len() >= SHORTEST_PREFIX && key.prefix.starts_with(wanted);
@@ -76,16 +76,16 @@ pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
         (Some(key), 0) => Ok(key),
         (None, _) => Err(missing("API key", wanted, 0).hint("see `loupe keys list`")),
         (_, others) => Err(missing("API key", wanted, others + 1)
-            .hint("give its id, which only one key has: loupe keys list --fields name,prefix,id")),
+            .hint("use its id, which is unique: loupe keys list --fields name,prefix,id")),
     }
 }
 
-/// Every API key.
+/// Returns every API key.
 pub async fn api_keys(client: &Client) -> Result<Vec<ApiKey>> {
     all(client, "apikeys", calls::api_keys).await
 }
 
-/// A member by id, by the end of its id, or by subject.
+/// Finds a member by id, by the end of its id, or by subject.
 pub async fn member(client: &Client, wanted: &str) -> Result<Member> {
     let members: Vec<Member> = all(client, "members", calls::members).await?;
     let fits = |it: &Member| it.subject == wanted || it.id.to_string() == wanted || ends_with(&it.id, wanted);
@@ -97,8 +97,8 @@ pub async fn member(client: &Client, wanted: &str) -> Result<Member> {
     }
 }
 
-/// A trace id as the server takes it: a whole id or the 32 digits of an OpenTelemetry trace id
-/// as given, else the one recent trace whose id ends so.
+/// Returns a trace id in a form that the server accepts: a complete id or an OpenTelemetry trace id (32
+/// hexadecimal digits) unchanged, otherwise the id of the only recent trace whose id ends with the text.
 pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Result<String> {
     let digits = wanted.len() == 32 && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
     if digits || wanted.parse::<Uuid>().is_ok() {
@@ -110,13 +110,14 @@ pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Res
     Ok(recent(client, "trace", "traces", wanted, call).await?.to_string())
 }
 
-/// The same as an id: the two forms are the same 128 bits.
+/// Finds a trace like [`trace_id`] and returns its id as a UUID; an OpenTelemetry trace id is the same 128
+/// bits.
 pub async fn trace(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
     let id = trace_id(client, settings, wanted).await?;
     id.parse().map_err(|_| CliError::usage(format!("`{id}` is not a trace id")))
 }
 
-/// An evaluation by id, or by the end of the id of a recent one.
+/// Finds an evaluation by id, or a recent one by the end of its id.
 pub async fn evaluation(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
     if let Ok(id) = wanted.parse() {
         return Ok(id);
@@ -127,7 +128,7 @@ pub async fn evaluation(client: &Client, settings: &Settings, wanted: &str) -> R
     recent(client, "evaluation", "evaluations", wanted, |page| calls::evaluations(&filter, page)).await
 }
 
-/// An eval rule by id, by the end of its id, or by its metric where one rule only has it.
+/// Finds an eval rule by id, by the end of its id, or by its metric if only one rule has that metric.
 pub async fn eval_rule(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
     if let Ok(id) = wanted.parse() {
         return Ok(id);
@@ -145,7 +146,7 @@ pub async fn eval_rule(client: &Client, settings: &Settings, wanted: &str) -> Re
     }
 }
 
-/// The project among whose recent things an end of an id is looked for; refuses what is no such end.
+/// Checks that a text can be the end of an id, and returns the project in which to search for it.
 async fn recent_project(
     client: &Client,
     settings: &Settings,
@@ -161,7 +162,7 @@ async fn recent_project(
     current_project(client, settings).await
 }
 
-/// The one recent thing of a list whose id ends so.
+/// Returns the id of the only recent row of a list whose id ends with the given text.
 async fn recent<T>(
     client: &Client,
     kind: &str,
@@ -181,7 +182,7 @@ async fn recent<T>(
             break;
         }
     }
-    // What moved while the pages were read stands on two of them.
+    // A row that moved while the pages were read is on two of them.
     found.sort();
     found.dedup();
     match found.as_slice() {
@@ -194,7 +195,7 @@ async fn recent<T>(
     }
 }
 
-/// A span of a trace, by id, by the end of its id, or by its OpenTelemetry span id.
+/// Finds a span of a trace by id, by the end of its id, or by its OpenTelemetry span id.
 pub async fn span_id(client: &Client, trace: Uuid, wanted: &str) -> Result<Uuid> {
     if let Ok(id) = wanted.parse() {
         return Ok(id);
@@ -218,7 +219,7 @@ fn ends_with(id: &Uuid, wanted: &str) -> bool {
 fn missing(kind: &str, wanted: &str, found: usize) -> CliError {
     match found {
         0 => CliError::new(Exit::NotFound, format!("there is no {kind} `{wanted}`")),
-        n => CliError::usage(format!("`{wanted}` fits more than one {kind} ({n})")),
+        n => CliError::usage(format!("`{wanted}` matches more than one {kind} ({n})")),
     }
 }
 

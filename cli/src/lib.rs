@@ -1,8 +1,7 @@
-//! The command line of Loupe: arguments in, one command, an exit code out.
+//! The command line of Loupe: parses the arguments, runs one command and returns its exit code.
 //!
-//! Commands are under [`commands`], one file each; what they write goes through [`output`],
-//! what they go by is settled in [`config`]. Talking to the server is `api::client`'s part,
-//! the terminal console is the crate `tui`.
+//! Commands are under [`commands`], one file each. They write through [`output`] and get their settings
+//! from [`config`]. The module `api::client` talks to the server; the crate `tui` is the terminal console.
 
 pub mod args;
 pub mod commands;
@@ -56,20 +55,20 @@ pub fn main() -> ExitCode {
         let (notice, signalled) = oneshot::channel();
         tokio::spawn(end_on_signal(signals(), notice));
         tokio::select! {
-            // What ended has ended: a Ctrl-C that was meant for the pager does not count.
+            // A finished command takes precedence over a signal: Ctrl-C may have been meant for the pager.
             biased;
             ended = Box::pin(run(cli, Env::of_process(), wants_json)) => ended,
             Ok(exit) = signalled => exit.into(),
         }
     });
-    // The thread of a prompt may still wait for a key in raw mode, and is not waited for.
+    // A prompt's thread may still be waiting for a key in raw mode. The process ends without joining it.
     prompt::restore_terminal();
-    // A pending read of stdin must not delay the end.
+    // A pending read of stdin must not delay the exit.
     runtime.shutdown_background();
     ended
 }
 
-/// Whether errors are to be JSON, also where the command line can't be read.
+/// Returns whether errors are printed as JSON; also works if the command line is invalid.
 fn asks_for_json(args: &[OsString]) -> bool {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let alone = ["--json", "--jq", "-ojson", "-ondjson", "--output=json", "--output=ndjson"];
@@ -87,7 +86,7 @@ async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
             exit => break exit,
         }
     };
-    // A command that has ended meanwhile ignores the signal.
+    // The send fails if the command has ended in the meantime, which is harmless.
     _ = notice.send(exit);
     prompt::restore_terminal();
     tokio::time::sleep(CLEAN_UP_WAIT).await;
@@ -115,13 +114,13 @@ pub fn terminal_command() -> clap::Command {
     unbroken(command())
 }
 
-/// Returns clap's rendered text as it is printed.
+/// Converts text that clap rendered to the printed form, with or without colours.
 pub fn shown(text: &StyledStr, colour: bool) -> String {
     let text = if colour { text.ansi().to_string() } else { text.to_string() };
     text.replace(UNBREAKABLE_BLANK, " ")
 }
 
-/// The command tree as clap knows it, with examples ahead of the usage.
+/// Returns clap's command tree with the examples placed before the usage.
 pub fn command() -> clap::Command {
     fn examples_first(command: clap::Command) -> clap::Command {
         command
@@ -173,7 +172,7 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
     finish(ended, as_json)
 }
 
-/// Prints what went wrong, and turns it into the exit code.
+/// Prints the error of a command, if any, and returns the exit code.
 fn finish(ended: Result, as_json: bool) -> ExitCode {
     match ended {
         Ok(()) => Exit::Done.into(),
@@ -185,7 +184,8 @@ fn finish(ended: Result, as_json: bool) -> ExitCode {
     }
 }
 
-/// Help and version are no errors, and a wrong command line is one of ours.
+/// Handles an error of clap: prints help and version texts to stdout, and reports an invalid command line
+/// as a [`CliError`].
 fn usage(error: &clap::Error, args: &[OsString], wants_json: bool) -> ExitCode {
     let env = Env::of_process();
     let is_help = !error.use_stderr();

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal, and what happens when there is none.
+//! Prompts on the terminal, and errors where there is no terminal to prompt on.
 
 use std::{
     io::{BufRead, Write},
@@ -19,14 +19,14 @@ use crate::{
     exit::Exit,
 };
 
-/// Asks whether to go on: with y, on a protected context with this word. `--yes` answers for the
-/// person; without a terminal it is required. A dry run has nothing to confirm.
+/// Asks for confirmation: with `y`, or in a protected context by typing `word`. `--yes` confirms without
+/// asking and is required without a terminal. A dry run needs no confirmation.
 pub async fn confirm(ctx: &mut Ctx, what: &str, word: &str) -> Result<()> {
     let typed = ctx.settings.context.protected.then_some(word);
     ask(ctx, what, typed).await
 }
 
-/// The same, with the word on every context.
+/// Asks for confirmation by typing `word`, in every context.
 pub async fn confirm_by_word(ctx: &mut Ctx, what: &str, word: &str) -> Result<()> {
     ask(ctx, what, Some(word)).await
 }
@@ -55,7 +55,7 @@ fn agrees(answer: &str, typed: Option<&str>) -> bool {
     }
 }
 
-/// Fails before any request where a confirmation will be needed and nobody can give it.
+/// Fails if a confirmation will be needed and there is no terminal; called before any request.
 pub fn require_answer(ctx: &Ctx) -> Result<()> {
     if ctx.global.yes || ctx.global.dry_run { Ok(()) } else { require_terminal(ctx, "--yes") }
 }
@@ -119,7 +119,7 @@ fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>>
     loop {
         for (at, item) in items.iter().enumerate() {
             let line = item.line(if at == selected { mark } else { " " });
-            // A wrapped line would break the cursor's way back.
+            // The cursor moves back by the number of items, so no line may wrap.
             let line = present::text::take(&line, columns.saturating_sub(1)).to_owned();
             queue!(stderr, Clear(ClearType::CurrentLine), Print(line), Print("\r\n")).map_err(unreadable)?;
         }
@@ -167,7 +167,7 @@ fn pressed(key: KeyEvent, items: &[MenuItem], selected: usize) -> Press {
     }
 }
 
-/// Fails where nobody can answer, naming the flag to pass instead.
+/// Fails if there is no terminal to prompt on, with an error that names the flag to pass instead.
 pub fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
     let refused = ctx.global.no_input || ctx.env.flag("LOUPE_NO_INPUT");
     if !refused && ctx.env.stdin_tty && ctx.env.stderr_tty {

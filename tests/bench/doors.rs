@@ -1,5 +1,5 @@
-//! What the doors cost: deciding who is calling and whether the request is within its limits,
-//! without any HTTP around it. See docs/benchmarks.md.
+//! Measures authentication and limits: the time to determine the caller and to check the rate limits, without
+//! HTTP. See docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -15,7 +15,7 @@ use server::{
 use store::rates::RateBucket;
 use tests::{On, TestApp};
 
-/// Calls of each kind.
+/// Number of calls of each kind.
 const CALLS: u32 = 200_000;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

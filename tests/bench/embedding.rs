@@ -1,6 +1,5 @@
-//! What embedding in the background costs the server, and ingest beside it: the same spans are
-//! sent once to a server that embeds nothing and once to one whose provider answers after 50 ms.
-//! See docs/benchmarks.md.
+//! Measures the cost of embedding in the background, and its effect on ingest: the same spans are sent to a
+//! server without embedding and to one whose provider responds after 50 ms. See docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods, reason = "the provider runs beside the measurement")]
@@ -22,23 +21,23 @@ use server::access::{api_key::ApiKey, master_key::MasterKey};
 use tests::{Caller, process::Setup};
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// Spans in one request.
+/// Number of spans per request.
 const REQUEST: usize = 50;
-/// How long the provider takes.
+/// Response time of the provider.
 const ANSWER: Duration = Duration::from_millis(50);
-/// Vectors that the provider has to offer.
+/// Number of different vectors of the provider.
 const VECTORS: usize = 64;
 
-/// What is asked for on the command line.
+/// The options on the command line.
 #[derive(Clone, Debug)]
 struct Options {
-    /// Spans to send.
+    /// Number of spans to send.
     spans: usize,
-    /// Spans a second; 0 sends as fast as is answered.
+    /// Spans per second; 0 sends each request as soon as the previous one is answered.
     rate: usize,
-    /// An empty PostgreSQL database, used for the server that embeds; SQLite without.
+    /// An empty PostgreSQL database for the server that embeds; without it, SQLite.
     database: Option<String>,
-    /// The PostgreSQL server's first process, whose time counts too.
+    /// The process ID of the PostgreSQL server, whose processor time counts too.
     postgres: Option<u32>,
 }
 
@@ -53,7 +52,7 @@ async fn main() {
     run(&options, "with", Some(&provider)).await;
 }
 
-/// Sends all spans to a fresh server, and waits until they are embedded if there is a provider.
+/// Sends all spans to a new server. With a provider, waits until they are embedded.
 async fn run(options: &Options, what: &str, provider: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let key = ApiKey::generate().unwrap().reveal().to_owned();
@@ -92,7 +91,7 @@ async fn run(options: &Options, what: &str, provider: Option<&str>) {
     );
 }
 
-/// Sends the spans at the rate that is asked for; answers how long each request took, ms.
+/// Sends the spans at the configured rate. Returns the latency of each request in milliseconds.
 async fn send(options: &Options, caller: &Caller) -> Vec<f64> {
     let requests = options.spans.div_ceil(REQUEST);
     let pause = REQUEST
@@ -118,7 +117,7 @@ async fn send(options: &Options, caller: &Caller) -> Vec<f64> {
     times
 }
 
-/// Ten traces of five spans.
+/// Builds a request with ten traces of five spans.
 fn request(n: usize) -> Value {
     let text = "a customer asks where the parcel is that was to come last week; ".repeat(6);
     let span =
@@ -129,14 +128,14 @@ fn request(n: usize) -> Value {
     json!({"traces": traces})
 }
 
-/// Spans that the server says it has embedded.
+/// Returns the number of spans that the server has embedded, according to its metrics.
 async fn embedded(caller: &Caller) -> usize {
     let page = caller.get("/metrics").await.text();
     let line = page.lines().find_map(|it| it.strip_prefix("loupe_embedding_spans_total ").map(str::to_owned));
     line.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// A provider of vectors that were made before; answers its base URL.
+/// Starts a provider of precomputed vectors. Returns its base URL.
 async fn provider() -> String {
     #[derive(Deserialize)]
     struct Asked {
@@ -170,7 +169,7 @@ async fn provider() -> String {
 fn options(mut given: impl Iterator<Item = String>) -> Options {
     let mut options = Options { spans: 100_000, rate: 0, database: None, postgres: None };
     while let Some(flag) = given.next() {
-        // Given by cargo.
+        // `cargo bench` passes this flag.
         if flag == "--bench" {
             continue;
         }

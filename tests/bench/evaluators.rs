@@ -1,7 +1,8 @@
-//! How many evaluations a second of one core's time are made by rule, on an output of about 1 KB. Every rule has
-//! a row in [`rows`] and a bar; the program ends badly when a bar is missed. See docs/benchmarks.md.
+//! Measures how many evaluations per second of processor time a code evaluator makes, on an output of about 1
+//! KB. Every code evaluator has a row in [`rows`] and a minimum rate; the program fails below it. See
+//! docs/benchmarks.md.
 //!
-//! It is a benchmark of the crate `evaluators`, so that measuring builds nothing of the server.
+//! This is a benchmark of the crate `evaluators`, so that it does not build the server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -15,14 +16,14 @@ use api::evaluator::Combine;
 use evaluators::{Rule, Subject, builtin, custom, subject::Step};
 use serde_json::{Map, Value, json};
 
-/// How long each rule is measured, after a tenth of it to get warm.
+/// Measured time of each code evaluator, after a warm-up of a tenth of it.
 const MEASURED: Duration = Duration::from_secs(1);
-/// Evaluations a second that a rule has to reach.
+/// Minimum number of evaluations per second.
 const BAR: f64 = 20_000.0;
-/// The same for JSON Schema and personal data, which have most to do.
+/// Minimum number of evaluations per second of JSON Schema and personal data, which do the most work.
 const HARD: f64 = 5_000.0;
 
-/// A rule with its config, and what it judges.
+/// A code evaluator with its config and its subject.
 struct Row {
     name: String,
     rule: Box<dyn Rule>,
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         }
         let (mut count, began, spent) = (0_u32, Instant::now(), spent());
         while began.elapsed() < MEASURED {
-            // The clock is asked once for many.
+            // One reading of the clock serves many evaluations.
             for _ in 0..20 {
                 std::hint::black_box(judge());
             }
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
     if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The time that this thread has had a core; where the system does not tell, the time that passed.
+/// Returns the processor time of this thread; on systems that do not report it, the elapsed time.
 fn spent() -> Duration {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -72,7 +73,7 @@ fn spent() -> Duration {
     nanoseconds.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
 }
 
-/// All rules. A rule whose time depends on what it finds has a row for each.
+/// Returns the rows of all code evaluators. A code evaluator whose time depends on its findings has several.
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |name: &str, note: &str, config: Value, output: &str, bar: f64| {

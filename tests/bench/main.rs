@@ -1,8 +1,8 @@
-//! What ingest, lists and details cost the server: processor time of the built server, on a
-//! fresh database, while this program loads it. See docs/benchmarks.md.
+//! Measures the cost of ingest, lists and details: the processor time of the built server on an empty
+//! database, under the load of this program. See docs/benchmarks.md.
 //!
-//! Processor time is what compares between runs; times on the wall depend on what else the
-//! machine does, this program included.
+//! Processor time is comparable between runs. Elapsed time depends on the other load of the machine, which
+//! includes this program.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -22,27 +22,27 @@ use tests::{
 use tokio::task::JoinSet;
 use traces::{Trace, body_otlp};
 
-/// Spans in one request, about.
+/// Approximate number of spans per request.
 const SPANS: usize = 50;
 
-/// What is asked for on the command line.
+/// The options on the command line.
 #[derive(Clone, Debug)]
 struct Options {
-    /// Traces to ingest.
+    /// Number of traces to ingest.
     traces: usize,
-    /// Requests of each kind of read.
+    /// Number of requests of each kind of read.
     requests: usize,
-    /// Connections that ingest.
+    /// Number of connections that ingest.
     connections: usize,
-    /// What the tenant pays for: one with limits counts what it sends.
+    /// The plan of the tenant. A plan with limits makes the server count what the tenant sends.
     plan: String,
-    /// Eval rules by code that are enabled, none of which selects a trace.
+    /// Number of enabled eval rules with code evaluators, all without a matching trace.
     rules: usize,
-    /// Seconds after the last answer whose work counts too: traces get ready five seconds after.
+    /// Seconds after the last response whose work counts too: traces become ready after five seconds.
     settle: u64,
-    /// An empty PostgreSQL database; SQLite without.
+    /// An empty PostgreSQL database; without it, SQLite.
     database: Option<String>,
-    /// The PostgreSQL server's first process, whose time counts too.
+    /// The process ID of the PostgreSQL server, whose processor time counts too.
     postgres: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ async fn main() {
     ingest(&options, &processor, "JSON", &key, "/v1/ingest/batch", "application/json", items, spans).await;
 }
 
-/// The traces request by request.
+/// Groups the traces into requests.
 fn requests(traces: &[Trace]) -> impl Iterator<Item = &[Trace]> {
     let a_trace = traces.iter().map(|it| it.spans.len()).sum::<usize>().div_ceil(traces.len());
     traces.chunks((SPANS / a_trace).max(1))
@@ -102,11 +102,11 @@ fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller)
     (server, caller)
 }
 
-/// Makes the eval rules.
+/// Creates the eval rules.
 async fn rules(options: &Options, key: &Caller) {
     let project = key.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
     for n in 0..options.rules {
-        // Each asks for something else, so that each has to be compared.
+        // The filters differ, so that each must be compared.
         let filter = match n % 3 {
             0 => json!({"model": "none of these"}),
             1 => json!({"tag": "none:of these"}),
@@ -179,7 +179,7 @@ async fn read(
     path: impl Fn(usize) -> String,
 ) {
     let mut rows = 0;
-    // The first answers fill caches.
+    // The first requests fill caches.
     for n in 0..3 {
         let answer: Value = key.get(&path(n)).await.ok();
         rows = ["traces", "spans"].iter().find_map(|it| answer[it].as_array()).unwrap().len();
@@ -208,7 +208,7 @@ fn options(mut given: impl Iterator<Item = String>) -> Options {
         postgres: None,
     };
     while let Some(flag) = given.next() {
-        // Given by cargo.
+        // `cargo bench` passes this flag.
         if flag == "--bench" {
             continue;
         }

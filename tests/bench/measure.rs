@@ -1,11 +1,11 @@
-//! Processor time and memory of processes, as Linux counts them.
+//! Processor time and memory of processes, as reported by Linux.
 
 use std::fs;
 
-/// Ticks of the kernel's counters in a second.
+/// Ticks per second of the kernel's counters.
 const TICKS: f64 = 100.0;
 
-/// The processes whose time counts.
+/// The processes whose processor time is measured.
 #[derive(Debug)]
 pub struct Processor {
     server: u32,
@@ -13,18 +13,18 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// The server, and a PostgreSQL with its processes if there is one.
+    /// Measures the server and, if given, a PostgreSQL server with its processes.
     pub fn of(server: u32, postgres: Option<u32>) -> Self {
         Self { server, postgres }
     }
 
-    /// User and system seconds so far, also of PostgreSQL's processes that have ended.
+    /// Returns the user and system time so far in seconds, including PostgreSQL processes that have ended.
     pub fn seconds(&self) -> f64 {
         let postgres: f64 = self.postgres.iter().map(|it| tree(*it)).sum();
         stat(self.server).map_or(0.0, |it| it.own) + postgres
     }
 
-    /// Memory of the server, in MiB.
+    /// Returns the resident memory of the server in MiB.
     pub fn resident_mib(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.server)).unwrap_or_default();
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
@@ -33,7 +33,7 @@ impl Processor {
     }
 }
 
-/// The middle of the values.
+/// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
@@ -52,10 +52,10 @@ fn tree(root: u32) -> f64 {
     first.own + first.ended_children + children.filter(|it| it.parent == root).map(|it| it.own).sum::<f64>()
 }
 
-/// Reads a process's counters; none when it is gone.
+/// Reads a process's counters; `None` when the process has ended.
 fn stat(id: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may hold anything; what follows is numbers.
+    // The name in parentheses may contain any character; only numbers follow it.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let seconds = |at: usize| Some(fields.get(at)?.parse::<f64>().ok()? / TICKS);
     Some(Stat {

@@ -1,5 +1,5 @@
-//! What metrics cost to ask for, as the number of traces grows: processor time of the built server,
-//! on a fresh database. See docs/benchmarks.md.
+//! Measures the cost of metrics queries for a growing number of traces: the processor time of the built
+//! server, on an empty database. See docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -15,14 +15,14 @@ use tests::{
     process::{ServerProcess, Setup},
 };
 
-/// Traces in one request.
+/// Number of traces per request.
 const BATCH: usize = 1_000;
-/// Connections that ingest.
+/// Number of connections that ingest.
 const CONNECTIONS: usize = 4;
-/// How far back traces began, in microseconds.
+/// The period in which traces start, in microseconds.
 const SPAN: i64 = 30 * 86_400_000_000;
 
-/// What is asked.
+/// The queries.
 const QUESTIONS: [&str; 6] = [
     "window=24h",
     "window=7d",
@@ -85,7 +85,7 @@ fn start(folder: &std::path::Path, database: Option<String>) -> (ServerProcess, 
     (server, caller)
 }
 
-/// Traces of twelve models, log-normal latencies, three failures in a hundred.
+/// Builds a batch of traces with twelve models, log-normal latencies and three failures in a hundred.
 #[expect(clippy::disallowed_methods, reason = "traces of the last thirty days of whoever measures")]
 fn batch(rng: &mut fastrand::Rng) -> Value {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -103,7 +103,7 @@ fn batch(rng: &mut fastrand::Rng) -> Value {
     json!({"traces": items.collect::<Vec<_>>()})
 }
 
-/// Waits until the server has nothing left to do.
+/// Waits until the server is idle.
 async fn settle(processor: &Processor) {
     let mut quiet = 0;
     while quiet < 3 {

@@ -1,5 +1,5 @@
-//! How long it takes to find spans by a vector, and how many of the nearest are found: a project of
-//! 5,000 spans and one of 100,000, on both databases. See docs/benchmarks.md.
+//! Measures the latency and the recall of vector search, in a project of 5,000 spans and one of 100,000, on
+//! both databases. See docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods, reason = "which databases there are is said by the environment")]
@@ -13,16 +13,16 @@ use tests::{On, TestApp, postgres::VARIABLE};
 use uuid::Uuid;
 
 const DIMENSIONS: usize = api::search::DIMENSIONS;
-/// Clusters of the vectors: spans are of few kinds.
+/// Number of clusters of vectors, because real spans are of few kinds.
 const CLUSTERS: usize = 200;
-/// Questions asked of each project.
+/// Number of queries per project.
 const QUESTIONS: usize = 100;
-/// Results asked for.
+/// Number of results per query.
 const NEAREST: usize = 20;
-/// Spans of a trace.
+/// Number of spans per trace.
 const SPANS: usize = 500;
 
-/// Vectors that lie in clusters.
+/// Generator of clustered vectors.
 struct Vectors {
     random: fastrand::Rng,
     centres: Vec<Vec<f32>>,
@@ -44,13 +44,13 @@ impl Vectors {
     }
 }
 
-/// Numbers that are roughly normally distributed.
+/// Returns numbers that are roughly normally distributed.
 fn noise(random: &mut fastrand::Rng) -> Vec<f32> {
     (0..DIMENSIONS).map(|_| (0..6).map(|_| random.f32()).sum::<f32>() - 3.0).collect()
 }
 
-/// A project of `spans` spans with vectors, every hundredth of the model `rare`. Answers the vectors
-/// by span.
+/// Creates a project of `spans` spans with vectors, every hundredth with the model `rare`. Returns the
+/// vectors by span.
 async fn fill(
     app: &TestApp,
     project: &str,
@@ -90,7 +90,7 @@ async fn fill(
     (found["id"].as_str().unwrap().parse().unwrap(), known)
 }
 
-/// The spans that a plain comparison finds.
+/// Returns the spans that an exhaustive comparison finds.
 fn plainly(known: &HashMap<Uuid, (bool, Vec<f32>)>, question: &[f32], rare: bool) -> Vec<Uuid> {
     let mut all: Vec<(f32, Uuid)> = known
         .iter()
@@ -101,7 +101,7 @@ fn plainly(known: &HashMap<Uuid, (bool, Vec<f32>)>, question: &[f32], rare: bool
     all.into_iter().take(NEAREST).map(|it| it.1).collect()
 }
 
-/// Asks, and prints how long it took and what was found.
+/// Runs the queries, and prints their latency and recall.
 async fn ask(
     app: &TestApp,
     what: &str,

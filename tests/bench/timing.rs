@@ -1,5 +1,5 @@
-//! Whether time tells what answers do not: refused keys against one another, ids of others
-//! against ids of nobody. For a quiet machine; see docs/benchmarks.md.
+//! Tests whether response times reveal what responses hide: compares rejected keys with each other, and ids
+//! of other tenants with unknown ids. For an otherwise idle machine; see docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods, reason = "which databases there are is said by the environment")]
@@ -15,13 +15,13 @@ use server::access::api_key::ApiKey;
 use store::new_id;
 use tests::{On, TestApp, app::START, postgres::VARIABLE};
 
-/// Requests of each kind.
+/// Number of requests of each kind.
 const SAMPLES: usize = 10_000;
 
-/// Where the times of two kinds differ for certain (Welch's t, |t| of dudect).
+/// The value of |t| (Welch's t-test, as in dudect) above which the times of two kinds differ with certainty.
 const CERTAIN: f64 = 4.5;
 
-/// Microseconds until a request is refused with this status.
+/// Returns the microseconds until a request is rejected with this status.
 async fn timed(request: RequestBuilder, status: u16) -> f64 {
     let began = Instant::now();
     let reply = request.send().await.unwrap();
@@ -30,7 +30,8 @@ async fn timed(request: RequestBuilder, status: u16) -> f64 {
     began.elapsed().as_secs_f64() * 1e6
 }
 
-/// Mean, variance and median of the faster nine tenths: the slowest are the scheduler's.
+/// Returns the mean of the faster nine tenths (the scheduler causes the slowest), the variance of this mean,
+/// and the median of all.
 fn brief(times: &mut [f64]) -> (f64, f64, f64) {
     times.sort_by(f64::total_cmp);
     let kept = &times[..times.len() * 9 / 10];
@@ -39,7 +40,7 @@ fn brief(times: &mut [f64]) -> (f64, f64, f64) {
     (mean, variance / kept.len() as f64, times[times.len() / 2])
 }
 
-/// Prints each kind beside the first one.
+/// Prints each kind next to the first one.
 fn report(what: &str, kinds: &mut [(&str, Vec<f64>)]) {
     let first = brief(&mut kinds[0].1);
     for (name, times) in kinds {
@@ -54,7 +55,8 @@ fn report(what: &str, kinds: &mut [(&str, Vec<f64>)]) {
     }
 }
 
-/// Keys that were good once, some of them revoked and some expired.
+/// Inserts keys that were valid once and are now expired or, without `expired`, revoked. Returns their
+/// secrets.
 async fn past_keys(app: &TestApp, expired: bool) -> Vec<String> {
     let mut secrets = Vec::with_capacity(SAMPLES);
     let mut rows = Vec::new();
@@ -86,7 +88,7 @@ async fn refused_keys(database: On) {
     let app = TestApp::with(database, Plan::Enterprise, &["--unauthenticated-per-minute", "1000000"]).await;
     let (revoked, expired) = (past_keys(&app, false).await, past_keys(&app, true).await);
     let unknown = || (0..SAMPLES).map(|_| ApiKey::generate().unwrap().reveal().to_owned());
-    // Of the right length and letters, with a sum that does not fit.
+    // Keys of the right length and alphabet with a wrong checksum.
     let wrong: Vec<String> = unknown().map(|it| format!("{}zzzzzz", &it[..46])).collect();
     let all = [
         ("unknown", unknown().collect()),

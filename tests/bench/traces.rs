@@ -1,4 +1,4 @@
-//! Traces of a support assistant, drawn from their number: the same in every run.
+//! Traces of a support assistant, generated from their number, so that every run has the same.
 
 use fastrand::Rng;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -24,15 +24,15 @@ const FAILURES: [&str; 4] = [
     "invalid response: could not parse JSON at line 1 column 57",
     "context_length_exceeded: maximum context length is 128000 tokens",
 ];
-/// Traces lie this far apart, in microseconds: 10,000 of them fill thirty days.
+/// Microseconds between the starts of two traces: 10,000 traces fill thirty days.
 const APART: i64 = 259_200_000;
 
-/// A trace to be sent in either form.
+/// A trace that can be sent as JSON or OTLP.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// Its id.
+    /// The ID of the trace.
     pub id: u128,
-    /// Its spans, the root first.
+    /// The spans, the root first.
     pub spans: Vec<Drawn>,
     name: &'static str,
     session: String,
@@ -52,7 +52,7 @@ pub struct Drawn {
 }
 
 impl Trace {
-    /// The trace of this number.
+    /// Generates the trace with this number.
     pub fn drawn(number: usize) -> Self {
         let mut rng = Rng::with_seed(u64::try_from(number).unwrap());
         let start = START + i64::try_from(number).unwrap() * APART;
@@ -101,7 +101,7 @@ impl Trace {
         })
     }
 
-    /// The trace as an item of the JSON ingest.
+    /// Returns the trace as an item of JSON ingest.
     pub fn item(&self) -> Value {
         let spans: Vec<Value> = self
             .spans
@@ -129,14 +129,14 @@ impl Trace {
     }
 }
 
-/// An OTLP request with these traces.
+/// Builds an OTLP request with these traces.
 pub fn body_otlp(traces: &[Trace]) -> Vec<u8> {
     let spans: Vec<Span> = traces.iter().flat_map(Trace::otlp).collect();
     let request: ExportTraceServiceRequest = serde_json::from_value(otlp::request(&spans)).unwrap();
     request.encode_to_vec()
 }
 
-/// The list without a filter and with each single one.
+/// Returns the query strings of the list: without a filter, and with each single filter.
 pub fn queries(traces: &[Trace]) -> Vec<String> {
     let some = &traces[traces.len() / 2];
     let mut queries: Vec<String> = [

@@ -1,7 +1,7 @@
-//! A server on a free port, with a database and a clock of its own.
+//! A server on a free port, with its own database and clock.
 //!
-//! It is reached over HTTP; the state inside is used only to arrange what no endpoint can, to
-//! move the clock and to drain the queue.
+//! Tests reach it over HTTP. They use the state inside the server only to arrange what no endpoint can, to
+//! move the clock and to run the queue.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,22 +34,22 @@ use uuid::Uuid;
 
 use crate::{caller::Caller, postgres::Database};
 
-/// When tests take place: 2026-06-15T12:00:00Z, in microseconds.
+/// The time at which tests begin: 2026-06-15T12:00:00Z, in microseconds.
 pub const START: i64 = 1_781_524_800_000_000;
 
 /// The master key of the servers under test.
 pub const MASTER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-/// Which database a test runs on.
+/// The database that a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// A file in a folder of its own.
+    /// A SQLite file in a temporary folder.
     Sqlite,
-    /// A database of its own.
+    /// A PostgreSQL database of the test's own.
     Postgres,
 }
 
-/// What keeps the database alive.
+/// The value that keeps the database alive.
 enum Holder {
     Sqlite {
         _folder: tempfile::TempDir,
@@ -57,7 +57,7 @@ enum Holder {
     Postgres {
         _database: Database,
     },
-    /// Another [`TestApp`] does.
+    /// The database is kept alive by another [`TestApp`].
     Elsewhere,
 }
 
@@ -65,15 +65,15 @@ enum Holder {
 pub struct TestApp {
     /// The state inside the server.
     pub app: Arc<App>,
-    /// The clock that it reads.
+    /// The clock of the server.
     pub clock: Arc<FakeClock>,
-    /// What it knows of names outside.
+    /// The names that the server can resolve, with their addresses.
     pub resolver: Arc<FakeResolver>,
     /// `http://127.0.0.1:port`.
     pub url: String,
-    /// The tenant made at the start.
+    /// The tenant created at the start.
     pub tenant: Uuid,
-    /// Its project.
+    /// The project of the tenant.
     pub project: Uuid,
     key: String,
     database: String,
@@ -82,7 +82,7 @@ pub struct TestApp {
     holder: Holder,
 }
 
-/// A server that listens.
+/// A server that listens on a port.
 struct Listening {
     app: Arc<App>,
     resolver: Arc<FakeResolver>,
@@ -92,12 +92,12 @@ struct Listening {
 }
 
 impl TestApp {
-    /// A server with a tenant on the plan Enterprise.
+    /// Starts a server with a tenant on the plan Enterprise.
     pub async fn on(database: On) -> Self {
         Self::with(database, Plan::Enterprise, &[]).await
     }
 
-    /// A server with a tenant on this plan and these flags.
+    /// Starts a server with a tenant on this plan and with these flags.
     pub async fn with(database: On, plan: Plan, flags: &[&str]) -> Self {
         let (database, holder) = match database {
             On::Sqlite => {
@@ -131,12 +131,12 @@ impl TestApp {
         }
     }
 
-    /// Another server on the same database, as a second process would be.
+    /// Starts another server on the same database, like a second process.
     pub async fn beside(&self) -> Self {
         self.beside_with(&[]).await
     }
 
-    /// The same with these flags.
+    /// Starts another server on the same database with these flags.
     pub async fn beside_with(&self, flags: &[&str]) -> Self {
         let db = Db::open(&self.database, None, 4).await.unwrap();
         let Listening { app, resolver, url, stop, serving } = listen(db, &self.clock, flags).await;
@@ -163,41 +163,41 @@ impl TestApp {
         drop(self.holder);
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn advance(&self, seconds: i64) {
         self.clock.advance(seconds * 1_000_000);
     }
 
-    /// Runs every job that is due; answers how many ran.
+    /// Runs every job that is due. Returns the number of jobs.
     pub async fn drain(&self) -> usize {
         worker::drain(&self.app).await.unwrap()
     }
 
-    /// Whoever has no token.
+    /// Returns a caller without a token.
     pub fn anonymous(&self) -> Caller {
         Caller::new(&self.url, None)
     }
 
-    /// Whoever sends this as the token.
+    /// Returns a caller that sends this bearer token.
     pub fn bearer(&self, token: &str) -> Caller {
         Caller::new(&self.url, Some(token))
     }
 
-    /// The tenant's first key: full access, in the role of an owner.
+    /// Returns a caller with the tenant's first key, which has full access and the role of an owner.
     pub fn full_key(&self) -> Caller {
         self.bearer(&self.key)
     }
 
-    /// The text of [`Self::full_key`].
+    /// Returns the text of the key of [`Self::full_key`].
     pub fn key_text(&self) -> &str {
         &self.key
     }
 
-    /// A new key of the tenant, of these scopes and this maker's role.
+    /// Creates a key of the tenant with these scopes, created by a user of this role.
     pub async fn new_key(&self, maker: Role, scopes: &[&str]) -> Caller {
         let body = serde_json::json!({"name": "test", "scopes": scopes});
         let maker = match maker {
-            // A viewer makes no keys; what such a key could do is arranged below.
+            // A viewer can't create keys; a key of a viewer is inserted into the database instead.
             Role::Viewer => return self.db_viewer_key(scopes).await,
             role => self.session(role),
         };
@@ -225,17 +225,17 @@ impl TestApp {
         self.bearer(secret.reveal())
     }
 
-    /// A session of the tenant.
+    /// Returns a caller with a session of the tenant.
     pub fn session(&self, role: Role) -> Caller {
         self.session_of(self.tenant, role)
     }
 
-    /// A session that claims this tenant.
+    /// Returns a caller with a session that claims this tenant.
     pub fn session_of(&self, tenant: Uuid, role: Role) -> Caller {
         self.session_with(&format!("test-{role}"), tenant, role)
     }
 
-    /// A session of the tenant, of this subject.
+    /// Returns a caller with a session of the tenant and this subject.
     pub fn session_as(&self, subject: &str, role: Role) -> Caller {
         self.session_with(subject, self.tenant, role)
     }
@@ -251,12 +251,12 @@ impl TestApp {
         self.bearer(&self.app.sessions.issue(&claims).unwrap())
     }
 
-    /// Counts `n` traces as stored in this month, without storing them.
+    /// Counts `n` traces as stored in the current month, without storing them.
     pub async fn use_traces(&self, n: i64) {
         self.use_quota(Quota::Traces, n).await;
     }
 
-    /// Counts `n` evaluations by judges as used in this month.
+    /// Counts `n` LLM evaluations as used in the current month.
     pub async fn use_evaluations(&self, n: i64) {
         self.use_quota(Quota::LlmEvaluations, n).await;
     }
@@ -272,14 +272,14 @@ impl TestApp {
         entities::quota_use::Entity::insert(row).exec_without_returning(&self.app.db.write).await.unwrap();
     }
 
-    /// Puts the tenant on another plan, as the operator's command does.
+    /// Changes the tenant's plan, like the operator's command.
     pub async fn set_plan(&self, plan: Plan) {
         let txn = self.app.db.begin().await.unwrap();
         store::tenants::set_plan(&txn, self.tenant, plan).await.unwrap();
         self.app.commit(txn).await.unwrap();
     }
 
-    /// Another tenant: its id and its full-access key.
+    /// Creates another tenant. Returns its id and its full-access key.
     pub async fn other_tenant(&self, plan: Plan) -> (Uuid, Caller) {
         let txn = self.app.db.begin().await.unwrap();
         let made =

@@ -1,4 +1,4 @@
-//! Whoever calls the server, and what is answered.
+//! Clients of the server, and the responses that they get.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose request fails, fails")]
 #![allow(clippy::disallowed_methods, reason = "the client of a test is its own")]
@@ -16,7 +16,7 @@ pub struct Caller {
     token: Option<String>,
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status.
@@ -28,18 +28,18 @@ pub struct Reply {
 }
 
 impl Caller {
-    /// A client of the server at `url`.
+    /// Creates a client of the server at `url`.
     pub fn new(url: &str, token: Option<&str>) -> Self {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { client, url: url.to_owned(), token: token.map(str::to_owned) }
     }
 
-    /// The bearer token, if the client has one.
+    /// Returns the bearer token, if the client has one.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// A request that is not sent yet, to be given headers and a body.
+    /// Builds a request without headers and body, which is not sent yet.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.url));
         match &self.token {
@@ -63,44 +63,44 @@ impl Caller {
         reply
     }
 
-    /// `GET`.
+    /// Sends a `GET` request.
     pub async fn get(&self, path: &str) -> Reply {
         self.send(self.request(Method::GET, path)).await
     }
 
-    /// `POST` with JSON.
+    /// Sends a `POST` request with JSON.
     pub async fn post(&self, path: &str, body: &Value) -> Reply {
         self.send(self.request(Method::POST, path).json(body)).await
     }
 
-    /// `PUT` with JSON.
+    /// Sends a `PUT` request with JSON.
     pub async fn put(&self, path: &str, body: &Value) -> Reply {
         self.send(self.request(Method::PUT, path).json(body)).await
     }
 
-    /// `DELETE`.
+    /// Sends a `DELETE` request.
     pub async fn delete(&self, path: &str) -> Reply {
         self.send(self.request(Method::DELETE, path)).await
     }
 
-    /// `POST` with any body.
+    /// Sends a `POST` request with any body.
     pub async fn post_bytes(&self, path: &str, content_type: &str, body: Vec<u8>) -> Reply {
         self.send(self.request(Method::POST, path).header("content-type", content_type).body(body)).await
     }
 }
 
 impl Reply {
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|it| panic!("{it}: {}", self.text()))
     }
 
-    /// The code of a failure: the header's on the endpoints of OTLP, else the body's.
+    /// Returns the error code: from the header on OTLP endpoints, otherwise from the body.
     pub fn code(&self) -> Option<String> {
         if let Some(code) = self.headers.get("x-error-code") {
             return code.to_str().ok().map(str::to_owned);
@@ -109,14 +109,14 @@ impl Reply {
         value["code"].as_str().map(str::to_owned)
     }
 
-    /// Fails unless it is a success, and answers the body.
+    /// Returns the body of a success; panics on an error.
     #[track_caller]
     pub fn ok(&self) -> Value {
         assert!((200..300).contains(&self.status), "{} {}", self.status, self.text());
         if self.body.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// Fails unless it is this error, with a whole error body.
+    /// Panics unless the response is this error, with a complete error body.
     #[track_caller]
     pub fn is(&self, status: u16, code: &str) -> &Self {
         assert_eq!((self.status, self.code().as_deref()), (status, Some(code)), "{}", self.text());

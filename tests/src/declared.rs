@@ -1,7 +1,7 @@
-//! Whether an error that a caller saw is one that its route declares.
+//! Checks that the errors of a route are declared.
 //!
-//! Every request of every suite passes here, so an error that nobody declared, and that the
-//! OpenAPI document therefore does not tell of, fails the test that met it.
+//! Every request of every suite passes here. An error that the route does not declare, and that the OpenAPI
+//! document therefore lacks, fails the test that received it.
 
 #![allow(clippy::panic, reason = "a test that meets what is not declared fails")]
 
@@ -16,7 +16,7 @@ use server::http::{
 
 static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(routes::all);
 
-/// Fails unless the route that `method` and `path` lead to declares the code of a failure.
+/// Panics unless the route of `method` and `path` declares the error code.
 pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
     let Some(code) = code else { panic!("{method} {path}: {status} without a code") };
     let Some(code) = ErrorCode::of(code) else { panic!("{method} {path}: unknown code {code}") };
@@ -37,7 +37,7 @@ pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
     assert!(declared, "{method} {path}: {} is not declared", code.as_str());
 }
 
-/// The route of a request; one written out wins over one with a parameter.
+/// Returns the route of a request. A literal path has precedence over one with a parameter.
 pub fn route(method: &Method, path: &str) -> Option<&'static Route> {
     let method = if *method == Method::HEAD { &Method::GET } else { method };
     let leads = |route: &&Route| {

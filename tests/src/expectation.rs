@@ -1,8 +1,7 @@
-//! What the captured payloads under `tests/fixtures/otlp` should become, and how a difference
-//! from it is reported and excused.
+//! Expected results for the captured payloads under `tests/fixtures/otlp`, and the report of differences.
 //!
-//! Shared by the suite that posts them and, by its path, by the tests of the conversion alone,
-//! so that both are held to the same words and the same list of deviations.
+//! The suite that posts the payloads shares this file, by its path, with the tests of the conversion, so that
+//! both use the same expectations and the same list of deviations.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose data can't be read fails")]
 
@@ -13,13 +12,13 @@ use std::{
 
 use serde_json::Value;
 
-/// The folder of the captured payloads.
+/// Returns the folder of the captured payloads.
 pub fn root() -> PathBuf {
     let ancestors = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     ancestors.map(|it| it.join("tests/fixtures/otlp")).find(|it| it.is_dir()).unwrap()
 }
 
-/// Every folder with an `expect.json`, sorted.
+/// Returns every folder with an `expect.json`, sorted.
 pub fn scenarios_of(root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(root)
         .unwrap()
@@ -32,18 +31,18 @@ pub fn scenarios_of(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A scenario's name: the SDK and what it did.
+/// Returns a scenario's name: the SDK and its operation.
 pub fn name_of(scenario: &Path) -> String {
     scenario.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()
 }
 
-/// A JSON file of a scenario.
+/// Reads a JSON file of a scenario.
 pub fn read_json(file: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// Fails on a difference that `deviations.json` does not argue for, and on an entry of that
-/// file that no longer applies. A difference is a scenario's name and what was reported.
+/// Panics on a difference that `deviations.json` does not explain, and on an entry of that file that no
+/// longer applies. A difference is a scenario's name and a description.
 pub fn assert_only_deviations(differences: &[(String, String)]) {
     let deviations = read_json(&root().join("deviations.json"));
     let deviations: Vec<(&str, &str)> = deviations
@@ -63,7 +62,8 @@ pub fn assert_only_deviations(differences: &[(String, String)]) {
     assert!(stale.is_empty(), "deviations that no longer apply: {stale:#?}");
 }
 
-/// The session, else the conversation or thread; a scrubber's note and the word null are none.
+/// Returns the expected session, or else the conversation or thread. The placeholder of a scrubber and the
+/// word "null" count as absent.
 pub fn session(expected: &Value) -> Value {
     [&expected["session_id"], &expected["session_id_fallback"]]
         .into_iter()
@@ -72,7 +72,7 @@ pub fn session(expected: &Value) -> Value {
         .unwrap_or_default()
 }
 
-/// The tags as one text; null without tags.
+/// Returns the tags as one text; null without tags.
 pub fn joined(tags: &Value) -> Value {
     match tags.as_array() {
         Some(tags) => Value::from(tags.iter().map(text).collect::<Vec<_>>().join(",")),
@@ -80,24 +80,24 @@ pub fn joined(tags: &Value) -> Value {
     }
 }
 
-/// A text, empty where it is none.
+/// Returns a text; empty if the value is no text.
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What differs, each thing once.
+/// The differences found, without duplicates.
 #[derive(Debug, Default)]
 pub struct Differences(pub Vec<String>);
 
 impl Differences {
-    /// Notes a difference.
+    /// Adds a difference.
     pub fn note(&mut self, difference: String) {
         if !self.0.contains(&difference) {
             self.0.push(difference);
         }
     }
 
-    /// Notes it when the two differ.
+    /// Adds a difference if the two values differ.
     pub fn equal(&mut self, what: &str, found: impl Into<Value>, expected: &Value) {
         let found = found.into();
         if found != *expected && !same_number(&found, expected) {
@@ -105,7 +105,7 @@ impl Differences {
         }
     }
 
-    /// Notes it when what was found is not in the list.
+    /// Adds a difference if the found value is not in the list.
     pub fn one_of(&mut self, what: &str, found: impl Into<Value>, expected: &Value) {
         let found = found.into();
         if !expected.as_array().unwrap().contains(&found) {
@@ -113,7 +113,7 @@ impl Differences {
         }
     }
 
-    /// Notes it when the text has no such part.
+    /// Adds a difference if the text does not contain `part`.
     pub fn contains(&mut self, what: &str, found: Option<&str>, part: &str) {
         if !found.is_some_and(|found| found.contains(part)) {
             let found: String = found.unwrap_or("nothing").chars().take(160).collect();
@@ -122,7 +122,7 @@ impl Differences {
     }
 }
 
-/// Sums made in another order may differ in the last digit.
+/// Compares numbers, ignoring the last digit, because the order of additions changes it.
 fn same_number(left: &Value, right: &Value) -> bool {
     matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if (left - right).abs() < 1e-12)
 }

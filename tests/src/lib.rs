@@ -1,4 +1,4 @@
-//! What the suites share: the server under test, its databases, and who calls it.
+//! Helpers shared by the suites: the server under test, its databases, and its clients.
 
 pub mod app;
 pub mod caller;
@@ -15,13 +15,13 @@ pub mod terminal;
 pub use app::{On, TestApp};
 pub use caller::{Caller, Reply};
 
-/// How often a test that tries its luck tries it: `few`, unless `LOUPE_TEST_ROUNDS` says more.
+/// Returns the number of rounds of a randomized test: the value of `LOUPE_TEST_ROUNDS`, or else `few`.
 #[allow(clippy::disallowed_methods, reason = "how thorough a run is, is for whoever starts it")]
 pub fn rounds(few: usize) -> usize {
     std::env::var("LOUPE_TEST_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
 }
 
-/// Runs each test on SQLite and on PostgreSQL, with a server of its own.
+/// Runs each test on SQLite and on PostgreSQL, each with a new server.
 ///
 /// ```ignore
 /// on_both_databases! {

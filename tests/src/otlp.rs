@@ -1,4 +1,4 @@
-//! OTLP requests for tests, in the JSON form. Only what the suites vary can be said.
+//! OTLP requests for tests, in the JSON form, with only the fields that the suites vary.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span without a parent, of one second.
+    /// Creates a span without a parent that lasts one second.
     pub fn new(trace: u128, id: u64, name: &str, start: i64) -> Self {
         Self {
             trace,
@@ -32,35 +32,35 @@ impl Span {
         }
     }
 
-    /// Below this span.
+    /// Sets the parent.
     #[must_use]
     pub fn under(mut self, parent: u64) -> Self {
         self.parent = Some(parent);
         self
     }
 
-    /// Ends then; not at all with none.
+    /// Sets the end; `None` leaves the span without an end.
     #[must_use]
     pub fn until(mut self, end: Option<i64>) -> Self {
         self.end = end;
         self
     }
 
-    /// Failed with this message.
+    /// Sets the status to an error with this message.
     #[must_use]
     pub fn failed(mut self, message: &str) -> Self {
         self.error = Some(message.to_owned());
         self
     }
 
-    /// With an attribute: a text, a whole number, a number, a truth value or a list of texts.
+    /// Adds an attribute: a text, an integer, a float, a boolean or a list of texts.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.attributes.push(json!({"key": key, "value": any_value(&value.into())}));
         self
     }
 
-    /// With an event at its start.
+    /// Adds an event at the start of the span.
     #[must_use]
     pub fn noting(mut self, name: &str) -> Self {
         self.events.push(json!({"name": name, "timeUnixNano": nanos(self.start), "attributes": [
@@ -68,7 +68,7 @@ impl Span {
         self
     }
 
-    /// A call of a model with these tokens.
+    /// Makes the span a model call with these tokens.
     #[must_use]
     pub fn calls(self, model: &str, prompt: i64, completion: i64) -> Self {
         self.with("gen_ai.operation.name", "chat")
@@ -77,7 +77,7 @@ impl Span {
             .with("gen_ai.usage.output_tokens", completion)
     }
 
-    /// As it stands in a request.
+    /// Returns the JSON form.
     pub fn json(&self) -> Value {
         let mut span = json!({
             "traceId": format!("{:032x}", self.trace),
@@ -101,12 +101,12 @@ impl Span {
     }
 }
 
-/// A request with these spans.
+/// Builds a request with these spans.
 pub fn request<'a>(spans: impl IntoIterator<Item = &'a Span>) -> Value {
     request_of(&[], spans)
 }
 
-/// A request of a resource with these attributes.
+/// Builds a request of a resource with these attributes.
 pub fn request_of<'a>(resource: &[(&str, &str)], spans: impl IntoIterator<Item = &'a Span>) -> Value {
     let resource: Vec<Value> =
         resource.iter().map(|(key, value)| json!({"key": key, "value": {"stringValue": value}})).collect();
@@ -124,7 +124,7 @@ pub fn request_from<'a>(scope: &str, spans: impl IntoIterator<Item = &'a Span>) 
     request
 }
 
-/// 64-bit numbers are texts in the JSON form of protobuf.
+/// Converts to nanoseconds, as text: the JSON form of protobuf has 64-bit numbers as texts.
 fn nanos(micros: i64) -> String {
     format!("{micros}000")
 }

@@ -1,8 +1,7 @@
 //! A PostgreSQL database for one test, cloned from a template that was migrated once.
 //!
-//! The server is the test runner's, or the one that LOUPE_TEST_POSTGRES_URL names; starting
-//! one is not done here. A test without a server fails, because half of the tests passing
-//! would look like all of them.
+//! The server is started by the test runner, or `LOUPE_TEST_POSTGRES_URL` names it; this module starts none.
+//! Without a server a test fails, because skipping half of the tests would look like a success.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,10 +17,11 @@ use store::Db;
 use url::Url;
 use uuid::Uuid;
 
-/// The variable with the URL of a server, as a user who may create databases and extensions.
+/// The environment variable with the URL of a server, with a user that can create databases and extensions.
 pub const VARIABLE: &str = "LOUPE_TEST_POSTGRES_URL";
 
-/// Held while the template is made. Test processes start together, and one has to do it.
+/// The advisory lock held while the template is created. Test processes start together, and only one creates
+/// the template.
 const TEMPLATE_LOCK: i64 = 4_600_001;
 
 /// A migrated, empty database that is dropped with this value.
@@ -32,10 +32,10 @@ pub struct Database {
 }
 
 impl Database {
-    /// Clones the template, which the first caller makes.
+    /// Clones the template, which the first call creates.
     ///
     /// # Errors
-    /// When no server is named or it can't be used.
+    /// Fails when no server is named or it can't be used.
     pub async fn create() -> Result<Self> {
         let server = std::env::var(VARIABLE).with_context(|| {
             format!("{VARIABLE} is not set: run `python3 tests/run.py`, or with `--exec` one command")
@@ -47,7 +47,7 @@ impl Database {
         Ok(Self { server, name })
     }
 
-    /// What `LOUPE_DATABASE_URL` has to be to use it.
+    /// Returns the value of `LOUPE_DATABASE_URL` for this database.
     pub fn url(&self) -> String {
         of(&self.server, &self.name).into()
     }
@@ -56,29 +56,29 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        // A thread, because a value can be dropped inside a runtime, which must not block.
+        // On a thread, because a value can be dropped inside an async runtime, which must not block.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(execute(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
         });
-        // A server that is gone took the database with it.
+        // If the server is gone, the database is gone too.
         _ = dropped.join();
     }
 }
 
-/// The name of the migrated template for the schema of this checkout, made if need be.
+/// Returns the name of the migrated template for the schema of this checkout. Creates it if necessary.
 async fn template(server: &Url) -> Result<String> {
     let name = format!("loupe_template_{:016x}", schema_fingerprint()?);
     let mut connection =
         PgConnection::connect(server.as_str()).await.context("PostgreSQL does not answer")?;
-    // The lock ends with the connection, also when a test is killed.
+    // The lock ends with the connection, even when a test is killed.
     sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
     let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)")
         .bind(&name)
         .fetch_one(&mut connection)
         .await?;
     if !known {
-        // Named last: a migration that was cut short must not be taken for a template.
+        // Renamed last, so that an interrupted migration is never used as a template.
         let draft = format!("{name}_draft");
         execute(server, &format!("DROP DATABASE IF EXISTS {draft} WITH (FORCE)")).await?;
         execute(server, &format!("CREATE DATABASE {draft}")).await?;
@@ -92,7 +92,8 @@ async fn template(server: &Url) -> Result<String> {
     Ok(name)
 }
 
-/// Differs for another schema, so that a server that outlives a run gets a new template.
+/// Computes a fingerprint of the schema, so that a server that outlives a run gets a new template for another
+/// schema.
 fn schema_fingerprint() -> Result<u64> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut hasher = DefaultHasher::new();
@@ -107,14 +108,14 @@ fn schema_fingerprint() -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// The URL of another database on the same server.
+/// Returns the URL of another database on the same server.
 fn of(server: &Url, database: &str) -> Url {
     let mut url = server.clone();
     url.set_path(database);
     url
 }
 
-/// Runs one statement that can't be inside a transaction and takes no parameters.
+/// Runs one statement outside a transaction, without parameters.
 async fn execute(server: &Url, statement: &str) -> Result<()> {
     let mut connection =
         PgConnection::connect(server.as_str()).await.context("PostgreSQL does not answer")?;

@@ -1,4 +1,4 @@
-//! The built programs: the server as a process of its own, to be killed, stopped and started again.
+//! Runs the built programs: starts the server as a separate process, kills it, stops it and starts it again.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose server can't be started fails")]
 #![allow(clippy::disallowed_methods, reason = "waits for processes, from threads of their own")]
@@ -12,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest that a start may take.
+/// Maximum duration of a start.
 const START: Duration = Duration::from_secs(30);
 
-/// How the server is started: its folder, settings and arguments.
+/// The settings of a server: its folder, environment variables and arguments.
 #[derive(Clone, Debug)]
 pub struct Setup {
     folder: PathBuf,
@@ -26,41 +26,41 @@ pub struct Setup {
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
-    /// Its address.
+    /// The server's address.
     pub url: String,
-    /// What it printed until it was ready.
+    /// The output of the server until it was ready.
     pub greeting: String,
-    /// From its start until it was ready.
+    /// The time from the start until the server was ready.
     pub took: Duration,
     log: Arc<Mutex<String>>,
 }
 
 impl Setup {
-    /// In this folder, with a port that is picked at the start and the data below the folder.
+    /// Uses this folder for the data, and a free port that is chosen at each start.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), variables: Vec::new() }.with("LOUPE_LISTEN", "127.0.0.1:0")
     }
 
-    /// With this variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Starts the server and waits until it says that it is ready.
+    /// Starts the server and waits until it reports that it is ready.
     pub fn start(&self) -> ServerProcess {
         self.start_with(&[])
     }
 
-    /// The same with arguments.
+    /// Starts the server with arguments, like [`Self::start`].
     pub fn start_with(&self, arguments: &[&str]) -> ServerProcess {
         let started = Instant::now();
         let mut child =
             self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = collect(child.stderr.take().unwrap());
         let lines = lines(child.stdout.take().unwrap());
-        // From here on it is ended with the value, whatever happens.
+        // From here on, dropping the value ends the process.
         let mut server =
             ServerProcess { child, url: String::new(), greeting: String::new(), took: START, log };
         loop {
@@ -76,38 +76,38 @@ impl Setup {
         }
     }
 
-    /// Runs the program with these arguments to its end.
+    /// Runs the program with these arguments until it exits.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(built("loupe-server"));
-        // Nothing of the machine's settings: only what the test says.
+        // Only the test's settings apply, none of the machine's.
         command.env_clear().current_dir(&self.folder).args(arguments).envs(self.variables.iter().cloned());
         command
     }
 }
 
 impl ServerProcess {
-    /// Its process id.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it at once, as a loss of power would.
+    /// Kills the process immediately, like a loss of power.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to stop.
+    /// Sends the signal to stop.
     pub fn terminate(&self) {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
-    /// Waits for its end; fails when that takes longer.
+    /// Waits until the process exits; panics after `at_most`.
     pub fn wait(&mut self, at_most: Duration) -> ExitStatus {
         let started = Instant::now();
         loop {
@@ -132,7 +132,7 @@ impl ServerProcess {
         panic!("{text:?} was not logged: {}", self.log());
     }
 
-    /// What it logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -140,16 +140,16 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// The lines of a pipe, as they come.
+/// Returns the lines of a pipe as they arrive.
 fn lines(pipe: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
-    // Read to the end, also when nobody wants the lines any more: a full pipe would stop the server.
+    // Reads to the end, even when the lines are no longer needed: a full pipe would block the server.
     thread::spawn(move || {
         BufReader::new(pipe).lines().map_while(Result::ok).for_each(|it| _ = sender.send(it));
     });

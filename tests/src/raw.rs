@@ -1,4 +1,4 @@
-//! HTTP spoken byte by byte, for what no client library sends or shows.
+//! HTTP at the level of bytes, for requests and responses that no client library sends or shows.
 
 #![allow(clippy::unwrap_used, reason = "a test whose socket fails, fails")]
 
@@ -11,17 +11,17 @@ use tokio::{
 
 use crate::TestApp;
 
-/// A connection to the server.
+/// Opens a connection to the server.
 pub async fn connect(app: &TestApp) -> TcpStream {
     connect_to(&app.url).await
 }
 
-/// A connection to whatever is at this address.
+/// Opens a connection to this address.
 pub async fn connect_to(url: &str) -> TcpStream {
     TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap()
 }
 
-/// The head of a `POST /v1/ingest` with a good token and JSON, up to where more headers may follow.
+/// Returns the head of a `POST /v1/ingest` with a valid token and JSON, to which more headers can be added.
 pub fn head(app: &TestApp) -> String {
     format!(
         "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
@@ -29,11 +29,11 @@ pub fn head(app: &TestApp) -> String {
     )
 }
 
-/// Sends bytes, closes this side if told to, and reads what comes until the server closes its
-/// side or a second passes in silence.
+/// Sends bytes, closes the sending side if `close` is set, and reads until the server closes its side or a
+/// second passes without a byte.
 pub async fn say(app: &TestApp, bytes: &[u8], close: bool) -> String {
     let mut socket = connect(app).await;
-    // A server that has heard enough may close before it has read all.
+    // The server may close the connection before it has read everything.
     _ = socket.write_all(bytes).await;
     if close {
         _ = socket.shutdown().await;
@@ -54,36 +54,36 @@ async fn listen_bytes(socket: &mut TcpStream, silence: Duration) -> Vec<u8> {
     answer
 }
 
-/// The status of an answer; 0 if there is none.
+/// Returns the status of a response; 0 if there is none.
 pub fn status(answer: &str) -> u16 {
     answer.strip_prefix("HTTP/1.1 ").and_then(|it| it.get(..3)?.parse().ok()).unwrap_or(0)
 }
 
-/// An answer as it came over the wire: nothing unpacked.
+/// A response as received, without decompression.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
+    /// The status code.
     pub status: u16,
     /// The status line and the headers, in lower case.
     pub head: String,
-    /// The body, put together if it came in chunks.
+    /// The body, with its chunks joined.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// All values of a header, joined with commas; empty without it.
+    /// Returns all values of a header, joined with commas; empty without the header.
     pub fn header(&self, name: &str) -> String {
         let values = self.head.lines().filter_map(|it| it.strip_prefix(name)?.strip_prefix(": "));
         values.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Asks for one thing on a connection of its own: `"GET /healthz"` and header lines.
+/// Sends a request such as `"GET /healthz"` with header lines, on a new connection.
 pub async fn ask(app: &TestApp, line: &str, headers: &[&str]) -> Answer {
     ask_at(&app.url, line, headers).await
 }
 
-/// The same of whatever is at this address.
+/// Sends a request like [`ask`] to this address.
 pub async fn ask_at(url: &str, line: &str, headers: &[&str]) -> Answer {
     let mut socket = connect_to(url).await;
     let headers = headers.iter().map(|it| format!("{it}\r\n")).collect::<String>();
@@ -103,7 +103,7 @@ pub async fn ask_at(url: &str, line: &str, headers: &[&str]) -> Answer {
     }
 }
 
-/// The text of a body in chunks.
+/// Joins the chunks of a body.
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(line) = chunks.windows(2).position(|it| it == b"\r\n") {

@@ -9,28 +9,28 @@ use serde_json::Value;
 
 use crate::caller::Caller;
 
-/// One event.
+/// A server-sent event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// To resume behind it.
+    /// The ID after which a stream can resume.
     pub id: String,
-    /// Its kind.
+    /// The event type.
     pub name: String,
-    /// What it carries.
+    /// The data, as JSON.
     pub data: Value,
 }
 
-/// A stream that is being read.
+/// An open event stream.
 #[derive(Debug)]
 pub struct EventStream {
     response: Response,
     text: String,
-    /// Comment lines seen so far.
+    /// Number of comment lines received.
     pub comments: usize,
 }
 
 impl EventStream {
-    /// Opens the stream at `path`, behind the event `last` if there is one.
+    /// Opens the stream at `path`, after the event `last` if there is one.
     pub async fn open(caller: &Caller, path: &str, last: Option<&str>) -> Self {
         let mut request = caller.request(Method::GET, path);
         if let Some(last) = last {
@@ -42,13 +42,13 @@ impl EventStream {
         Self { response, text: String::new(), comments: 0 }
     }
 
-    /// The next event; none when the server ended the stream. Fails after 20 seconds.
+    /// Returns the next event; `None` when the server ended the stream. Panics after 20 seconds.
     pub async fn next(&mut self) -> Option<Event> {
         let Some(event) = self.within(Duration::from_secs(20)).await else { panic!("no event came") };
         event
     }
 
-    /// The next event if one comes within this time; the inner none is the end of the stream.
+    /// Returns the next event if one arrives within this time; the inner `None` is the end of the stream.
     pub async fn within(&mut self, time: Duration) -> Option<Option<Event>> {
         tokio::time::timeout(time, self.read()).await.ok()
     }
@@ -68,7 +68,7 @@ impl EventStream {
     }
 }
 
-/// A block of lines up to an empty one; none when it has no data.
+/// Parses the lines up to an empty one; `None` without data.
 fn parse(block: &str) -> Option<Event> {
     let field = |name: &str| {
         let mut lines = block.lines();

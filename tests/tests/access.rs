@@ -1,8 +1,7 @@
-//! Who reaches which route: every route of the server, as everybody who could call it.
+//! Access to every route of the server, by every kind of caller.
 //!
-//! What is expected stands in the table below, written by hand: taken from the routes' own
-//! description of access it would prove nothing. A route without a case fails, and so does a
-//! case without a route.
+//! The table below states the expected responses by hand: a table derived from the route table would prove
+//! nothing. A route without a case fails, and so does a case without a route.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,10 +18,10 @@ use server::{
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
 
-/// What a caller is told.
+/// The expected response to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// Let in: the answer is the case's own.
+    /// The caller passes; the case states the response.
     Pass,
     /// 401 `unauthorized`.
     Token,
@@ -34,13 +33,13 @@ enum Told {
     Session,
     /// 403 `forbidden_role`.
     Role,
-    /// 404 `not_found`: this caller has no such thing.
+    /// 404 `not_found`, because the caller's tenant has no such row.
     Nothing,
 }
 
 use Told::{Nothing as X, Pass as P, Role as R, Scope as S, Session as K, Tenant as N, Token as T};
 
-/// What the [`personas`] are told, in their order.
+/// The expected responses to the [`personas`], in their order.
 type Row = [Told; 11];
 
 //                 anonymous, garbage, expired, stranger | keys: owner, member, viewer, query | sessions: viewer, member, owner
@@ -56,14 +55,14 @@ const RULE: Row = [T, T, T, N, /**/ P, R, R, S, /**/ R, R, P];
 /// A request to one route.
 struct Case {
     method: Method,
-    /// As in the table of routes.
+    /// The path as in the route table.
     path: &'static str,
     told: Row,
-    /// What is answered to whoever is let in.
+    /// The response to a caller that passes.
     answer: (u16, &'static str),
     /// Content type and body.
     body: (&'static str, &'static str),
-    /// The lowest plan on which anybody is let in.
+    /// The lowest plan that includes the route.
     plan: Plan,
 }
 
@@ -75,22 +74,22 @@ impl Case {
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
-/// An id that nothing has.
+/// An unknown id.
 const NOBODY: &str = "0190a000-0000-7000-8000-000000000000";
 
-/// Something said of the trace that nobody has.
+/// Feedback on an unknown trace.
 const SAID: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","label":"good"}"#;
 
-/// An evaluation of the trace that nobody has.
+/// An evaluation of an unknown trace.
 const JUDGED: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","metric_name":"latency_threshold","config":{"max_latency_ms":1}}"#;
 
-/// A rule of the project that nobody has.
+/// An eval rule for an unknown project.
 const JUDGING: &str = r#"{"project_id":"0190a000-0000-7000-8000-000000000000","metric_name":"latency_threshold","evaluator_type":"rule","config":{"max_latency_ms":1}}"#;
 
-/// A rule tried on the trace that nobody has.
+/// The test of an eval rule on an unknown trace.
 const TRIED: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000"}"#;
 
-/// An evaluator that checks nothing.
+/// An evaluator without checks.
 const EVALUATOR: &str = r#"{"name":"n","evaluator_type":"rule","checks":[]}"#;
 
 fn cases() -> Vec<Case> {
@@ -189,7 +188,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Everybody who could call, in the order of a [`Row`].
+/// Returns every kind of caller, in the order of a [`Row`].
 async fn personas(app: &TestApp) -> [(&'static str, Caller); 11] {
     let expired = Claims {
         sub: "late".to_owned(),
@@ -213,7 +212,8 @@ async fn personas(app: &TestApp) -> [(&'static str, Caller); 11] {
     ]
 }
 
-/// Status and code of an answer. A success is not read on: a stream has no end.
+/// Returns the status and the code of a response. The body of a success is not read, because a stream has no
+/// end.
 async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
     let path = case
         .path
@@ -229,7 +229,7 @@ async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
     if status < 400 {
         return (status, String::new());
     }
-    // With protobuf the code is in the header alone.
+    // A protobuf response has the code only in a header.
     let header = response.headers().get("x-error-code").map(|it| it.to_str().unwrap().to_owned());
     let body = response.bytes().await.unwrap();
     let in_body = || serde_json::from_slice::<api::ErrorBody>(&body).unwrap().code;
@@ -269,7 +269,7 @@ on_both_databases! {
           for case in &cases() {
             for ((name, caller), told) in personas.iter().zip(case.told) {
                 let expected = match told {
-                    // Of what the plan doesn't have, everybody who comes that far is told so.
+                    // Every caller that passes the earlier checks gets 402 for a feature that the plan lacks.
                     P | R | X if *plan < case.plan => (402, "plan_upgrade_required"),
                     P => case.answer,
                     T => (401, "unauthorized"),
@@ -290,7 +290,7 @@ on_both_databases! {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// Token, scope, kind of key, role, body, existence, state: the first that fails is told.
+    /// Token, scope, token kind, role, body, existence, state: the response names the first check that fails.
     async fn checks_come_in_their_order(app: TestApp) {
         let query = app.new_key(Role::Owner, &["query"]).await;
         let full = app.full_key();
@@ -298,24 +298,24 @@ on_both_databases! {
         let broken = || b"{".to_vec();
         let archive = format!("/v1/projects/{NOBODY}/archive");
 
-        // The token before everything, also before what a body is declared to be.
+        // The token is checked first, even before the content type.
         app.anonymous().post_bytes("/v1/ingest", "text/plain", broken()).await.is(401, "unauthorized");
         app.bearer("x").post_bytes("/v1/apikeys", JSON, broken()).await.is(401, "unauthorized");
-        // Scope before kind of key, before role and before the body.
+        // The scope is checked before the token kind, the role and the body.
         query.post_bytes("/v1/apikeys", "text/plain", broken()).await.is(403, "scope_forbidden");
         query.post_bytes("/v1/ingest", JSON, broken()).await.is(403, "scope_forbidden");
         let viewers_query = app.new_key(Role::Viewer, &["query"]).await;
         viewers_query.post_bytes(&archive, JSON, Vec::new()).await.is(403, "scope_forbidden");
-        // Kind of key before role and body.
+        // The token kind is checked before the role and the body.
         let viewers = app.new_key(Role::Viewer, &[]).await;
         viewers.post_bytes("/v1/apikeys", JSON, broken()).await.is(403, "session_required");
         full.delete("/v1/apikeys/no-uuid").await.is(403, "session_required");
-        // Role before body and existence.
+        // The role is checked before the body and existence.
         viewer.post_bytes("/v1/ingest", "text/plain", broken()).await.is(403, "forbidden_role");
         viewer.post_bytes("/v1/apikeys", JSON, broken()).await.is(403, "forbidden_role");
         member.post_bytes(&archive, JSON, Vec::new()).await.is(403, "forbidden_role");
         member.put("/v1/models/x", &json!([])).await.is(403, "forbidden_role");
-        // Body before existence, existence before state.
+        // The body is checked before existence, and existence before the state.
         let elsewhere = json!({"name": "", "project_id": NOBODY});
         owner.post("/v1/apikeys", &elsewhere).await.is(422, "validation_failed");
         owner.post("/v1/apikeys", &json!({"name": "n", "project_id": NOBODY})).await.is(404, "not_found");
@@ -325,7 +325,7 @@ on_both_databases! {
         owner.post(&own, &json!({})).await.is(409, "error.project.cannot_archive_last");
     }
 
-    /// An id of another tenant is answered just as an id that nobody has.
+    /// An id of another tenant gets the same response as an unknown id.
     async fn ids_of_others_can_not_be_told_from_unknown_ones(app: TestApp) {
         let (other, others_key) = app.other_tenant(Plan::Enterprise).await;
         let trace = others_key.post("/v1/ingest", &json!({"name": "canary", "spans": [{"name": "s"}]})).await.ok();
@@ -374,7 +374,7 @@ on_both_databases! {
         for (method, path, id) in targets {
             let mut answers = Vec::new();
             for id in [id.as_str(), NOBODY] {
-                // What one of them needs and the others don't know.
+                // Parameters that one of the routes needs and the others ignore.
                 let path = format!("{}?metric=retry_cap_hit&window=7d", path.replace("{id}", id));
                 let mut request = owner.request(method.clone(), &path).header("x-request-id", "same");
                 if method == Method::PATCH {
@@ -392,13 +392,13 @@ on_both_databases! {
         owner.post("/v1/eval", &asked).await.is(404, "not_found");
         let theirs = json!({"project_id": project, "metric_name": "latency_threshold", "evaluator_type": "rule", "config": config});
         owner.post("/v1/eval-rules", &theirs).await.is(404, "not_found");
-        // Nothing happened to what they were aimed at.
+        // The rows of the other tenant are unchanged.
         others_key.get(&format!("/v1/traces/{trace}")).await.ok();
         others_key.get(&format!("/v1/eval-rules/{rule}")).await.ok();
         assert_eq!(others_key.get(&format!("/v1/projects/{project}")).await.ok()["status"], "active");
     }
 
-    /// Two tenants may use one id; each sees its own.
+    /// Two tenants may use the same id; each sees only its own rows.
     async fn tenants_may_meet_on_an_id(app: TestApp) {
         let (_, theirs) = app.other_tenant(Plan::Starter).await;
         let ours = app.full_key();

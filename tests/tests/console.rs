@@ -1,5 +1,5 @@
-//! `loupe console` end to end: the built programs in a terminal of 80x24, against a server that refuses,
-//! breaks or falls silent, and from its first start on.
+//! `loupe console` end to end: the built programs in a terminal of 80x24, from the first start on, and
+//! against a server that rejects requests, fails or does not respond.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -78,10 +78,10 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
     match behaviour {
         Behaviour::Answer(status, kind, body) => {
             let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
-            // A disconnected console is no failure of the test.
+            // The console may have disconnected.
             _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         }
-        // Until the console drops the connection.
+        // Waits until the console drops the connection.
         Behaviour::Silence => _ = reader.read_line(&mut line),
     }
 }
@@ -260,7 +260,7 @@ fn first_run_starts_the_demo_and_stops_it_with_the_console() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
-    // The server is found beside the command line program.
+    // The server is installed next to the command line program.
     assert_eq!(built("loupe-server").parent(), built("loupe").parent());
     let path = std::env::join_paths(["/usr/bin", "/bin"]).unwrap();
     let variables = [("TMPDIR", temporary.to_str().unwrap()), ("PATH", path.to_str().unwrap())];
@@ -333,7 +333,7 @@ fn signals_at_a_prompt_restore_the_terminal() {
 #[test]
 fn demo_that_cannot_be_started_is_explained_without_error_numbers() {
     let folder = tempfile::tempdir().unwrap();
-    // The server is looked for beside the program first.
+    // The program looks for the server in its own folder first.
     let loupe = folder.path().join("loupe");
     std::fs::copy(built("loupe"), &loupe).unwrap();
     std::fs::write(folder.path().join("loupe-server"), "not a program").unwrap();

@@ -1,4 +1,4 @@
-//! `loupe-server demo`, as a user starts it.
+//! `loupe-server demo`, started like a user does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,24 +15,24 @@ use tests::{
     process::{ServerProcess, Setup},
 };
 
-/// A demo of seed 7, its folder for temporary files and its profile.
+/// Starts a demo with seed 7, with its own folder for temporary files and its own profile.
 fn start(folder: &Path) -> ServerProcess {
     let temporary = folder.join("tmp");
     std::fs::create_dir(&temporary).unwrap();
     Setup::new(folder)
         .with("TMPDIR", temporary.to_str().unwrap())
         .with("LOUPE_CONFIG_DIR", folder.join("profile").to_str().unwrap())
-        // What is configured must not be touched.
+        // The demo must not touch the configured database.
         .with("LOUPE_DATABASE_URL", &format!("sqlite://{}", folder.join("own.db").display()))
         .with("LOUPE_DATA_DIR", folder.join("own").to_str().unwrap())
         .with("LOUPE_BOOTSTRAP_API_KEY", "no key at all")
-        // An unusable proxy shows that nothing leaves the machine.
+        // An unusable proxy shows that the demo sends no request to the network.
         .with("HTTP_PROXY", "http://127.0.0.1:9")
         .with("HTTPS_PROXY", "http://127.0.0.1:9")
         .start_with(&["demo", "--seed", "7"])
 }
 
-/// Asks it to stop, and looks that nothing is left.
+/// Stops the demo, and checks that it leaves no files.
 fn stop(mut demo: ServerProcess, folder: &Path) {
     demo.terminate();
     assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());
@@ -44,17 +44,17 @@ fn stop(mut demo: ServerProcess, folder: &Path) {
     assert!(!secrets.contexts.contains_key("demo"), "the secrets of the context are left");
 }
 
-/// The session of the context `demo`.
+/// Returns a caller with the session of the context `demo`.
 fn owner(demo: &ServerProcess, folder: &Path) -> Caller {
     let secrets = profile::Credentials::load(&folder.join("profile")).unwrap();
     Caller::new(&demo.url, secrets.contexts["demo"].session_token.as_deref())
 }
 
-/// Every trace of before the start, by id, without what is counted back from now.
+/// Returns every trace from before the start, by id, without values relative to the current time.
 async fn history(caller: &Caller) -> BTreeMap<String, Value> {
     let (mut all, mut cursor) = (BTreeMap::new(), String::new());
-    // The oldest project was made 42 days before the start; what is told later began at most a
-    // minute before it was, and the history ends before that.
+    // The oldest project was created 42 days before the start. Live traces begin at most a minute before it,
+    // and the history ends earlier.
     let projects = caller.get("/v1/projects").await.ok();
     let oldest = projects["projects"].as_array().unwrap().last().unwrap()["created_at"].as_str().unwrap();
     let oldest: api::Timestamp = oldest.parse().unwrap();
@@ -118,7 +118,7 @@ async fn demo_adds_traces_and_removes_its_folder() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(changed, "no new trace came");
-    // A new trace comes when everybody had their say of the old ones.
+    // A new trace appears when the earlier ones have their feedback.
     for label in ["good", "bad", "neutral"] {
         assert!(count(&owner, &format!("/v1/feedback?label={label}"), "feedback").await > 0, "{label}");
     }
@@ -170,7 +170,7 @@ async fn demo_searches_and_judges_without_network() {
     assert!(demo.greeting.contains("a scripted judge and an embedder of the demo"), "{}", demo.greeting);
     let owner = owner(&demo, folder.path());
 
-    // Spans are found some seconds after the start; the newest come first.
+    // The search finds spans some seconds after the start; the newest are embedded first.
     let mut found = Value::Null;
     for _ in 0..120 {
         found = owner.get("/v1/search/spans?q=money%20back%20for%20the%20shoes&limit=5").await.ok();
@@ -256,7 +256,7 @@ async fn demo_never_removes_a_context_of_the_user() {
     profile::write_context(&profile, "demo", "https://demo.example", Some("lp_mine"), None).unwrap();
     let mut demo = start(folder.path());
     assert!(demo.greeting.trim_end().ends_with("loupe console --context demo-2"), "{}", demo.greeting);
-    // Something else is changed while the demo runs.
+    // The profile changes in another way while the demo runs.
     profile::write_context(&profile, "work", "https://loupe.example", None, None).unwrap();
     demo.terminate();
     assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());

@@ -1,4 +1,4 @@
-//! What is said of traces: by every name of a trace, again, in lists, and of traces that go.
+//! Feedback: by every identifier of a trace, repeated, in lists, and on traces that are removed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 const PATH: &str = "/v1/feedback";
 
-/// Sends a trace and answers its id.
+/// Stores a trace. Returns its id.
 async fn trace(key: &Caller, item: Value) -> String {
     key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned()
 }
 
-/// The rows of a list, page by page.
+/// Returns the rows of a list, page by page.
 async fn all(caller: &Caller, query: &str) -> Vec<Value> {
     let (mut rows, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -34,7 +34,7 @@ async fn all(caller: &Caller, query: &str) -> Vec<Value> {
     }
 }
 
-/// An export of one span.
+/// Builds an export of one span.
 fn span(trace: &str, id: u64) -> Value {
     let at = (tests::app::START + id as i64) * 1_000;
     let span = json!({"traceId": trace, "spanId": format!("{id:016x}"), "name": "s", "startTimeUnixNano": at.to_string(),
@@ -42,21 +42,21 @@ fn span(trace: &str, id: u64) -> Value {
     json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
 }
 
-/// What the trace's row says of its newest feedback.
+/// Returns the feedback label in the trace's row.
 async fn counted(app: &TestApp, id: &str) -> Option<i16> {
     let id: Uuid = id.parse().unwrap();
     let row = entities::trace::Entity::find_by_id((app.tenant, id)).one(&app.app.db.write).await;
     row.unwrap().unwrap().feedback
 }
 
-/// The number by which a trace's row knows the newest of these.
+/// Returns the stored label of the newest of these rows.
 fn newest(rows: &[Value]) -> Option<i16> {
     let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
     let row = rows.iter().max_by_key(|it| (text(it, "updated_at"), text(it, "id")))?;
     ["neutral", "good", "bad"].iter().position(|it| row["label"] == *it).map(|it| it as i16)
 }
 
-/// Whether a row belongs to a list.
+/// Returns whether a row belongs to a list.
 type Fits<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
 
 on_both_databases! {
@@ -74,7 +74,7 @@ on_both_databases! {
             "comment": "right \u{fffd}answer", "user_id": "u-1", "source": "thumbs", "metadata": {"k": ["v\u{fffd}", 1]},
             "created_at": "2026-06-15T12:00:00.000000Z", "updated_at": "2026-06-15T12:00:00.000000Z"}));
         app.advance(1);
-        // Of two with one name the newest is meant, and the newest is the one that began last.
+        // Of two traces with one external ID, the feedback belongs to the one that started last.
         trace(&key, json!({"external_id": "order 7", "started_at": "2026-06-01T00:00:00Z"})).await;
         let by_name = key.post(PATH, &json!({"external_id": "order 7", "label": "bad"})).await.ok();
         let digits = id.replace('-', "").to_uppercase();
@@ -106,7 +106,7 @@ on_both_databases! {
         assert_eq!((&again["id"], &again["created_at"]), (&first["id"], &first["created_at"]));
         assert_ne!(again["updated_at"], first["updated_at"]);
         assert_eq!((&again["label"], &again["comment"]), (&json!("good"), &json!("good")));
-        // Another source and another user are others; without a user each one counts.
+        // Feedback of another source or user is added; without a user, each feedback is added.
         assert_eq!(say("neutral", Some("u"), Some("review")).await.status, 201);
         assert_eq!(counted(app, &id).await, Some(0));
         assert_eq!(say("bad", Some("v"), None).await.status, 201);
@@ -116,7 +116,7 @@ on_both_databases! {
         }
         let rows = all(&key, "").await;
         assert_eq!(rows.len(), 7);
-        // What is said again is the newest word, wherever it stands in the list.
+        // Repeated feedback becomes the newest, whatever its position in the list.
         assert_eq!(say("good", Some("u"), Some("")).await.status, 200);
         assert_eq!(counted(app, &id).await, Some(1));
         assert_eq!(all(&key, "").await.len(), 7);
@@ -132,7 +132,7 @@ on_both_databases! {
         }
         let mut rows = Vec::new();
         for i in 0..40usize {
-            // Three at the same moment, so that ids decide too.
+            // Three at the same time, so that ids decide the order.
             app.advance(i64::from(i % 3 == 0));
             let label = ["good", "bad", "neutral"][i % 3];
             rows.push(key.post(PATH, &json!({"trace_id": traces[i % 4], "label": label, "user_id": format!("u{i}")})).await.ok());
@@ -159,7 +159,7 @@ on_both_databases! {
         }
         let query_key = app.new_key(Role::Owner, &["query"]).await;
         assert_eq!(all(&query_key, "").await.len(), 40);
-        // A cursor is for the list that it came with.
+        // A cursor is valid for its list only.
         let page = key.get(&format!("{PATH}?limit=1")).await.ok();
         let cursor = page["next_cursor"].as_str().unwrap();
         key.get(&format!("{PATH}?label=bad&cursor={cursor}")).await.is(400, "invalid_cursor");
@@ -206,7 +206,7 @@ on_both_databases! {
         }
         assert_eq!(all(&key, "").await.len(), 0);
         assert_eq!(counted(app, &id).await, None);
-        // The most of everything fits, also where it can't be compressed.
+        // The maximum of every field is accepted, even if it can't be compressed.
         let most: String = (0..320).map(|i| char::from_u32(0x20000 + i * 97 % 40_000).unwrap()).collect();
         assert_eq!(most.len(), 1_280);
         let mut body = with("comment", json!("🙂".repeat(10_000)));
@@ -214,7 +214,7 @@ on_both_databases! {
         body["metadata"] = json!({"a": "x".repeat(16 * 1024 - 8)});
         assert_eq!(key.post(PATH, &body).await.status, 201);
         assert_eq!(key.post(PATH, &body).await.status, 200);
-        // What is null counts as absent.
+        // A null field counts as absent.
         let nulls = json!({"trace_id": id, "label": "good", "comment": null, "metadata": null, "otel_trace_id": null, "unknown": 1});
         let said = key.post(PATH, &nulls).await.ok();
         assert_eq!((&said["comment"], &said["metadata"]), (&Value::Null, &json!({})));
@@ -229,13 +229,13 @@ on_both_databases! {
         key.post(PATH, &json!({"otel_trace_id": id.replace('-', ""), "label": "good"})).await.is(404, "not_found");
         let said = theirs.post(PATH, &body).await.ok();
         assert_eq!(all(&theirs, "").await, [said]);
-        // Two tenants may have a trace of one id, and what is said of one is not said of the other.
+        // Two tenants may have traces with the same id; feedback belongs to one of them.
         trace(&key, json!({"id": id})).await;
         assert_eq!(all(&key, &format!("&trace_id={id}")).await.len(), 0);
         key.post(PATH, &json!({"trace_id": id, "label": "bad"})).await.ok();
         let theirs: Vec<Value> = all(&theirs, "").await;
         assert_eq!((theirs.len(), &theirs[0]["label"]), (1, &json!("good")));
-        // Nor is a span of another trace of one's own.
+        // A span of another trace of the tenant is rejected too.
         let (own, spans) = (trace(&key, json!({"spans": [{"name": "s"}]})).await, trace(&key, json!({"spans": [{"name": "s"}]})).await);
         let span = key.get(&format!("/v1/traces/{spans}")).await.ok()["spans"][0]["id"].clone();
         key.post(PATH, &json!({"trace_id": own, "span_id": span, "label": "bad"})).await.is(404, "not_found");
@@ -263,7 +263,7 @@ on_both_databases! {
         key.post(PATH, &json!({"trace_id": gone, "label": "good"})).await.is(404, "not_found");
         let rows = all(&key, "").await;
         assert!(rows.len() == 3 && rows.iter().all(|it| it["trace_id"] == *kept), "{rows:?}");
-        // One that comes under the same id begins anew.
+        // A new trace with the same id starts without feedback.
         trace(&key, json!({"id": gone})).await;
         assert_eq!((all(&key, "").await.len(), counted(app, &gone).await), (3, None));
     }
@@ -304,7 +304,7 @@ on_both_databases! {
         }
     }
 
-    /// The metrics count a trace by its newest feedback, through late spans, other words and its end.
+    /// The metrics count a trace by its newest feedback, after late spans, new feedback and removal.
     async fn metrics_follow_the_newest_word(app: TestApp) {
         let key = app.full_key();
         let rate = || async { key.get("/v1/metrics").await.ok()["metrics"]["feedback_good_rate"].clone() };
@@ -327,18 +327,18 @@ on_both_databases! {
         say(2, "neutral", None).await;
         say(3, "good", None).await;
         assert_eq!(rate().await, json!(0.5));
-        // A late span makes the row anew and keeps what was said.
+        // A late span changes the trace's row and keeps the feedback.
         key.post("/v1/traces", &span(&ids[0], 2)).await.ok();
         assert_eq!((rate().await, counted(app, &ids[0]).await), (json!(0.5), Some(1)));
         say(0, "bad", Some("u")).await;
         assert_eq!(rate().await, json!(0.25));
-        // The same word once more counts the trace once.
+        // The same label again counts the trace once.
         say(3, "good", None).await;
         assert_eq!(rate().await, json!(0.25));
         key.delete(&format!("/v1/traces/{}", ids[1])).await.ok();
         key.delete(&format!("/v1/traces/{}", ids[2])).await.ok();
         assert_eq!(rate().await, json!(0.5));
-        // Folded or not, it is the same.
+        // Folding does not change the result.
         app.advance(600);
         app.drain().await;
         assert_eq!(rate().await, json!(0.5));

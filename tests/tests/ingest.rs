@@ -1,4 +1,4 @@
-//! The JSON ingest, from outside.
+//! JSON ingest over HTTP.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

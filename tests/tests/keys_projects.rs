@@ -1,4 +1,4 @@
-//! API keys, projects and the prices of a tenant, from outside.
+//! API keys, projects and prices of a tenant, over HTTP.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use tests::{Caller, Reply, TestApp, on_both_databases};
 
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// `google.rpc.Status`, as a client of OTLP reads it.
+/// `google.rpc.Status`, as an OTLP client reads it.
 #[derive(Clone, PartialEq, Message)]
 struct RpcStatus {
     #[prost(int32, tag = "1")]
@@ -18,14 +18,14 @@ struct RpcStatus {
     message: String,
 }
 
-/// The id of the project with this name.
+/// Returns the id of the project with this name.
 async fn project(app: &TestApp, name: &str) -> String {
     let list = app.full_key().get("/v1/projects?status=all&limit=200").await.ok();
     let found = list["projects"].as_array().unwrap().iter().find(|it| it["name"] == name);
     found.unwrap_or_else(|| panic!("no project {name}: {list}"))["id"].as_str().unwrap().to_owned()
 }
 
-/// Sends one trace into the project of this name.
+/// Stores one trace in the project with this name.
 async fn send_to(caller: &Caller, name: &str) -> Reply {
     caller.post("/v1/ingest", &json!({"project_name": name})).await
 }
@@ -38,7 +38,7 @@ async fn unarchive(owner: &Caller, id: &str) -> Reply {
     owner.post(&format!("/v1/projects/{id}/unarchive"), &json!({})).await
 }
 
-/// An OTLP request in JSON with one span, of a project by name if one is given.
+/// Builds an OTLP request in JSON with one span, with or without the name of a project.
 fn otlp(trace: u8, project: Option<&str>) -> Value {
     let attributes: Vec<Value> = project
         .into_iter()
@@ -172,7 +172,7 @@ on_both_databases! {
         assert_eq!(app.full_key().get("/v1/traces").await.ok()["traces"].as_array().unwrap().len(), 1);
     }
 
-    /// What a key may do ends at the role of who made it, and its traces go to its own project.
+    /// A key has at most the role of its creator, and its traces arrive in its own project.
     async fn a_key_belongs_to_a_project(app: TestApp) {
         send_to(&app.full_key(), "second").await.ok();
         let second = project(app, "second").await;
@@ -209,7 +209,7 @@ on_both_databases! {
         assert_eq!(names("?status=all").await, ["second", "default"]);
         owner.get("/v1/projects?status=gone").await.is(400, "invalid_query");
 
-        // Reading goes on with the key of an archived project.
+        // Reading with the key of an archived project still works.
         app.full_key().get("/v1/traces").await.ok();
         assert_eq!(app.full_key().get(&format!("/v1/projects/{first}")).await.ok(), archived);
 
@@ -243,7 +243,7 @@ on_both_databases! {
             assert_eq!(status.code, 7, "PERMISSION_DENIED");
             assert!(status.message.starts_with("error.project.archived: "), "{}", status.message);
         }
-        // Neither does it by name, with a key of another project.
+        // Naming the project with a key of another project does not work either.
         let body = json!({"name": "n", "project_id": second});
         let made = owner.post("/v1/apikeys", &body).await.ok();
         let other = app.bearer(made["secret"].as_str().unwrap());
@@ -292,7 +292,7 @@ on_both_databases! {
             let list = key.get(&format!("/v1/traces?project_id={id}")).await.ok();
             assert_eq!(list["traces"].as_array().unwrap().len(), count, "{name}: {list}");
         }
-        // A trace stays where it came first.
+        // A trace stays in the project of its first spans.
         key.post("/v1/otlp/traces", &otlp(9, Some("by field"))).await.ok();
         let id = project(app, "by attribute").await;
         assert_eq!(key.get(&format!("/v1/traces/{:032x}", 9)).await.ok()["project_id"], id);
@@ -374,7 +374,7 @@ on_both_databases! {
         for row in old["traces"].as_array().unwrap() {
             assert_eq!(costs(&after, &row["id"]), row["cost"], "history does not change");
         }
-        // Page by page, each name once.
+        // The pages contain each name once.
         let names = async |caller: &Caller, limit: usize| {
             let (mut names, mut cursor) = (Vec::new(), String::new());
             loop {
@@ -394,7 +394,7 @@ on_both_databases! {
         assert_eq!(own, names(&key, 200).await);
         assert_eq!(key.get("/v1/models").await.ok()["models"].as_array().unwrap().len(), 50);
 
-        // Another tenant pays what it did.
+        // The prices of another tenant are unchanged.
         let (_, other) = app.other_tenant(api::Plan::Starter).await;
         assert!(!names(&other, 200).await.contains(&"house-model".to_owned()));
 

@@ -1,4 +1,4 @@
-//! Long traces: rows that follow their spans by a job.
+//! Long traces, whose rows a job updates.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -8,7 +8,7 @@ use tests::{TestApp, on_both_databases};
 
 const TRACE: &str = "5b8efff798038103d269b633813fc60c";
 
-/// One OTLP span of the trace, a call with tokens, a microsecond after the one before.
+/// Returns the trace's OTLP span number `i`: a call with tokens, a microsecond after the previous one.
 fn span(i: usize) -> Value {
     let id = format!("{:016x}", i + 1);
     let usage = |key: &str, n: usize| json!({"key": key, "value": {"intValue": n.to_string()}});
@@ -38,7 +38,7 @@ on_both_databases! {
         for i in long..long + 5 {
             send(app, vec![span(i)]).await;
         }
-        // Stored and shown at once, summed up by one job for all five.
+        // Stored and shown immediately, and summed up by one job for all five requests.
         let rows = app.full_key().get(&format!("/v1/traces/{TRACE}")).await.ok();
         assert!(rows["spans_next_cursor"].is_string());
         assert_eq!(count_and_tokens(app).await, (2_000, 5_997));
@@ -50,7 +50,7 @@ on_both_databases! {
         assert_eq!(app.full_key().get("/v1/traces").await.ok()["traces"][0]["ready"], true);
     }
 
-    /// The root has no texts: texts and details come from its calls, in any order of arrival.
+    /// The root has no texts: texts and details come from its calls, whatever their order of arrival.
     async fn long_trace_follows_texts_and_details_of_late_calls(app: TestApp) {
         let long = usize::try_from(LONG).unwrap();
         let telling = |i: usize| {

@@ -1,4 +1,4 @@
-//! The OpenAPI document against the routes, and every error code from a request that provokes it.
+//! Compares the OpenAPI document with the routes, and provokes every error code with a request.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "a caller at the same time is a task of the test")]
@@ -85,7 +85,7 @@ fn responses_have_descriptions_and_parameters_have_bounds() {
     }
 }
 
-/// What an enumeration allows is what is sent and taken.
+/// The values of an enumeration are those that the server sends and accepts.
 #[test]
 fn words_are_those_of_the_wire() {
     let document = document();
@@ -149,7 +149,7 @@ fn every_error_of_a_route_is_in_the_document_and_every_code_has_a_route() {
     assert!(unused.is_empty(), "codes without a route: {unused:?}");
 }
 
-/// Whoever adds or removes an operation says so here.
+/// A change of the operations must be confirmed in the snapshot.
 #[test]
 fn the_operations() {
     let routes = routes::all();
@@ -158,13 +158,13 @@ fn the_operations() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// A request for a judge's evaluation of a trace that is there.
+/// Requests an LLM evaluation of an existing trace.
 async fn judged(key: &Caller) -> Value {
     let trace = key.post("/v1/ingest", &json!({"input": "a", "output": "b"})).await.ok()["id"].clone();
     json!({"trace_id": trace, "metric_name": "answer_relevance"})
 }
 
-/// Provokes a code.
+/// Sends a request that leads to this error code.
 async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
     let (key, owner) = (app.full_key(), app.session(Role::Owner));
     let other_project = async |name: &str| {
@@ -211,12 +211,12 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
         ErrorCode::UnsupportedMediaType => key.post_bytes("/v1/ingest", "text/plain", b"{}".to_vec()).await,
         ErrorCode::ValidationFailed => key.post("/v1/ingest", &json!({"latency_ms": -1})).await,
         ErrorCode::Internal => {
-            // What no request can do: a table is gone.
+            // An internal error, which no request can cause: a table is missing.
             app.app.db.write.execute_unprepared("DROP TABLE model_price").await.unwrap();
             key.get("/v1/models").await
         }
         ErrorCode::UpstreamFailed => {
-            // Nobody embeds the question.
+            // No provider embeds the query.
             app.set_plan(Plan::Pro).await;
             key.get("/v1/search/spans?q=parcel").await
         }
@@ -266,13 +266,13 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             let post =
                 || key.request(Method::POST, "/v1/ingest").header("idempotency-key", "k").json(&json!({}));
             let decoders = u32::try_from(app.app.config.decoders()).unwrap();
-            // While nobody may decode, the first request can't end.
+            // Without permits to decode, the first request can't complete.
             let held = app.app.decoding.acquire_many(decoders).await.unwrap();
             let first = tokio::spawn({
                 let (key, post) = (key.clone(), post());
                 async move { key.send(post).await }
             });
-            // Whoever came first would wait for us.
+            // The first request must have claimed the key before the second one is sent.
             while entities::idempotency::Entity::find().count(&app.app.db.write).await.unwrap() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -301,7 +301,7 @@ async fn every_code_can_be_provoked_on(database: On) {
     for code in ErrorCode::ALL {
         let mut flags = vec!["--max-body-bytes", "4096", "--unauthenticated-per-minute", "3"];
         if *code == ErrorCode::EvalQuotaExceeded {
-            // It is never asked.
+            // This address gets no request.
             flags.extend([
                 "--judge-openai-api-key",
                 "sk-none",
@@ -349,7 +349,7 @@ on_both_databases! {
         assert_eq!(served.headers["content-type"], "application/json");
         let page = anyone.get("/docs/").await;
         assert!(page.status == 200 && page.text().contains("swagger"), "{}", page.text());
-        // The page works without a network: whatever it loads is served here.
+        // The page works offline: the server itself serves everything that it loads.
         assert!(!page.text().contains("https://"), "{}", page.text());
         assert_eq!(anyone.get("/docs/swagger-ui-bundle.js").await.status, 200);
         assert!(anyone.get("/").await.text().contains("/docs"));

@@ -1,8 +1,8 @@
-//! The order of arrival says nothing: however the spans of a trace are permuted, split over
-//! requests, repeated or sent at the same time, what is stored equals sending all of them once.
+//! The order of arrival does not matter: however the spans of a trace are permuted, split over requests,
+//! repeated or sent concurrently, the stored trace equals that of a single request.
 //!
-//! The same trace id is sent whole by one tenant and in pieces by another, so that ids, which
-//! break ties, are equal on both sides.
+//! Two tenants use the same trace id: one sends the trace at once, the other in pieces. So the ids, which
+//! break ties, are equal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -25,7 +25,7 @@ use tests::{
 use tokio::{runtime::Handle, task::JoinSet};
 use uuid::Uuid;
 
-/// Cases on each database.
+/// Number of cases on each database.
 const CASES: u32 = 40;
 
 on_both_databases! {
@@ -55,17 +55,17 @@ on_both_databases! {
     }
 }
 
-/// A trace and a way to send it.
+/// A trace and the requests that send it.
 #[derive(Clone, Debug)]
 struct Case {
     spans: Vec<Drawn>,
-    /// Positions in `spans`, request by request. Every span is in at least one.
+    /// The indexes in `spans` of each request. Every span is in at least one.
     requests: Vec<Vec<usize>>,
-    /// All requests at the same time.
+    /// Whether all requests are concurrent.
     at_once: bool,
 }
 
-/// What is drawn of a span.
+/// The random properties of a span.
 #[derive(Clone, Debug)]
 struct Drawn {
     parent: Option<u64>,
@@ -83,7 +83,7 @@ struct Drawn {
     noted: bool,
 }
 
-/// A rare thing, drawn once in a few times.
+/// Generates a rare value, once in a few cases.
 fn rarely<T: Clone + std::fmt::Debug + 'static>(
     of: impl Strategy<Value = T> + 'static,
 ) -> impl Strategy<Value = Option<T>> {
@@ -92,7 +92,7 @@ fn rarely<T: Clone + std::fmt::Debug + 'static>(
 
 fn drawn(count: usize) -> impl Strategy<Value = Drawn> {
     let last = u64::try_from(count).unwrap();
-    // One id too many: that parent never comes. A span may be its own parent, and there may be circles.
+    // One id too many: this parent never arrives. A span may be its own parent, and cycles may occur.
     let parent = prop_oneof![1 => Just(None), 4 => (1..=last + 1).prop_map(Some)];
     let call = (
         prop_oneof![Just("gpt-4o"), Just("claude-sonnet-4-5"), Just("nobody-knows")],
@@ -206,7 +206,7 @@ impl Drawn {
     }
 }
 
-/// Runs the cases, each with a trace id of its own; what fails is made smaller.
+/// Runs the cases, each with its own trace id, and shrinks a failing case.
 fn check(cases: &impl Strategy<Value = Case>, test: impl AsyncFn(Case, u128) -> Result<(), TestCaseError>) {
     let config =
         Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
@@ -223,12 +223,12 @@ fn check(cases: &impl Strategy<Value = Case>, test: impl AsyncFn(Case, u128) -> 
     }
 }
 
-/// Runs what is not asynchronous itself but needs to wait for what is.
+/// Runs synchronous code that waits for asynchronous code.
 fn blocking<T>(work: impl FnOnce(&Handle) -> T) -> T {
     tokio::task::block_in_place(|| work(&Handle::current()))
 }
 
-/// The tenant that sends a trace whole, and the one that sends it in pieces.
+/// The tenant that sends a trace at once, and the one that sends it in pieces.
 struct Sides {
     whole: (Uuid, Caller),
     pieces: (Uuid, Caller),
@@ -285,7 +285,7 @@ async fn all(requests: impl Iterator<Item = impl Future<Output = ()> + Send + 's
     }
 }
 
-/// What is stored of a trace, without what tells tenants and requests apart.
+/// The stored rows of a trace, without values that depend on the tenant or the requests.
 struct Stored {
     detail: Value,
     row: trace::Model,
@@ -306,7 +306,7 @@ async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> S
         project_id: Uuid::nil(),
         body_id: None,
         body_index: 0,
-        // Bodies depend on the requests; their content is compared through the detail.
+        // Text blocks depend on the requests; their contents are compared in the detail.
         input_body_id: row.input_body_id.map(|_| Uuid::nil()),
         input_body_index: row.input_body_index.map(|_| 0),
         output_body_id: row.output_body_id.map(|_| Uuid::nil()),

@@ -1,4 +1,4 @@
-//! The scripts of `docs/ci.md`, run by bash as they stand, against the built programs.
+//! Runs the scripts of `docs/ci.md` with bash, unchanged, against the built programs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "a script needs the search path of the machine")]
@@ -22,31 +22,31 @@ use tests::{
     process::{ServerProcess, Setup, built},
 };
 
-/// A server with the tenant of the first start, and an owner.
+/// A server with the tenant of the first start, and its owner.
 struct World {
     folder: tempfile::TempDir,
-    // Before the database, which it uses until it ends.
+    // Declared before the database, so that it is dropped first.
     server: ServerProcess,
     _database: Option<Database>,
     key: String,
     session: String,
 }
 
-/// What a script wrote and how it ended.
+/// The output of a script and its exit status.
 struct Ran {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-/// On SQLite and on PostgreSQL, one after the other.
+/// Both databases, in sequence.
 const BOTH: [On; 2] = [On::Sqlite, On::Postgres];
 
 async fn world(on: On) -> World {
     world_with(on, &[]).await
 }
 
-/// A server with these settings as well.
+/// Starts a server with these additional settings.
 async fn world_with(on: On, settings: &[(&str, &str)]) -> World {
     let folder = tempfile::tempdir().unwrap();
     let key = ApiKey::generate().unwrap().reveal().to_owned();
@@ -75,10 +75,10 @@ async fn world_with(on: On, settings: &[(&str, &str)]) -> World {
 }
 
 impl World {
-    /// Runs a script with the variables that a CI service would set.
+    /// Runs a script with the variables that a CI service sets.
     fn run(&self, script: &str) -> Ran {
         let script = script.replace("https://loupe.example.internal", &self.server.url);
-        // Where jq is not installed, the program has it inside.
+        // Without `jq` on the machine, the script uses the built-in one.
         let script = if has("jq") { script } else { script.replace("--json | jq -r", "--raw --jq") };
         let programs = built("loupe").parent().unwrap().to_path_buf();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// `loupe` with an API key.
+    /// Runs `loupe` with an API key.
     fn loupe(&self, key: &str, args: &str) -> Ran {
         self.run(&format!(
             "{}\nunset LOUPE_SESSION_TOKEN\nLOUPE_API_KEY='{key}' loupe {args}",
@@ -110,12 +110,12 @@ impl World {
     }
 }
 
-/// The first script below a heading of the document.
+/// Returns the first script below a heading of the document.
 fn recipe(heading: &str) -> String {
     recipes(heading).remove(0)
 }
 
-/// All scripts below a heading of the document.
+/// Returns all scripts below a heading of the document.
 fn recipes(heading: &str) -> Vec<String> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ci.md");
     let document = fs::read_to_string(document).unwrap();
@@ -141,7 +141,7 @@ async fn keys_are_created_and_shown_nowhere() {
         let world = world(database).await;
         let script = format!("{}\n{}", recipe("Setup"), recipe("Create a key"));
         for created in ["true", "false"] {
-            // The log of every request must not give the secrets away either.
+            // The most verbose log must not contain the secrets either.
             let ran = world.run(&format!("export LOUPE_LOG=trace\n{script}\necho \"${{#key}}\""));
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
             let lines: Vec<&str> = ran.stdout.lines().collect();
@@ -239,7 +239,7 @@ async fn a_deploy_is_gated_on_metrics() {
     }
 }
 
-/// A provider of models that always gives the score it was told.
+/// A judge provider that always gives the same score.
 struct Judge {
     url: String,
     score: Arc<Mutex<f64>>,
@@ -265,7 +265,7 @@ impl Judge {
     }
 }
 
-/// Answers one request as OpenAI's chat completions do.
+/// Responds to one request like OpenAI's chat completions.
 fn answer(mut stream: TcpStream, score: f64) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut line, mut length) = (String::new(), 0);
@@ -286,7 +286,7 @@ fn answer(mut stream: TcpStream, score: f64) {
     })
     .to_string();
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
-    // Whoever asked may have left.
+    // The client may have disconnected.
     _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{document}", document.len());
 }
 
@@ -307,7 +307,7 @@ impl World {
         fs::write(self.folder.path().join("smoke.json"), trace.to_string()).unwrap();
     }
 
-    /// Runs the scripts below these headings, one after the other, as one.
+    /// Runs the scripts below these headings as one script.
     fn recipes(&self, headings: &[&str]) -> Ran {
         let scripts: Vec<String> = headings.iter().map(|it| recipe(it)).collect();
         self.run(&format!("{}\n{}", recipe("Setup"), scripts.join("\n")))
@@ -352,7 +352,7 @@ async fn an_evaluator_of_ones_own_is_made_and_used() {
         let world = world(database).await;
         let ran = world.recipes(&["Custom evaluators"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        // Every check that the program's own page shows is one that the server takes.
+        // The server accepts every check that the program's help page shows.
         let page = world.run("loupe help own-evaluators").stdout;
         let checks: Vec<&str> =
             page.lines().map(str::trim).filter(|it| it.starts_with("{\"kind\"")).collect();

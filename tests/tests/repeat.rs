@@ -1,4 +1,4 @@
-//! Clients that send again: at the same time, or because they never saw the answer.
+//! Repeated requests: concurrent ones, and those of clients that did not receive the response.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +12,7 @@ use tests::{
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 
 on_both_databases! {
-    /// Clients that are cut off after they sent, and send again: each trace once, counted once.
+    /// Clients disconnect after sending and send again: each trace is stored and counted once.
     async fn what_is_sent_again_after_a_cut_is_stored_and_counted_once(app: TestApp) {
         let traces = tests::rounds(100);
         app.set_plan(api::Plan::Pro).await;
@@ -82,7 +82,7 @@ on_both_databases! {
         let mut tasks = JoinSet::new();
         for sender in 0..8 {
             let key = key.clone();
-            // Each overlaps with its neighbours, and runs the other way round than the last one.
+            // Each sender overlaps with its neighbours, and sends in the opposite order.
             let mut ids: Vec<usize> = (sender * 20..sender * 20 + 60).collect();
             if sender % 2 == 1 {
                 ids.reverse();
@@ -114,7 +114,7 @@ on_both_databases! {
                 for bytes in sends.iter().cycle().take(6) {
                     let mut socket = TcpStream::connect(&address).await.unwrap();
                     socket.write_all(bytes).await.unwrap();
-                    // Gone before anything could be answered.
+                    // Disconnected before any response.
                     drop(socket);
                 }
             });
@@ -134,7 +134,7 @@ on_both_databases! {
     }
 }
 
-/// A whole request as bytes.
+/// Returns a whole request as bytes.
 fn raw(app: &TestApp, path: &str, body: &str) -> Vec<u8> {
     let host = app.url.strip_prefix("http://").unwrap();
     format!(

@@ -1,5 +1,5 @@
-//! The schema as the databases have it after all migrations: the same on both, and made to be
-//! distributed by tenant.
+//! The schema of the databases after all migrations: the same on both, and suitable for distribution by
+//! tenant.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,11 +9,11 @@ use sqlx::Row;
 use store::{Db, sqlite_url};
 use tests::postgres::Database;
 
-/// Tables that no tenant owns: the list of migrations, settings of the installation, and what is
-/// looked up before the tenant is known: keys by their hash, tenants by their name elsewhere.
+/// Tables without a tenant: the list of migrations, the settings of the installation, and tables for look-ups
+/// before the tenant is known (keys by hash, tenants by external ID).
 const NOT_OF_A_TENANT: [&str; 4] = ["seaql_migrations", "setting", "api_key", "external_tenant"];
 
-/// Indexes and columns by which each database looks for vectors in its own way.
+/// Indexes and columns for vector search, which differ between the databases.
 const OF_ONE_DATABASE: [&str; 5] =
     ["ix_span_vector_arrival", "ix_span_vector_near", "ix_span_vector_unindexed", "coarse", "indexed"];
 
@@ -39,13 +39,13 @@ const POSTGRES_FOREIGN_KEYS: &str = "SELECT t.relname::text, c.conname::text, a.
      JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number \
      WHERE c.contype = 'f' AND t.relnamespace = 'public'::regnamespace ORDER BY 1, 2, k.place";
 
-/// What the rules below look at.
+/// The parts of the schema that the tests check.
 #[derive(Debug, Default)]
 struct Schema {
-    /// (table, column, whether it must be given).
+    /// Table, column, and whether the column is required.
     columns: BTreeSet<(String, String, bool)>,
     indexes: BTreeMap<(String, String), Index>,
-    /// (table, key) to its columns and what happens when the other row is deleted.
+    /// Table and key, with its columns and the action when the referenced row is deleted.
     foreign_keys: BTreeMap<(String, String), (Vec<String>, String)>,
 }
 
@@ -81,12 +81,12 @@ impl Schema {
         schema
     }
 
-    /// The columns, but for those of one database.
+    /// Returns the columns except those of one database only.
     fn shared_columns(&self) -> Vec<&(String, String, bool)> {
         self.columns.iter().filter(|it| !OF_ONE_DATABASE.contains(&it.1.as_str())).collect()
     }
 
-    /// What is indexed, sorted; how an index of a constraint is called is the database's choice.
+    /// Returns the indexed columns, sorted. The names of indexes of constraints differ between the databases.
     fn indexed(&self) -> Vec<(&str, bool, &[String])> {
         let shared = |name: &str| !OF_ONE_DATABASE.contains(&name);
         let chosen = self.indexes.iter().filter(|(key, it)| !it.primary && shared(&key.1));

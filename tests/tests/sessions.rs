@@ -1,4 +1,4 @@
-//! `GET /v1/sessions`, held against a model of it and on its own.
+//! `GET /v1/sessions`, compared with a model and in separate tests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use tests::{Caller, app::START, on_both_databases};
 
 const MINUTE: i64 = 60_000_000;
 
-/// A trace, as far as sessions go.
+/// The properties of a trace that matter for sessions.
 #[derive(Clone, Debug)]
 struct Told {
     session: Option<String>,
@@ -33,7 +33,7 @@ impl Told {
             }),
             user: [None, Some("u-1"), Some("u-2")][rng.usize(..3)],
             second_project: rng.bool(),
-            // Few times, so that many meet on one.
+            // Few times, so that many traces have the same one.
             at: START - rng.i64(0..50) * MINUTE,
             error: rng.u8(..4) == 0,
             cost: (rng.u8(..3) == 0).then(|| f64::from(rng.u16(..)) / 1_000.0),
@@ -56,7 +56,7 @@ async fn send(caller: &Caller, traces: &[Told]) {
     }
 }
 
-/// All sessions, in pages of `limit`.
+/// Returns all sessions, in pages of `limit`.
 async fn pages(caller: &Caller, query: &str, limit: usize) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -72,7 +72,7 @@ async fn pages(caller: &Caller, query: &str, limit: usize) -> Vec<Value> {
     }
 }
 
-/// What there should be, by name.
+/// Returns the expected sessions by name.
 fn model<'a>(traces: impl Iterator<Item = &'a Told>) -> BTreeMap<String, Value> {
     let mut sessions: BTreeMap<String, Vec<&Told>> = BTreeMap::new();
     for trace in traces {
@@ -170,7 +170,7 @@ on_both_databases! {
         let (_, theirs) = app.other_tenant(api::Plan::Starter).await;
         theirs.get(&format!("/v1/sessions?limit=1&cursor={cursor}")).await.is(400, "invalid_cursor");
         assert_eq!(theirs.get("/v1/sessions").await.ok(), json!({"sessions": [], "has_more": false, "next_cursor": null}));
-        // A trace of the first session that comes meanwhile does not bring it back.
+        // A new trace of the first session does not list it again.
         app.advance(1);
         key.post("/v1/ingest", &json!({"session_id": "2"})).await.ok();
         let page = key.get(&format!("/v1/sessions?cursor={cursor}")).await.ok();
@@ -186,7 +186,7 @@ on_both_databases! {
         key.get("/v1/sessions?cursor=x").await.is(400, "invalid_cursor");
     }
 
-    /// Sums beyond what fits into a number are no errors.
+    /// Sums that exceed a 64-bit number are no error.
     async fn sums_may_be_immense(app: TestApp) {
         let key = app.full_key();
         for _ in 0..3 {

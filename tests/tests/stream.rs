@@ -1,4 +1,4 @@
-//! The stream of traces, from outside.
+//! The stream of traces over HTTP.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -34,7 +34,7 @@ on_both_databases! {
         assert_eq!((&event.data["name"], &event.data["span_count"]), (&json!("root"), &json!(2)));
         let list = key.get("/v1/traces").await.ok();
         assert_eq!(event.data, list["traces"][0], "as in the list");
-        // A client's retry changes nothing, so nothing comes.
+        // A client's retry changes nothing, so no event is sent.
         app.clock.advance(1);
         key.post("/v1/otlp/traces", &request([&Span::new(1, 1, "root", START)])).await.ok();
         assert!(stream.within(Duration::from_millis(1_500)).await.is_none());
@@ -44,7 +44,7 @@ on_both_databases! {
         let key = app.full_key();
         let mut by_name = EventStream::open(&key, &format!("{STREAM}?name=wanted"), None).await;
         let mut by_words = EventStream::open(&key, &format!("{STREAM}?q=needle&preview=true"), None).await;
-        // More than is read at once lies before the one that is looked for.
+        // More traces than one read returns precede the matching one.
         let hay: Vec<Value> = (0..250).map(|n| json!({"id": format!("hay-{n}"), "name": "hay", "input": "straw"})).collect();
         key.post("/v1/ingest/batch", &json!({"traces": hay})).await.ok();
         app.clock.advance(1);
@@ -78,7 +78,7 @@ on_both_databases! {
             assert!(started.elapsed() < Duration::from_secs(60), "{} of {} came", seen.len(), WRITERS * EACH);
             let mut stream = EventStream::open(&key, STREAM, last.as_deref()).await;
             connections += 1;
-            // Longer each time: the overlap that comes again must not be all that is read.
+            // More traces each time: the repeated overlap must not use up the whole read.
             for _ in 0..20 * connections {
                 let Some(Some(event)) = stream.within(Duration::from_millis(1_500)).await else { break };
                 seen.insert(event.data["external_id"].as_str().unwrap().to_owned());
@@ -104,7 +104,7 @@ on_both_databases! {
         app.full_key().post("/v1/ingest", &json!({"name": "not for it"})).await.ok();
         assert_eq!(stream.within(Duration::from_secs(3)).await.map(|it| it.is_none()), Some(true));
         assert_eq!(session.next().await.unwrap().data["name"], "not for it");
-        // A session is over when its token is.
+        // The stream ends when its session token expires.
         app.advance(3_700);
         assert_eq!(session.within(Duration::from_secs(3)).await.map(|it| it.is_none()), Some(true));
     }
@@ -128,7 +128,7 @@ on_both_databases! {
         const TRACES: usize = 40;
         let key = app.full_key();
         let mut stream = EventStream::open(&key, STREAM, None).await;
-        // More than the buffers between server and client hold.
+        // More bytes than the buffers between server and client hold.
         for n in 0..TRACES {
             let item = json!({"id": format!("large-{n}"), "input": "\u{1}".repeat(200_000)});
             key.post("/v1/ingest", &item).await.ok();
@@ -201,7 +201,7 @@ async fn what_another_server_commits_comes_too() {
         let there: Caller = other.full_key();
         there.post("/v1/ingest", &json!({"id": format!("there-{n}")})).await.ok();
         assert_eq!(stream.next().await.unwrap().data["external_id"], format!("there-{n}"));
-        // An id of the one resumes at the other.
+        // The event id of one server is valid at the other.
         app.clock.advance(1);
         app.full_key().post("/v1/ingest", &json!({"id": format!("here-{n}")})).await.ok();
         let event = stream.next().await.unwrap();

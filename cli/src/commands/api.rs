@@ -1,4 +1,4 @@
-//! `loupe api`: any request, with credential, retries and exit codes of the other commands.
+//! `loupe api`: sends any request, with the credentials, retries and exit codes of the other commands.
 
 use std::io::Read;
 
@@ -23,8 +23,8 @@ pub struct ApiArgs {
     method: Method,
     /// Path, with a leading slash
     path: String,
-    /// Query parameter of a GET or DELETE, else member of the JSON body; true, false, null and
-    /// numbers are taken as such
+    /// Query parameter of a GET or DELETE, otherwise member of the JSON body; true, false, null and
+    /// numbers become JSON values
     #[arg(short, long = "field", value_name = "NAME=VALUE")]
     field: Vec<String>,
     /// Body from a file; `-` is stdin
@@ -33,13 +33,13 @@ pub struct ApiArgs {
     /// Header
     #[arg(short = 'H', long = "header", value_name = "NAME:VALUE")]
     header: Vec<String>,
-    /// Read a list to its end and merge the pages
+    /// Read all pages of a list and merge them
     #[arg(long)]
     all: bool,
     /// Show status and headers first
     #[arg(short, long)]
     include: bool,
-    /// Credential to send; default: the one that the path needs
+    /// Credential to send; default: the one that the path requires
     #[arg(long, value_enum, value_name = "KIND")]
     auth: Option<AuthKind>,
 }
@@ -63,7 +63,7 @@ fn method(text: &str) -> std::result::Result<Method, String> {
     }
 }
 
-/// Sends the request and writes the body of the answer.
+/// Sends the request and writes the body of the response.
 pub async fn run(ctx: &mut Ctx, args: ApiArgs) -> Result {
     let mut call = call(&args)?;
     let is_read = call.method == Method::GET;
@@ -87,7 +87,8 @@ pub async fn run(ctx: &mut Ctx, args: ApiArgs) -> Result {
             ctx.out.write(&(head + "\n"))?;
         }
         let Ok(mut document) = answer.json::<Value>() else {
-            // Not everything is JSON: exports and pages for people pass through, made safe line by line.
+            // Exports and HTML pages are not JSON: they are written line by line with control characters
+            // made visible.
             let text = String::from_utf8_lossy(&answer.body);
             let text: String =
                 text.lines().map(|line| ::api::text::printable(line).into_owned() + "\n").collect();
@@ -119,7 +120,7 @@ pub async fn run(ctx: &mut Ctx, args: ApiArgs) -> Result {
     }
 }
 
-/// The rows of a list document: its only array.
+/// Removes and returns the rows of a list document, with the name of its only array.
 fn take_rows(document: &mut Value) -> Option<(String, Vec<Value>)> {
     let members = document.as_object_mut().filter(|members| members.contains_key("has_more"))?;
     let (name, rows) = members.iter_mut().find(|(_, value)| value.is_array())?;

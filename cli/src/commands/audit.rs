@@ -1,4 +1,4 @@
-//! `loupe audit`: who did what of consequence.
+//! `loupe audit`: the audit log.
 
 use api::client::calls::{self, AuditFilter};
 use clap::{Args, Subcommand};
@@ -19,7 +19,7 @@ use crate::{
 /// Verbs of `audit`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List what was done, newest first; needs the role owner
+    /// List audit records, newest first; requires the role owner
     #[command(
         before_help = "Examples:\n  loupe audit list --from yesterday\n  loupe audit list --action api_key.create --actor ann@example.com\n  loupe audit list --all -o ndjson > audit.ndjson\n"
     )]
@@ -29,10 +29,10 @@ pub enum Command {
 /// Arguments of `audit list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Of this action, such as api_key.create
+    /// Only records of this action, such as api_key.create
     #[arg(long)]
     action: Option<String>,
-    /// Of this actor: a session's subject or a key's id
+    /// Only records of this actor: a session's subject or a key's id
     #[arg(long)]
     actor: Option<String>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ const VIEW: View = View {
     fields: &["id", "action", "actor", "target", "result", "request_id", "detail", "created_at"],
 };
 
-/// A member of an object; ids shortened, names whole.
+/// Returns the cell of a nested member; ids are shortened.
 fn member(row: &Value, object: &str, name: &str, style: &Style) -> Cell {
     let Some(object) = row.get(object) else { return cell::none(style) };
     let is_id = object.get(name).and_then(Value::as_str).is_some_and(|text| text.parse::<Uuid>().is_ok());

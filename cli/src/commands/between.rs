@@ -1,4 +1,4 @@
-//! `--from` and `--to`, for every command that looks at a stretch of time.
+//! `--from` and `--to`, for every command that selects a period.
 
 use api::{
     Timestamp,
@@ -11,7 +11,7 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// A stretch of time, both ends included.
+/// A period, both ends included.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Between {
     /// At or after: -15m, yesterday, 2026-11-21, RFC 3339
@@ -23,7 +23,7 @@ pub struct Between {
 }
 
 impl Between {
-    /// The two moments, checked before any request.
+    /// Parses both times, before any request.
     pub fn resolve(&self) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
         let (from, to) = (moment("--from", self.from.as_deref())?, moment("--to", self.to.as_deref())?);
         match (from, to) {
@@ -35,7 +35,7 @@ impl Between {
     }
 }
 
-/// A moment that a flag names, such as `-15m`, `yesterday` or a date.
+/// Parses the time of a flag, such as `-15m`, `yesterday` or a date.
 fn moment(flag: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
     let clock = Clock::of(&now());
     let read = text.map(|text| instant(text, &clock)).transpose();

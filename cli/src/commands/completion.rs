@@ -1,4 +1,4 @@
-//! `loupe completion`: a script for the shell, made without network or configuration.
+//! `loupe completion`: prints a completion script for a shell, without network or configuration.
 
 use clap::Args;
 use clap_complete::{Shell, generate};

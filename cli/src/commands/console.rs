@@ -1,4 +1,4 @@
-//! `loupe console`: hands over to the terminal console.
+//! `loupe console`: runs the terminal console.
 
 mod demo;
 mod first_run;
@@ -21,10 +21,10 @@ use first_run::Start;
 #[derive(Debug, Args)]
 #[command(
     before_help = "Examples:\n  loupe console\n  loupe console --filter 'error:true' --read-only\n  loupe console --trace 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n",
-    after_help = "Without a stored credential it asks what to do: try the demo, log in, or read help."
+    after_help = "Without a stored credential, the command offers to try the demo, log in, or read help."
 )]
 pub struct ConsoleArgs {
-    /// Screen to begin with
+    /// Screen to open first
     #[arg(long, value_name = "NAME")]
     screen: Option<String>,
     /// Filter of the trace list, see `loupe help filters`
@@ -33,15 +33,15 @@ pub struct ConsoleArgs {
     /// Trace to open
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
-    /// Offer nothing that changes anything
+    /// Disable all actions that change data
     #[arg(long)]
     read_only: bool,
-    /// Print the keys as TOML and end
+    /// Print the key bindings as TOML and exit
     #[arg(long)]
     print_keymap: bool,
 }
 
-/// Runs the console until it is left.
+/// Runs the console until the user quits.
 pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
     let keys = keys(&ctx.settings)?;
     if args.print_keymap {
@@ -97,8 +97,8 @@ fn no_terminal() -> CliError {
     CliError::usage("the console needs a terminal").hint("in a pipe: loupe traces tail, or loupe traces list")
 }
 
-/// Where else to go: the stored contexts with their stored credentials. What the environment or
-/// a flag says belongs to the context that was started with, and is not carried over.
+/// Returns the contexts that the console can switch to, with their stored credentials. Values from the
+/// environment or flags apply only to the context that the console was started with.
 fn contexts(settings: &Settings, read_only: bool) -> Result<Vec<tui::Connection>> {
     let credentials = settings.dir.as_deref().map(Credentials::load).transpose()?.unwrap_or_default();
     let connection = |(name, context): (&String, &Context)| {
@@ -116,7 +116,7 @@ fn contexts(settings: &Settings, read_only: bool) -> Result<Vec<tui::Connection>
     Ok(settings.config.contexts.iter().map(connection).collect())
 }
 
-/// `[keys]` of the configuration: an action's name and one key or a list of them.
+/// Parses `[keys]` of the configuration: an action's name and one key or a list of keys.
 fn keys(settings: &Settings) -> Result<tui::Rebinding> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -126,8 +126,8 @@ fn keys(settings: &Settings) -> Result<tui::Rebinding> {
     }
     let Some(section) = settings.config.rest.get("keys") else { return Ok(tui::Rebinding::new()) };
     let keys: BTreeMap<String, Keys> = section.clone().try_into().map_err(|_| {
-        CliError::usage("[keys] of config.toml holds something else than `\"action\" = [\"key\"]`")
-            .hint("`loupe console --print-keymap` without it prints names and keys")
+        CliError::usage("[keys] of config.toml may contain only entries such as `\"action\" = [\"key\"]`")
+            .hint("`loupe console --print-keymap` without [keys] prints the names and keys")
     })?;
     let listed = |keys| match keys {
         Keys::One(key) => vec![key],

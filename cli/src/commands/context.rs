@@ -1,4 +1,4 @@
-//! `loupe context`: servers by name, in `config.toml`.
+//! `loupe context`: named servers in `config.toml`.
 
 use api::profile::{Context, Credentials};
 use clap::{Args, Subcommand};
@@ -21,10 +21,10 @@ pub enum Command {
     /// Make a context the current one
     #[command(before_help = "Examples:\n  loupe context use prod\n")]
     Use(NameArgs),
-    /// Show a context, and where each value comes from
+    /// Show a context and the source of each value
     #[command(before_help = "Examples:\n  loupe context show\n  loupe context show prod --json\n")]
     Show(ShowArgs),
-    /// Make or change a context
+    /// Create or change a context
     #[command(
         before_help = "Examples:\n  loupe context set prod --url https://loupe.example.internal --protected true\n  loupe context set prod --project checkout-bot\n"
     )]
@@ -53,7 +53,7 @@ pub struct ShowArgs {
 pub struct SetArgs {
     /// The context
     name: String,
-    /// Dangerous changes ask for a name to be typed
+    /// Require typing a name to confirm dangerous changes
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     protected: Option<bool>,
     /// Refuse every write

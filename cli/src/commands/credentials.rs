@@ -1,4 +1,5 @@
-//! `loupe credentials`: a tenant's own keys at providers of models. All of it needs a session.
+//! `loupe credentials`: a tenant's own API keys for model providers. Every command requires a session
+//! token.
 
 use std::path::PathBuf;
 
@@ -23,10 +24,10 @@ use crate::{
 /// Verbs of `credentials`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the credentials; of keys only the last 4 characters
+    /// List the credentials, with the last 4 characters of each key
     #[command(before_help = "Examples:\n  loupe credentials list\n  loupe credentials list -o id\n")]
     List,
-    /// Store a credential, or change what is given of it
+    /// Store a credential, or change the given fields of one
     #[command(
         before_help = "Examples:\n  loupe credentials set openai\n  printf %s \"$KEY\" | loupe credentials set anthropic --key -\n  loupe credentials set openai_compatible --key-file key.txt --base-url https://llm.example/v1\n  loupe credentials set openai --embedding-model text-embedding-3-small\n  loupe credentials set openai --judge-model-premium none\n"
     )]
@@ -36,34 +37,34 @@ pub enum Command {
     Delete(ProviderArgs),
 }
 
-/// A provider.
+/// Argument that names a provider.
 #[derive(Debug, Args)]
 pub struct ProviderArgs {
     /// openai, anthropic or openai_compatible
     provider: Provider,
 }
 
-/// Arguments of `credentials set`. What is not given stays as it is.
+/// Arguments of `credentials set`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// openai, anthropic or openai_compatible
     provider: Provider,
-    /// Ask for the provider's key; `-` reads it from stdin
+    /// Prompt for the provider's key; `-` reads it from stdin
     #[arg(long, value_name = "-", num_args = 0..=1, default_missing_value = "")]
     key: Option<String>,
     /// Read the provider's key from a file
     #[arg(long, value_name = "PATH", conflicts_with = "key")]
     key_file: Option<PathBuf>,
-    /// Where the provider answers; `none` for its public address
+    /// Base URL of the provider; `none` for its public address
     #[arg(long, value_name = "ADDRESS")]
     base_url: Option<String>,
-    /// Model that judges in the tier cheap; `none` for the default
+    /// Judge model of the tier cheap; `none` for the default
     #[arg(long, value_name = "MODEL")]
     judge_model_cheap: Option<String>,
-    /// Model that judges in the tier premium; `none` for the default
+    /// Judge model of the tier premium; `none` for the default
     #[arg(long, value_name = "MODEL")]
     judge_model_premium: Option<String>,
-    /// Model that embeds; `none` if it is not for embedding
+    /// Embedding model; `none` to not use the provider for embeddings
     #[arg(long, value_name = "MODEL")]
     embedding_model: Option<String>,
 }
@@ -119,7 +120,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
 }
 
 async fn set(ctx: &mut Ctx, client: &Client, args: SetArgs) -> Result {
-    // Storing replaces the whole credential, so what is not named is taken over from the old one.
+    // The request replaces the whole credential, so fields that are not given are copied from the old one.
     let old = if client.has_session() { stored(client, args.provider).await? } else { None };
     let moved = args.base_url.is_some()
         && old.as_ref().and_then(|it| it.base_url.as_ref()) != given(&args.base_url).as_ref();
@@ -150,12 +151,12 @@ async fn stored(client: &Client, provider: Provider) -> Result<Option<ProviderCr
     Ok(list.provider_credentials.into_iter().find(|it| it.provider == provider))
 }
 
-/// A value of the command line, where `none` stands for no value.
+/// Returns the value of a flag, in which `none` stands for no value.
 fn given(value: &Option<String>) -> Option<String> {
     value.clone().filter(|value| value != "none")
 }
 
-/// The provider's key, from where the flags say. A dry run asks for none.
+/// Reads the provider's key from the source that the flags name. A dry run needs no key.
 async fn key(ctx: &mut Ctx, args: &SetArgs) -> Result<String> {
     let secret = match (args.key.as_deref(), &args.key_file) {
         (_, Some(path)) => {

@@ -1,4 +1,4 @@
-//! `loupe doctor`: what stands between this machine and the server, one check a line.
+//! `loupe doctor`: checks the connection to the server, one line for each check.
 
 use std::time::Instant;
 
@@ -20,10 +20,11 @@ use crate::{
     output::{Column, View, cell},
 };
 
-/// Clocks that differ by more than this make `from:-1h` mean something else.
+/// Maximum difference between the clocks of client and server; with a larger one, `from:-1h` is
+/// misleading.
 const SKEW_SECONDS: i64 = 30;
 
-/// What the server calls the limit where a plan has none.
+/// Value that the server sends as the limit of a plan without a limit.
 const UNLIMITED: u64 = 1_000_000_000;
 
 /// Arguments of `doctor`.
@@ -46,7 +47,7 @@ const VIEW: View = View {
     fields: &["name", "ok", "detail"],
 };
 
-/// Runs every check; the first that failed decides how the program ends.
+/// Runs every check. The first failed check decides the exit code.
 pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let mut checks = Checks::default();
@@ -91,7 +92,8 @@ impl Checks {
         self.failure.get_or_insert(error);
     }
 
-    /// Whether this was told before: both credentials are of one tenant.
+    /// Returns whether a row of this name exists: both credentials belong to one tenant, which is reported
+    /// once.
     fn has(&self, name: &str) -> bool {
         self.rows.iter().any(|row| row["name"] == name)
     }
@@ -109,7 +111,7 @@ impl Checks {
         match url.scheme() {
             "https" => self.good("transport", "TLS".to_owned()),
             _ if local => self.good("transport", "plain http, to this machine only".to_owned()),
-            // Within a private network this may be meant, so it is no failure.
+            // Plain HTTP may be intended in a private network, so it is not a failure.
             _ => self.good("transport", "plain http: credentials travel in clear text".to_owned()),
         }
     }
@@ -146,7 +148,7 @@ impl Checks {
         self.bad("clock", CliError::new(Exit::Failed, message).hint("set the clock, or give times in full"));
     }
 
-    /// What the month allows, once, whichever credential told it.
+    /// Reports the usage of the month once, from the first credential that the server accepts.
     fn usage(&mut self, me: &Me) {
         let told = self.has("usage");
         let spent = me

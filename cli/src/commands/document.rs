@@ -1,4 +1,4 @@
-//! What a flag names: JSON on the command line itself, in a file, or on stdin.
+//! Values of flags that accept inline JSON, a file or stdin.
 
 use std::io::Read;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::error::{CliError, Result};
 
-/// The most that is read; the server takes less.
+/// Maximum number of bytes that are read; the limit of the server is lower.
 const LIMIT: u64 = 4 << 20;
 
-/// A JSON object: inline, in a file, or `-` for stdin.
+/// Reads a JSON object: inline, from a file, or from stdin for `-`.
 pub fn object(flag: &str, given: &str) -> Result<Map<String, Value>> {
     match value(flag, given)? {
         Value::Object(members) => Ok(members),
@@ -18,7 +18,8 @@ pub fn object(flag: &str, given: &str) -> Result<Map<String, Value>> {
     }
 }
 
-/// Any JSON: inline where it begins like an object or an array, else a file, or `-` for stdin.
+/// Reads any JSON: inline if the text begins like an object or an array, otherwise from a file, or from
+/// stdin for `-`.
 pub fn value(flag: &str, given: &str) -> Result<Value> {
     let inline = given.trim_start().starts_with(['{', '[']);
     let (place, text) = if inline { (flag, given.to_owned()) } else { (given, text(flag, given)?) };
@@ -28,7 +29,7 @@ pub fn value(flag: &str, given: &str) -> Result<Value> {
     })
 }
 
-/// The text of a file, or of stdin for `-`.
+/// Reads the text of a file, or of stdin for `-`.
 pub fn text(flag: &str, file: &str) -> Result<String> {
     let mut text = String::new();
     let read = match file {

@@ -1,4 +1,4 @@
-//! `loupe feedback`: what end users and reviewers say of traces.
+//! `loupe feedback`: feedback of end users and reviewers on traces.
 
 use api::{
     client::{
@@ -26,7 +26,7 @@ use crate::{
 /// Verbs of `feedback`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say something of a trace
+    /// Add feedback to a trace
     #[command(
         before_help = "Examples:\n  loupe feedback add c07b44d1 --label bad --comment 'refunded without looking'\n  loupe feedback add order-77120 --external --label good --user u-42 --source thumbs\n  loupe feedback add 0af7651916cd43dd8448eb211c80319c --label neutral --metadata '{\"ticket\":7}'\n"
     )]
@@ -43,25 +43,25 @@ pub enum Command {
 pub struct AddArgs {
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
     trace: String,
-    /// TRACE is the name that the application gave it; the newest trace of that name is meant
+    /// TRACE is the external id that the application set; selects the newest trace with it
     #[arg(long)]
     external: bool,
     /// good, bad or neutral
     #[arg(long)]
     label: FeedbackLabel,
-    /// In words
+    /// Comment
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
-    /// Who says so; said again from the same source, it takes the place of the earlier one
+    /// Author; feedback of the same author and source replaces the earlier one
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// Where it was said, such as thumbs or review
+    /// Source of the feedback, such as thumbs or review
     #[arg(long)]
     source: Option<String>,
-    /// The span that is meant: its id, or the last characters of it
+    /// Span that the feedback is about: its id, or the last characters of it
     #[arg(long, value_name = "ID")]
     span: Option<String>,
-    /// Free data, a JSON object
+    /// Additional data, a JSON object
     #[arg(long, value_name = "JSON", value_parser = object)]
     metadata: Option<RawObject>,
 }
@@ -69,10 +69,10 @@ pub struct AddArgs {
 /// Arguments of `feedback list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Of one trace: id, the last characters of a recent id, or an OpenTelemetry trace id
+    /// Only of this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
-    /// Of this verdict: good, bad or neutral
+    /// Only with this label: good, bad or neutral
     #[arg(long)]
     label: Option<FeedbackLabel>,
     #[command(flatten)]
@@ -120,7 +120,7 @@ fn label(row: &Value, style: &Style) -> Cell {
     Cell { tone, ..cell::text(row, "label", style) }
 }
 
-/// Reads `--metadata`.
+/// Parses `--metadata`.
 fn object(text: &str) -> std::result::Result<RawObject, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(_)) => serde_json::from_str(text).map_err(|error| api::plain::json_error(&error)),

@@ -1,4 +1,4 @@
-//! Reading lists page by page, alike for every noun.
+//! Reads lists page by page, in the same way for every command.
 
 use api::{
     client::{Call, Client, Error, calls::Page},
@@ -15,7 +15,7 @@ use crate::{
     output::{Format, View},
 };
 
-/// How much of a list.
+/// Flags that select a part of a list.
 #[derive(Clone, Debug, Args)]
 pub struct PageArgs {
     /// Number of rows
@@ -27,23 +27,23 @@ pub struct PageArgs {
         value_parser = positive::<u32>
     )]
     limit: u32,
-    /// All of them, page by page
+    /// Show all rows
     #[arg(long)]
     all: bool,
-    /// Go on where a list ended
+    /// Continue after the end of an earlier page
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
 
 impl PageArgs {
-    /// A list to its end, for nouns of which there are few.
+    /// Returns the arguments for a complete list, for resources with few rows.
     pub fn whole() -> Self {
         Self { limit: DEFAULT_LIMIT, all: true, cursor: None }
     }
 }
 
-/// Reads a list and writes it: formats of one row a line as the pages come, the others at the
-/// end, as one document in the shape of a page. `empty` is said where there is nothing.
+/// Reads a list and writes it. Line-based formats are written page by page, the others at the end as one
+/// document in the shape of a page. `empty` is the message for an empty list.
 pub async fn list<T>(
     ctx: &mut Ctx,
     client: &Client,
@@ -55,7 +55,8 @@ pub async fn list<T>(
     listed(ctx, client, view, args, empty, call).await.map(drop)
 }
 
-/// The same, and answers the last page without its rows, for what a list tells beside them.
+/// Writes a list like [`list`] and returns the last page without its rows, for the other members of the
+/// response.
 pub async fn listed<T>(
     ctx: &mut Ctx,
     client: &Client,
@@ -104,7 +105,7 @@ pub async fn listed<T>(
     Ok(document)
 }
 
-/// Every row of a list, for nouns of which there are few.
+/// Returns every row of a list, for resources with few rows.
 pub async fn all<L, T: DeserializeOwned>(
     client: &Client,
     plural: &str,
@@ -124,12 +125,12 @@ pub async fn all<L, T: DeserializeOwned>(
     }
 }
 
-/// Rows as one document in the shape of a last page.
+/// Returns rows as one document in the shape of a last page.
 pub fn last_page(plural: &str, rows: Vec<Value>) -> Value {
     json!({ plural: rows, "has_more": false, "next_cursor": null })
 }
 
-/// Where a list goes on, if it does.
+/// Returns the cursor of the next page, if there is one.
 pub fn next_cursor(document: &Value) -> Option<String> {
     let more = document.get("has_more").and_then(Value::as_bool).unwrap_or_default();
     document.get("next_cursor").and_then(Value::as_str).filter(|_| more).map(str::to_owned)

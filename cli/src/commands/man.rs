@@ -1,4 +1,4 @@
-//! `loupe man`: manual pages, made without network or configuration.
+//! `loupe man`: writes manual pages, without network or configuration.
 
 use std::path::PathBuf;
 
@@ -16,12 +16,12 @@ use crate::{
     before_help = "Examples:\n  loupe man --dir ~/.local/share/man/man1\n  loupe man --dir pages && man -l pages/loupe-traces.1\n"
 )]
 pub struct ManArgs {
-    /// Folder that takes the pages; it is made if needed
+    /// Folder for the pages; created if it does not exist
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
 
-/// Writes a page for every command.
+/// Writes a manual page for every command.
 pub fn run(ctx: &mut Ctx, args: &ManArgs) -> Result {
     std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(crate::command(), &args.dir))

@@ -1,4 +1,4 @@
-//! `loupe members`: who has a seat. All of it needs a session.
+//! `loupe members`: members and their seats. Every command requires a session token.
 
 use api::client::{Auth, Client, calls};
 use clap::{Args, Subcommand};
@@ -19,7 +19,7 @@ use crate::{
 /// Verbs of `members`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the members, removed ones included
+    /// List the members, including removed ones
     #[command(
         before_help = "Examples:\n  loupe members list\n  loupe members list --json --jq '.members[] | select(.status == \"active\") | .subject' --raw\n"
     )]
@@ -34,7 +34,7 @@ pub enum Command {
     Restore(MemberArgs),
 }
 
-/// A member.
+/// Argument that names a member.
 #[derive(Debug, Args)]
 pub struct MemberArgs {
     /// Subject of the member's tokens, id, or the last characters of the id
@@ -69,7 +69,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// Tells a person how many seats are taken, where there is a limit.
+/// Prints the number of used seats below a table, if the plan has a limit.
 async fn seats(ctx: &mut Ctx, client: &Client) -> Result {
     if !ctx.out.format.is_table() || ctx.global.quiet {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The commands: a noun a file or folder, a verb a function, each with its arguments beside it.
+//! The commands: one file or folder for each noun, one function for each verb, with its arguments beside
+//! it.
 
 pub mod api;
 pub mod audit;
@@ -62,8 +63,8 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// Reports a change that has nothing else to show: a sentence for people, for programs a document
-/// or the id of what was changed.
+/// Reports a change without further output: a sentence on a terminal, otherwise a document or the id of
+/// the changed resource.
 fn report(ctx: &mut Ctx, sentence: &str, id: &str, document: Value) -> Result {
     match ctx.out.format {
         Format::Json | Format::Ndjson => ctx.out.json(&document),

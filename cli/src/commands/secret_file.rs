@@ -1,5 +1,5 @@
-//! Files that take a new secret: never readable by others, never through a link, never over
-//! something else.
+//! Writes new secrets to files: not readable by other users, not through symbolic links, not over other
+//! data.
 
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ use crate::{
 
 const LINE: &str = "LOUPE_API_KEY=";
 
-/// Finds out whether the files can take a secret, before there is one.
+/// Checks that the secret can be written to the files, before it is created.
 pub fn check(secret_file: Option<&Path>, env_file: Option<&Path>) -> Result {
     if let Some(path) = secret_file
         && fs::symlink_metadata(path).is_ok()
@@ -38,7 +38,7 @@ pub fn check(secret_file: Option<&Path>, env_file: Option<&Path>) -> Result {
     Ok(())
 }
 
-/// Writes the secret where it was asked for, and says where.
+/// Writes the secret to the requested file, and returns the file's path.
 pub fn store(secret_file: Option<&Path>, env_file: Option<&Path>, secret: &str) -> Result<Option<PathBuf>> {
     if let Some(path) = secret_file {
         let written = create_private(path)
@@ -58,7 +58,7 @@ pub fn store(secret_file: Option<&Path>, env_file: Option<&Path>, secret: &str) 
     Ok(Some(path.to_owned()))
 }
 
-/// The file with its own line replaced, or added at the end.
+/// Returns the text of an environment file with the key's line replaced, or added at the end.
 fn with_key(old: &str, secret: &str) -> String {
     let own = |line: &str| line.trim_start().trim_start_matches("export ").starts_with(LINE);
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! `loupe sessions`: the conversations that traces belong to.
+//! `loupe sessions`: sessions, which group the traces of a conversation.
 
 use api::client::calls::{self, SessionFilter};
 use clap::{Args, Subcommand};
@@ -14,7 +14,7 @@ use crate::{
 /// Verbs of `sessions`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List sessions, by their last trace, newest first
+    /// List sessions, sorted by their last trace, newest first
     #[command(
         before_help = "Examples:\n  loupe sessions list --from -1h\n  loupe sessions list --user u-42 --all -o ndjson\n  loupe traces list --filter \"session:$(loupe sessions list -L 1 -o id)\"\n"
     )]
@@ -24,7 +24,7 @@ pub enum Command {
 /// Arguments of `sessions list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Of this user of the application
+    /// Only of this user of the application
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     #[command(flatten)]

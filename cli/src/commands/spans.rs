@@ -1,4 +1,4 @@
-//! `loupe spans search`, also `loupe search`: spans by meaning.
+//! `loupe spans search`, also `loupe search`: semantic search for spans.
 
 use std::io::Read;
 
@@ -20,13 +20,13 @@ use crate::{
     },
 };
 
-/// What both ways to call the search open with.
+/// Examples in the help of both commands.
 pub const EXAMPLES: &str = "Examples:\n  loupe search 'refund without looking at the order'\n  loupe spans search 'wrong language' --type llm --from -7d -L 10\n  loupe spans search --vector query.json --json --jq '.results[].span.trace_id' --raw\n";
 
 /// Verbs of `spans`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Search spans by what they mean; needs the plan pro
+    /// Search spans by meaning; requires the plan pro
     #[command(before_help = EXAMPLES)]
     Search(SearchArgs),
 }
@@ -37,17 +37,17 @@ pub struct SearchArgs {
     /// What to look for, in plain language
     #[arg(required_unless_present = "vector")]
     text: Option<String>,
-    /// Look for what is near a vector of 1536 numbers: a JSON array, or an object with the member
-    /// `vector` or `embedding`; `-` is stdin
+    /// Search with a vector of 1536 numbers from a file (`-` is stdin): a JSON array, or an object with
+    /// the member `vector` or `embedding`
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     vector: Option<String>,
-    /// Only vectors that this model made
+    /// Compare only with vectors of this model
     #[arg(long, value_name = "MODEL", requires = "vector")]
     embedding_model: Option<String>,
-    /// Spans of this kind: llm, tool, retrieval, other
+    /// Only spans of this type: llm, tool, retrieval, other
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Spans of this model
+    /// Only spans of this model
     #[arg(long)]
     model: Option<String>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ fn span(row: &Value) -> &Value {
     row.get("span").unwrap_or(&Value::Null)
 }
 
-/// What came out of the span; what went in, where nothing came out.
+/// Returns the output of a span, or its input if it has no output.
 fn text(row: &Value, style: &Style) -> Cell {
     let given = |name: &&str| span(row).get(*name).is_some_and(|it| !it.is_null());
     let name = ["output", "input"].into_iter().find(given).unwrap_or("error");
@@ -131,7 +131,7 @@ pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
     Ok(())
 }
 
-/// Reads a query vector, checked before any request.
+/// Reads and validates a query vector, before any request.
 fn read_vector(file: &str) -> Result<Vec<f32>> {
     let mut text = String::new();
     let read = match file {

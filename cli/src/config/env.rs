@@ -1,10 +1,10 @@
-//! The surroundings of the process, read once: variables, terminals, clock.
+//! The environment of the process: variables, terminals and the clock.
 
 use std::{collections::HashMap, io::IsTerminal, path::PathBuf};
 
 use chrono::{DateTime, Local};
 
-/// What the process was started with. Tests make one by hand.
+/// The variables, the working directory and the terminals of the process. Tests construct it directly.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Environment variables; those that are not UTF-8 are left out.
@@ -24,7 +24,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// The surroundings of this process.
+    /// Reads the environment of this process.
     pub fn of_process() -> Self {
         let vars = std::env::vars_os();
         let stdout_tty = std::io::stdout().is_terminal();
@@ -42,18 +42,18 @@ impl Env {
         }
     }
 
-    /// A variable; an empty one counts as not set.
+    /// Returns a variable; an empty variable counts as unset.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Whether a variable is set to something other than `0`, `false` or `no`.
+    /// Returns whether a variable is set to a value other than `0`, `false` or `no`.
     pub fn flag(&self, name: &str) -> bool {
         self.var(name).is_some_and(|value| !matches!(value, "0" | "false" | "no"))
     }
 }
 
-/// The time, in the zone of this machine.
+/// Returns the current time in the time zone of this machine.
 #[expect(clippy::disallowed_methods, reason = "the one place where the programs for people read the clock")]
 pub fn now() -> DateTime<Local> {
     Local::now()

@@ -1,14 +1,14 @@
-//! When a session token ends, as the token itself says. The server judges; this is for people.
+//! The expiry time of a session token, read from the token without verification, for warnings only.
 
 use api::Timestamp;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{Settings, env::now};
 
-/// A session that ends within this many seconds is worth a warning.
+/// Remaining seconds of a session from which a warning is shown.
 const SOON: i64 = 5 * 60;
 
-/// The end of the session that a run goes by.
+/// The expiry of the session token of this run.
 #[derive(Debug)]
 pub struct Expiry {
     at: Timestamp,
@@ -16,20 +16,20 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// The end of the session, if there is one that says when.
+    /// Returns the expiry of the session token, if there is a token that states one.
     pub fn of(settings: &Settings) -> Option<Self> {
         let at = end_of(&settings.session.as_ref()?.value)?;
         Some(Self { at, warned: false })
     }
 
-    /// A warning, once, when the session is about to end.
+    /// Returns a warning when the session is about to end, once.
     pub fn warning(&mut self) -> Option<String> {
         let left = self.seconds_left();
         let due = (1..=SOON).contains(&left) && !std::mem::replace(&mut self.warned, left <= SOON);
         due.then(|| format!("the session ends in {}; renew it: loupe auth login --session", rough(left)))
     }
 
-    /// Says since when the session is over, if it is.
+    /// Returns a message that says how long ago the session ended; `None` while it is valid.
     pub fn over(&self) -> Option<String> {
         let left = self.seconds_left();
         (left <= 0).then(|| format!("the session token ended {} ago", rough(-left)))
@@ -40,7 +40,7 @@ impl Expiry {
     }
 }
 
-/// A length of time in its largest unit: `42s`, `12m`, `3h`, `90d`.
+/// Formats a duration in its largest unit: `42s`, `12m`, `3h`, `90d`.
 pub fn rough(seconds: i64) -> String {
     match seconds.max(0) {
         s @ ..120 => format!("{s}s"),
@@ -50,7 +50,7 @@ pub fn rough(seconds: i64) -> String {
     }
 }
 
-/// The claim `exp` of a token (RFC 7519, 4.1.4), unchecked.
+/// Returns the claim `exp` of a token (RFC 7519, 4.1.4) without verification.
 fn end_of(token: &str) -> Option<Timestamp> {
     let payload = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: serde_json::Value = serde_json::from_slice(&payload).ok()?;

@@ -1,5 +1,5 @@
-//! `.loupe.toml` beside a piece of work: the nearest one upward may choose the project, the
-//! output and filters, and nothing that decides where a credential is sent.
+//! The file `.loupe.toml` in the working directory or the nearest folder above it. It may set the project,
+//! the output format and filters, but nothing that decides where a credential is sent.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::error::{CliError, Result};
 /// Name of the file.
 pub const FILE: &str = ".loupe.toml";
 
-/// What the file may set.
+/// The settings that the file may contain.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalFile {
@@ -23,7 +23,7 @@ pub struct LocalFile {
     pub filters: Saved,
 }
 
-/// Finds and reads the nearest file, from a folder upward.
+/// Finds and reads the nearest file in a folder or those above it.
 pub fn find(from: &Path) -> Result<Option<(PathBuf, LocalFile)>> {
     for folder in from.ancestors() {
         let path = folder.join(FILE);
@@ -42,13 +42,13 @@ fn read(text: &str, path: &Path) -> Result<LocalFile> {
         CliError::usage(format!("{name}: line {line} is not valid TOML"))
     })?;
     if table.contains_key("url") {
-        // Whoever can put a file into a repository could send the reader's key anywhere.
+        // Otherwise a file in a repository could send the key of everyone who works in it to any server.
         let message = format!("{name} sets `url`, which only a flag, the environment or a context may");
         return Err(CliError::usage(message).hint("remove it, and use `loupe context set NAME --url URL`"));
     }
     table.try_into().map_err(|_: toml::de::Error| {
-        CliError::usage(format!("{name} holds a setting that is unknown or of the wrong type"))
-            .hint("it may hold project, output and [filters], all of them texts")
+        CliError::usage(format!("{name} contains an unknown setting or a value of the wrong type"))
+            .hint("it may contain project, output and [filters], all with text values")
     })
 }
 

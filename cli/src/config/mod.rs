@@ -1,7 +1,7 @@
-//! What a run goes by: flags over environment over `.loupe.toml` over the context over defaults.
+//! Settings of a run. Precedence: flags, environment, `.loupe.toml`, the context, defaults.
 //!
-//! The files themselves are [`api::profile`]'s; which credential goes with which call is the
-//! client's. Every value remembers where it came from, for `auth status` and `context show`.
+//! [`api::profile`] reads and writes the files; the client chooses the credential of each call. Every
+//! value records its source, for `auth status` and `context show`.
 
 pub mod env;
 pub mod expiry;
@@ -22,20 +22,20 @@ use crate::{
 };
 use env::Env;
 
-/// Address of the server where nothing says otherwise.
+/// Default address of the server.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:4600";
 
-/// A value and where it came from.
+/// A value and its source.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// `flag`, `LOUPE_URL`, `context prod` and the like.
+    /// The source, such as `flag`, `LOUPE_URL` or `context prod`.
     pub source: String,
 }
 
 impl<T> Sourced<T> {
-    /// A value from a source.
+    /// Creates a value with its source.
     pub fn new(value: T, source: impl Into<String>) -> Self {
         Self { value, source: source.into() }
     }
@@ -47,16 +47,16 @@ impl<T> fmt::Debug for Sourced<T> {
     }
 }
 
-/// Everything that is settled before a command runs.
+/// The settings of a run, resolved before the command starts.
 #[derive(Debug)]
 pub struct Settings {
-    /// Folder of the profile, if one can be known.
+    /// Folder of the profile, if one can be determined.
     pub dir: Option<PathBuf>,
     /// `config.toml`.
     pub config: Config,
     /// The context in use, if any.
     pub context_name: Option<Sourced<String>>,
-    /// What the context says; empty without one.
+    /// Settings of the context in use; empty without a context.
     pub context: Context,
     /// Address of the server.
     pub url: Sourced<String>,
@@ -70,18 +70,18 @@ pub struct Settings {
     pub format: Sourced<Format>,
     /// Saved filters.
     pub filters: Saved,
-    /// Limit of the whole command, if one was asked for.
+    /// Time limit of the whole command, if one is set.
     pub timeout: Option<Sourced<Duration>>,
-    /// Tries for a request.
+    /// Maximum number of attempts for a request.
     pub attempts: Sourced<u32>,
-    /// Tables show UTC in place of local time.
+    /// Whether tables show UTC instead of local time.
     pub utc: bool,
-    /// Remarks about the files, for stderr.
+    /// Warnings about the configuration files, for stderr.
     pub warnings: Vec<String>,
 }
 
 impl Settings {
-    /// Settles everything. Fails on files that can't be read and on values that make no sense.
+    /// Resolves all settings. Fails if a file can't be read or a value is invalid.
     pub fn resolve(global: &GlobalArgs, env: &Env) -> Result<Self> {
         let dir = profile::config_dir(|name| env.var(name).map(str::to_owned));
         let config = dir.as_deref().map(Config::load).transpose()?.unwrap_or_default();
@@ -94,7 +94,7 @@ impl Settings {
             None => Context::default(),
             Some(name) => match config.contexts.get(&name.value) {
                 Some(context) => context.clone(),
-                // `auth login` and `context set` make contexts, so a new name may come by flag.
+                // `auth login` and `context set` create contexts, so the flag may contain a new name.
                 None if global.new_context => Context::default(),
                 None => return Err(unknown_context(name, &config.contexts)),
             },
@@ -140,7 +140,7 @@ impl Settings {
         })
     }
 
-    /// Options of the client.
+    /// Returns the options of the client.
     pub fn client(&self, observer: Option<Observer>) -> Options {
         let mut options = Options::new(self.url.value.clone());
         options.api_key = self.api_key.as_ref().map(|key| key.value.clone());
@@ -151,7 +151,7 @@ impl Settings {
         options
     }
 
-    /// Folder of the profile, for commands that write to it.
+    /// Returns the folder of the profile, for commands that write to it.
     pub fn profile_dir(&self) -> Result<&std::path::Path> {
         let missing =
             || CliError::usage("no folder for the configuration").hint("set LOUPE_CONFIG_DIR or HOME");
@@ -159,7 +159,7 @@ impl Settings {
     }
 }
 
-/// Reads a duration of the command line.
+/// Parses a duration of the command line.
 pub fn duration(text: &str) -> Result<Duration> {
     duration_ms(text).map(Duration::from_millis).map_err(CliError::usage)
 }
@@ -169,7 +169,8 @@ fn pick(flag: &Option<String>, env: &Env, variable: &str) -> Option<Sourced<Stri
     flag.or_else(|| Some(Sourced::new(env.var(variable)?.to_owned(), variable)))
 }
 
-/// A secret: its variable, else the file that its variable with `_FILE` names, else the stored one.
+/// Returns a secret: from its variable, otherwise from the file that the variable with `_FILE` names,
+/// otherwise the stored one.
 fn secret(env: &Env, variable: &str, stored: Option<String>, place: &str) -> Result<Option<Sourced<String>>> {
     if let Some(value) = env.var(variable) {
         return Ok(Some(Sourced::new(value.trim().to_owned(), variable)));

@@ -1,4 +1,4 @@
-//! Precedence, with files in a folder of the test's own.
+//! Tests of the precedence of settings, with files in a temporary folder.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Cells: what a table shows of a value.
+//! Cells of tables: formatted values with a tone.
 
 use api::{Timestamp, text::printable};
 pub use present::Tone;
@@ -8,35 +8,36 @@ use present::{
 };
 use serde_json::Value;
 
-/// How cells look in this run.
+/// Display settings of this run.
 #[derive(Clone)]
 pub struct Style {
-    /// Whether to colour.
+    /// Whether to use colours.
     pub colour: bool,
-    /// Marks.
+    /// The glyphs of marks and frames.
     pub glyphs: Glyphs,
-    /// UTC in place of local time.
+    /// Whether times are in UTC instead of local time.
     pub utc: bool,
-    /// The present, against which times are shortened.
+    /// The current time, relative to which times are shortened.
     pub now: Timestamp,
 }
 
-/// A cell: text without controls and line ends, and its colour.
+/// A cell: text without control characters and line breaks, and its tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// Its colour.
+    /// The tone.
     pub tone: Tone,
 }
 
 impl Cell {
-    /// A cell of any text: line ends and tabs become blanks, other controls visible.
+    /// Creates a cell without colour: line breaks and tabs become blanks, other control characters become
+    /// visible.
     pub fn plain(text: impl AsRef<str>) -> Self {
         Self::toned(text, Tone::Plain)
     }
 
-    /// A coloured cell.
+    /// Creates a cell with a tone.
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
         let line = text.as_ref().replace(['\n', '\r', '\t'], " ");
         Self { text: printable(&line).into_owned(), tone }
@@ -57,13 +58,13 @@ impl Style {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// The zone of times.
+    /// Returns the time zone in which times are shown.
     pub fn zone(&self) -> Zone {
         if self.utc { Zone::Utc } else { Zone::Local }
     }
 }
 
-/// A string member, cut at nothing; a dash where it is absent.
+/// Formats a string member without cutting it; a dash if it is absent.
 pub fn text(row: &Value, name: &str, style: &Style) -> Cell {
     match row.get(name) {
         None | Some(Value::Null) => none(style),
@@ -71,7 +72,7 @@ pub fn text(row: &Value, name: &str, style: &Style) -> Cell {
     }
 }
 
-/// A time member: the clock for today, the date with it for other days.
+/// Formats a time member: only the time of day for today, with the date for other days.
 pub fn time(row: &Value, name: &str, style: &Style) -> Cell {
     match timestamp(row, name) {
         Some(time) => Cell::plain(format::clock(style.zone(), time, style.now)),
@@ -79,7 +80,7 @@ pub fn time(row: &Value, name: &str, style: &Style) -> Cell {
     }
 }
 
-/// A time member with its year.
+/// Formats a time member with its year.
 pub fn date(row: &Value, name: &str, style: &Style) -> Cell {
     match timestamp(row, name) {
         Some(time) => Cell::plain(style.zone().of(time).format("%Y-%m-%d %H:%M").to_string()),
@@ -87,28 +88,29 @@ pub fn date(row: &Value, name: &str, style: &Style) -> Cell {
     }
 }
 
-/// A member with milliseconds.
+/// Formats a member that is a number of milliseconds.
 pub fn latency(row: &Value, name: &str, style: &Style) -> Cell {
     row.get(name).and_then(Value::as_i64).map_or_else(|| none(style), |ms| Cell::plain(format::latency(ms)))
 }
 
-/// A member with a count.
+/// Formats a member that is a count.
 pub fn count(row: &Value, name: &str, style: &Style) -> Cell {
     row.get(name).and_then(Value::as_i64).map_or_else(|| none(style), |n| Cell::plain(format::count(n)))
 }
 
-/// A member with US dollars.
+/// Formats a member that is an amount in US dollars.
 pub fn money(row: &Value, name: &str, style: &Style) -> Cell {
     row.get(name).and_then(Value::as_f64).map_or_else(|| none(style), |usd| Cell::plain(format::money(usd)))
 }
 
-/// The member `score` with three digits, so that scores just below and above a threshold differ.
+/// Formats the member `score` with three digits, so that scores just below and above a threshold differ.
 pub fn score(row: &Value, style: &Style) -> Cell {
     let score = row.get("score").and_then(Value::as_f64);
     score.map_or_else(|| none(style), |it| Cell::plain(format!("{it:.3}")))
 }
 
-/// The last eight characters of the member `id`: ids of the same hour begin alike.
+/// Returns the last eight characters of an id member; the first characters of ids of the same hour are
+/// equal.
 pub fn short_id(row: &Value, name: &str, style: &Style) -> Cell {
     let Some(id) = row.get(name).and_then(Value::as_str) else {
         return none(style);
@@ -117,7 +119,7 @@ pub fn short_id(row: &Value, name: &str, style: &Style) -> Cell {
     Cell::plain(id.chars().skip(skipped).collect::<String>())
 }
 
-/// The mark of a failed or a good row.
+/// Returns the mark of a failed or a successful row.
 pub fn mark(failed: bool, style: &Style) -> Cell {
     if failed {
         Cell::toned(style.glyphs.failed, Tone::Bad)
@@ -126,12 +128,13 @@ pub fn mark(failed: bool, style: &Style) -> Cell {
     }
 }
 
-/// The mark of no value.
+/// Returns the mark of a missing value.
 pub fn none(style: &Style) -> Cell {
     Cell::toned(style.glyphs.none, Tone::Dim)
 }
 
-/// A value for the machine formats: strings as they are, absent and null empty, the rest as JSON.
+/// Formats a value for the machine formats: strings unchanged, absent and null as empty text, other values
+/// as JSON.
 pub fn raw(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -140,7 +143,7 @@ pub fn raw(value: Option<&Value>) -> String {
     }
 }
 
-/// A member that is a time.
+/// Parses a member that is a time.
 pub fn timestamp(row: &Value, name: &str) -> Option<Timestamp> {
     row.get(name)?.as_str()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Tab-separated and comma-separated rows.
+//! Rows in the formats TSV and CSV.
 
 use api::text::printable;
 use present::csv;
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{Format, cell, pick};
 
-/// The header row.
+/// Returns the header row.
 pub fn header(format: Format, names: &[&str]) -> String {
     line(format, names.iter().map(|name| (*name).to_owned()))
 }
 
-/// A row: the fields in the order of the header, nothing padded or cut.
+/// Formats a row: the fields in the order of the header, neither padded nor cut.
 pub fn row(format: Format, names: &[&str], row: &Value) -> String {
     line(format, names.iter().map(|name| cell::raw(pick::at(row, name))))
 }
@@ -24,7 +24,7 @@ fn line(format: Format, cells: impl Iterator<Item = String>) -> String {
     cells.join("\t") + "\n"
 }
 
-/// Backslash, tab and line ends escaped, other controls visible.
+/// Escapes backslashes, tabs and line breaks, and makes other control characters visible.
 fn tab(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r");
     printable(&escaped).into_owned()

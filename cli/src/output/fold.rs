@@ -1,14 +1,13 @@
-//! Long lines on a terminal: folded between words, below where their text begins.
+//! Wraps long lines for a terminal between words, indented to the start of their text.
 
 use std::io::IsTerminal;
 
 use present::text::wrap;
 
-/// What is too narrow to fold for is left to the terminal.
+/// Minimum width in columns for wrapping; a narrower terminal wraps lines itself.
 const NARROWEST: usize = 40;
 
-/// The text with lines that are wider than the terminal folded. What is quoted with a caret
-/// below it stays as it is.
+/// Wraps the lines that are wider than the terminal. A line with a caret below it stays unchanged.
 pub fn fold(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns.filter(|columns| *columns >= NARROWEST) else {
         return text.to_owned();
@@ -31,7 +30,7 @@ pub fn fold(text: &str, columns: Option<usize>) -> String {
     folded
 }
 
-/// Columns of the terminal that stderr is, if it is one.
+/// Returns the width of the terminal of stderr, if stderr is a terminal.
 pub fn columns_of_stderr() -> Option<usize> {
     std::io::stderr()
         .is_terminal()
@@ -40,7 +39,7 @@ pub fn columns_of_stderr() -> Option<usize> {
         .map(|(columns, _)| columns.into())
 }
 
-/// Where the text of a line begins: after an indented label and its blanks, if there is one.
+/// Returns the column where the text of a line begins: after an indented label, if there is one.
 fn label(line: &str) -> usize {
     if !line.starts_with("  ") {
         return 0;

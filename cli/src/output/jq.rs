@@ -1,4 +1,4 @@
-//! `--jq`: a jq program over the JSON, without jq.
+//! `--jq`: runs a jq program on JSON, without the program `jq`.
 
 use jaq_core::{
     Compiler, Ctx, Vars, data,
@@ -13,13 +13,13 @@ use crate::{
     exit::Exit,
 };
 
-/// A program that compiled.
+/// A compiled jq program.
 pub struct Program {
     filter: jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>,
 }
 
 impl Program {
-    /// Compiles a program; a wrong one is a usage error that names the place.
+    /// Compiles a program. An invalid program is a usage error that names the position.
     pub fn compile(code: &str) -> Result<Self> {
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
@@ -38,8 +38,8 @@ impl Program {
         Ok(Self { filter })
     }
 
-    /// Runs it over JSON text; each result is a line, or a block if `pretty`. `raw` writes
-    /// strings without quotes.
+    /// Runs the program on JSON text. Each result is a line, or a block if `pretty`. `raw` writes strings
+    /// without quotes.
     pub fn run(&self, input: &str, raw: bool, pretty: bool) -> Result<String> {
         let failed = |what: String| CliError::new(Exit::Unexpected, format!("--jq: {what}"));
         let input = read::parse_single(input.as_bytes())
@@ -62,7 +62,7 @@ fn show(value: &Val, raw: bool, pretty: bool) -> String {
         return String::from_utf8_lossy(bytes).into_owned();
     }
     let compact = value.to_string();
-    // jq values can be more than JSON (NaN, say); those stay as jq writes them.
+    // Values that are not JSON, such as NaN, stay as jq writes them.
     let parsed = serde_json::from_str::<serde_json::Value>(&compact).ok().filter(|_| pretty);
     let text = parsed.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or(compact);
     json::escape(&text)

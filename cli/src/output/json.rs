@@ -1,18 +1,18 @@
-//! JSON text that is safe on a terminal.
+//! JSON text without characters that act on a terminal.
 
 use std::fmt::Write as _;
 
 use api::text::is_control;
 use serde::Serialize;
 
-/// A value as JSON with a line end, indented if `pretty`.
+/// Formats a value as JSON with a trailing line break, indented if `pretty`.
 pub fn text(value: &impl Serialize, pretty: bool) -> serde_json::Result<String> {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) }?;
     Ok(escape(&text) + "\n")
 }
 
-/// Escapes the controls that JSON allows to stand in strings (DEL, C1, bidirectional ones).
-/// Outside strings JSON has none, so the meaning stays.
+/// Escapes the control characters that JSON permits unescaped in strings (DEL, C1, bidirectional). They
+/// can't occur outside strings, so the meaning stays the same.
 pub fn escape(json: &str) -> String {
     let escaped = |c: char| is_control(c) && c >= '\u{7f}';
     if !json.contains(escaped) {

@@ -1,7 +1,7 @@
-//! What commands write: data to stdout in the format asked for, everything else to stderr.
+//! Output of commands: data to stdout in the requested format, everything else to stderr.
 //!
-//! A command hands over JSON as the server sent it and a [`View`] that says how a person reads
-//! it; the format decides which of the two is seen. This is the only module that writes.
+//! A command passes JSON as the server sent it and a [`View`] with the columns of its table. The format
+//! decides which of them is written. Only this module writes to stdout and stderr.
 
 pub mod cell;
 pub mod delimited;
@@ -35,7 +35,7 @@ pub use view::{Column, View};
 /// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For a terminal: cut to its columns, ids shortened, local time.
+    /// For a terminal: cut to its width, ids shortened, local time.
     Table,
     /// A table with every column.
     Wide,
@@ -43,16 +43,16 @@ pub enum Format {
     Tsv,
     /// One document, in the API's own shape.
     Json,
-    /// One item a line.
+    /// One item per line.
     Ndjson,
     /// Comma-separated with a header.
     Csv,
-    /// Ids only, one a line.
+    /// Ids only, one per line.
     Id,
 }
 
 impl Format {
-    /// The word on the command line.
+    /// Returns the format's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Table => "table",
@@ -65,27 +65,27 @@ impl Format {
         }
     }
 
-    /// Whether programs that read JSON read this.
+    /// Returns whether the format is JSON.
     pub fn is_json(self) -> bool {
         matches!(self, Self::Json | Self::Ndjson)
     }
 
-    /// Whether people read this.
+    /// Returns whether the format is a table for people.
     pub fn is_table(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 }
 
-/// How a person reads one thing, on a terminal of so many columns.
+/// Formats one resource in full for a terminal of this width.
 type Sheet = fn(&Value, &Style, Option<usize>) -> String;
 
-/// Where and how a run writes.
+/// Output of a run: streams, format and display settings.
 pub struct Out {
     /// The format of stdout.
     pub format: Format,
-    /// How cells look.
+    /// Display settings of cells.
     pub style: Style,
-    /// Columns of the terminal; `None` cuts nothing.
+    /// Width of the terminal in columns; with `None`, nothing is cut.
     pub columns: Option<usize>,
     fields: Vec<String>,
     jq: Option<jq::Program>,
@@ -102,12 +102,12 @@ pub struct Out {
 }
 
 impl Out {
-    /// Output to the process's own streams. Fails on a jq program that can't be compiled.
+    /// Creates the output to the process's streams. Fails if the jq program is invalid.
     pub fn of_process(global: &GlobalArgs, env: &Env, format: Format, utc: bool) -> Result<Self> {
         Self::new(global, env, format, utc, Box::new(io::stdout()), Box::new(io::stderr()))
     }
 
-    /// Output to given streams.
+    /// Creates the output to the given streams.
     pub fn new(
         global: &GlobalArgs,
         env: &Env,
@@ -142,7 +142,7 @@ impl Out {
         })
     }
 
-    /// Refuses `--fields` that a view does not have; called before any request.
+    /// Refuses fields of `--fields` that a view does not have; called before any request.
     pub fn check(&self, view: &View) -> Result<()> {
         pick::check(&self.fields, view)
     }
@@ -154,7 +154,7 @@ impl Out {
         }
     }
 
-    /// Whether inputs and outputs are part of what is written, so that they must be whole.
+    /// Returns whether the output contains inputs and outputs of traces, which must then be complete.
     pub fn shows_texts(&self) -> bool {
         let named = self.fields.iter().any(|field| matches!(field.as_str(), "input" | "output"));
         named || (self.format.is_json() && self.fields.is_empty())
@@ -180,7 +180,7 @@ impl Out {
         }
     }
 
-    /// Writes one thing: an object in the JSON formats, else a table of one row.
+    /// Writes one resource: an object in the JSON formats, otherwise a table with one row.
     pub fn item(&mut self, view: &View, item: &Value) -> Result<()> {
         self.check(view)?;
         match self.format {
@@ -189,7 +189,7 @@ impl Out {
         }
     }
 
-    /// Writes one thing: whole for a person, as a sheet of its own; else as [`Self::item`] does.
+    /// Writes one resource: in full as a sheet on a terminal, otherwise like [`Self::item`].
     pub fn whole(&mut self, view: &View, item: &Value, sheet: Sheet) -> Result<()> {
         if self.format.is_table() && self.fields.is_empty() {
             let text = sheet(item, &self.style, self.columns);
@@ -198,7 +198,7 @@ impl Out {
         self.item(view, item)
     }
 
-    /// Writes one row of a list whose end is not known, and flushes it.
+    /// Writes and flushes one row of a list of unknown length.
     pub fn row(&mut self, view: &View, row: &Value) -> Result<()> {
         match self.format {
             Format::Json | Format::Ndjson => {
@@ -233,8 +233,8 @@ impl Out {
         self.document(pick::item(document, &[]))
     }
 
-    /// Writes a whole text that is already safe to show, through a pager if it is taller than
-    /// the terminal.
+    /// Writes a complete text without control characters, through a pager if it is taller than the
+    /// terminal.
     pub fn show(&mut self, text: &str) -> Result<()> {
         if self.pager.as_ref().is_some_and(|pager| pager.show(text)) {
             return Ok(());
@@ -242,7 +242,7 @@ impl Out {
         self.write(text)
     }
 
-    /// Writes JSON lines as they came; on a terminal, safe to show.
+    /// Writes JSON lines unchanged; on a terminal, escapes control characters.
     pub fn lines(&mut self, lines: &[u8]) -> Result<()> {
         if self.escapes {
             return self.write(&json::escape(&String::from_utf8_lossy(lines)));
@@ -252,49 +252,50 @@ impl Out {
         Ok(())
     }
 
-    /// Begins to report the progress of an export in items of a unit. An export to a terminal is its own progress.
+    /// Starts a progress report of an export in items of a unit. An export to a terminal needs none.
     pub fn progress(&self, unit: &'static str, on_stdout: bool) -> Progress {
         let hidden = on_stdout && self.escapes;
         Progress::new(unit, if hidden { Place::Nowhere } else { self.progress }, self.style.glyphs)
     }
 
-    /// Begins to report the progress of a wait, or of requests in items of a unit: on a terminal, not in a log.
+    /// Starts a progress report of a wait, or of requests in items of a unit; only on a terminal, not in a
+    /// log.
     pub fn waiting(&self, unit: &'static str) -> Progress {
         let is_drawn = self.progress == Place::Terminal;
         let place = if is_drawn { Place::Terminal } else { Place::Nowhere };
         Progress::new(unit, place, self.style.glyphs)
     }
 
-    /// Writes text that is already safe to show.
+    /// Writes text without control characters.
     pub fn write(&mut self, text: &str) -> Result<()> {
         self.stdout.write_all(text.as_bytes())?;
         self.stdout.flush()?;
         Ok(())
     }
 
-    /// Says something on stderr, unless quiet.
+    /// Prints a note to stderr, unless `--quiet` is set.
     pub fn note(&mut self, text: &str) {
         if !self.quiet {
             self.say(text);
         }
     }
 
-    /// Says something on stderr, quiet or not. Several lines stay several lines.
+    /// Prints a message to stderr, even with `--quiet`. Keeps line breaks.
     pub fn say(&mut self, text: &str) {
         let lines: String = text.lines().map(|line| format!("{}\n", printable(line))).collect();
         let lines = fold::fold(&lines, self.stderr_columns);
-        // Where stderr is closed there is nobody to tell.
+        // A failure to write to stderr can't be reported.
         _ = progress::suspended(|| {
             self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush())
         });
     }
 
-    /// Asks on stderr, without a line end.
+    /// Prints a question to stderr, without a line break.
     pub fn ask(&mut self, text: &str) {
         _ = self.stderr.write_all(printable(text).as_bytes()).and_then(|()| self.stderr.flush());
     }
 
-    /// Ends the line of a question whose answer was not echoed.
+    /// Ends the line of a question whose answer is not echoed.
     pub fn end_question(&mut self) {
         _ = self.stderr.write_all(b"\n");
     }
@@ -326,7 +327,7 @@ impl Out {
 }
 
 fn progress_place(global: &GlobalArgs, env: &Env) -> Place {
-    // A line is redrawn with control sequences.
+    // Redrawing a line requires control sequences.
     let can_redraw = env.stderr_tty && env.var("TERM").is_some_and(|term| term != "dumb");
     match (global.quiet, can_redraw && !env.flag("CI")) {
         (true, _) => Place::Nowhere,
@@ -340,14 +341,14 @@ fn unwritable(error: serde_json::Error) -> CliError {
     CliError::new(crate::exit::Exit::Unexpected, format!("can't write the JSON: {why}"))
 }
 
-/// Prints an error where there is no [`Out`] yet, or at the end of a run.
+/// Prints an error at the end of a run, or before there is an [`Out`].
 pub fn error(error: &CliError, as_json: bool) {
     let text = if as_json {
         format!("{}\n", json::escape(&error.json().to_string()))
     } else {
         fold::fold(&error.text(), fold::columns_of_stderr())
     };
-    // Where stderr is closed there is nobody to tell.
+    // A failure to write to stderr can't be reported.
     _ = io::stderr().write_all(text.as_bytes());
 }
 

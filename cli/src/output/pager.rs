@@ -1,4 +1,4 @@
-//! Texts taller than the screen, through the reader's pager.
+//! Shows texts taller than the screen in the user's pager.
 
 use std::{
     io::Write,
@@ -8,11 +8,10 @@ use std::{
 
 use crate::{args::GlobalArgs, config::env::Env};
 
-/// What is used where nothing else is said: ends at once for a text that fits, keeps colours,
-/// leaves the text on the screen.
+/// Default pager. Its options: exit if the text fits, keep colours, leave the text on the screen.
 const DEFAULT: &str = "less -FRX";
 
-/// A pager, and the screen that it is for.
+/// A pager command and the size of its screen.
 pub struct Pager {
     command: String,
     rows: usize,
@@ -49,10 +48,10 @@ impl Pager {
         let Ok(mut child) = child else { return false };
         OPEN.store(true, Ordering::Relaxed);
         if let Some(mut stdin) = child.stdin.take() {
-            // A reader who leaves early has seen enough.
+            // A user may quit the pager before the whole text is written.
             _ = stdin.write_all(text.as_bytes());
         }
-        // A shell that does not find the program ends with 127, and has shown nothing.
+        // The shell exits with 127 if it does not find the program, and then nothing was shown.
         let ended = child.wait();
         OPEN.store(false, Ordering::Relaxed);
         ended.is_ok_and(|status| status.code() != Some(127))
@@ -75,7 +74,7 @@ fn screen_width(line: &str) -> usize {
     present::text::width(&(plain + rest))
 }
 
-/// The command line of the pager, and where it comes from.
+/// Returns the command line of the pager and its source.
 pub fn command(env: &Env) -> (String, &'static str) {
     let named = |name: &'static str| env.var(name).map(|command| (command.to_owned(), name));
     named("LOUPE_PAGER").or_else(|| named("PAGER")).unwrap_or_else(|| (DEFAULT.to_owned(), "default"))

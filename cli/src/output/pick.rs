@@ -1,4 +1,4 @@
-//! `--fields`: the members asked for, in the order asked for.
+//! `--fields`: selects members of rows, in the given order.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use super::View;
 use crate::error::{CliError, Result};
 
-/// JSON to write: whole, or made of picked members in their order.
+/// JSON to write: complete, or reduced to selected members in their order.
 pub enum Picked {
-    /// As it came.
+    /// An unchanged value.
     Whole(Value),
-    /// Members in the order asked for.
+    /// An object with members in the requested order.
     Members(Vec<(String, Picked)>),
-    /// Rows.
+    /// A list of rows.
     Rows(Vec<Picked>),
 }
 
@@ -40,7 +40,7 @@ pub fn check(fields: &[String], view: &View) -> Result<()> {
     }
 }
 
-/// One thing, its members picked if any are asked for; one that is absent is null.
+/// Selects the members of one object if fields are given; a missing member is null.
 pub fn item(item: &Value, fields: &[String]) -> Picked {
     if fields.is_empty() {
         return Picked::Whole(item.clone());
@@ -49,7 +49,7 @@ pub fn item(item: &Value, fields: &[String]) -> Picked {
     Picked::Members(fields.iter().map(pick).collect())
 }
 
-/// A list document: the wrapper stays, its rows are picked.
+/// Selects the members of the rows of a list document; its other members stay.
 pub fn document(document: Value, view: &View, fields: &[String]) -> Picked {
     let Value::Object(document) = document else {
         return Picked::Whole(document);
@@ -67,8 +67,8 @@ pub fn document(document: Value, view: &View, fields: &[String]) -> Picked {
     Picked::Members(Map::iter(&document).map(member).collect())
 }
 
-/// The value at a dotted path.
+/// Returns the value at a dotted path.
 pub fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    // A member may have a dot in its own name.
+    // The name of a member may contain a dot.
     value.get(path).or_else(|| path.split('.').try_fold(value, |value, name| value.get(name)))
 }

@@ -1,15 +1,15 @@
-//! One thing for a person: a line that names it, and what else is known, a labelled line each.
+//! Full display of one resource: a title line, and a labelled line for each value.
 
 use present::text::{cut, width, wrap};
 
 use super::cell::{Cell, Style, Tone};
 
-/// Columns that a label takes, with the blanks around it.
+/// Width of a label in columns, with the blanks around it.
 const LABEL: usize = 14;
-/// The narrowest that texts are wrapped to.
+/// Minimum width in columns to which texts are wrapped.
 const NARROWEST: usize = 20;
 
-/// A text that is built line by line; nothing in it can act on the terminal.
+/// A text that is built line by line, without control characters.
 pub struct Sheet {
     style: Style,
     columns: Option<usize>,
@@ -17,12 +17,12 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// An empty sheet for a terminal of so many columns.
+    /// Creates an empty sheet for a terminal of this width.
     pub fn new(style: &Style, columns: Option<usize>) -> Self {
         Self { style: style.clone(), columns, text: String::new() }
     }
 
-    /// The first line: a mark, which may be a word, and words two blanks apart, cut to the terminal.
+    /// Adds the title line: a mark and words separated by two blanks, cut to the terminal's width.
     pub fn head(mut self, mark: &Cell, words: &[&str]) -> Self {
         let words: Vec<&str> = words.iter().copied().filter(|it| !it.is_empty()).collect();
         let line = Cell::plain(words.join("  ")).text;
@@ -35,12 +35,12 @@ impl Sheet {
         self
     }
 
-    /// A labelled text, wrapped and never cut; line ends in it are kept. Nothing where it is empty.
+    /// Adds a labelled text, wrapped and never cut; keeps its line breaks. Adds nothing for an empty text.
     pub fn line(self, label: &str, value: impl AsRef<str>) -> Self {
         self.toned(label, value, Tone::Plain)
     }
 
-    /// The same in a colour.
+    /// Adds a labelled text with a tone.
     pub fn toned(mut self, label: &str, value: impl AsRef<str>, tone: Tone) -> Self {
         let value = value.as_ref().trim_end();
         if value.is_empty() {
@@ -59,7 +59,7 @@ impl Sheet {
         self
     }
 
-    /// The whole text.
+    /// Returns the complete text.
     pub fn text(self) -> String {
         self.text
     }

@@ -1,4 +1,4 @@
-//! Tables for a terminal: measured, and cut to its columns.
+//! Tables for a terminal, cut to its width.
 
 use present::text::{fit, fit_right, width};
 use serde_json::Value;
@@ -10,12 +10,12 @@ use super::{
 
 /// Blanks between columns.
 const GAP: &str = "  ";
-/// A column that may be cut keeps this much, as long as the terminal allows it.
+/// Minimum width of a column that is cut, as long as the terminal is wide enough.
 const LEAST: usize = 4;
-/// Optional columns are left out before others are cut to less than this.
+/// Width below which no column is cut as long as an optional column can be left out.
 const READABLE: usize = 10;
 
-/// A whole table with its heading; nothing where there are no rows.
+/// Renders a complete table with its heading; empty without rows.
 pub fn render(columns: &[Chosen<'_>], rows: &[Value], style: &Style, limit: Option<usize>) -> String {
     if rows.is_empty() {
         return String::new();
@@ -36,12 +36,12 @@ pub fn render(columns: &[Chosen<'_>], rows: &[Value], style: &Style, limit: Opti
     text
 }
 
-/// The heading of a table whose rows come one by one.
+/// Renders the heading of a table whose rows arrive one by one.
 pub fn fixed_head(columns: &[Chosen<'_>], style: &Style, limit: Option<usize>) -> String {
     line(columns, &head(columns), &fixed_widths(columns, limit), style, limit)
 }
 
-/// A row of a table whose rows come one by one.
+/// Renders a row of a table whose rows arrive one by one.
 pub fn fixed_row(columns: &[Chosen<'_>], row: &Value, style: &Style, limit: Option<usize>) -> String {
     let cells: Vec<Cell> = columns.iter().map(|column| column.show(row, style)).collect();
     line(columns, &cells, &fixed_widths(columns, limit), style, limit)
@@ -57,8 +57,8 @@ fn fixed_widths(columns: &[Chosen<'_>], limit: Option<usize>) -> Vec<usize> {
     widths
 }
 
-/// Leaves out optional columns (their width becomes 0) while the others could not be read,
-/// then takes from the widest elastic column until the table fits.
+/// Leaves out optional columns (their width becomes 0) while the others would be unreadable, then narrows
+/// the widest elastic column until the table fits.
 fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
     let Some(limit) = limit else { return };
     let readable =
@@ -91,7 +91,7 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP.len() * shown.saturating_sub(1)
 }
 
-/// One line. Columns that do not fit any more are left out whole; the last that fits in part is cut.
+/// Renders one line. The last column that fits in part is cut; columns after it are left out.
 fn line(
     columns: &[Chosen<'_>],
     cells: &[Cell],

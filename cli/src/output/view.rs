@@ -1,4 +1,4 @@
-//! How a person reads a kind of thing: its columns, and its fields for `--fields`.
+//! Views: the table columns of a resource and its fields for `--fields`.
 
 use serde_json::Value;
 
@@ -9,60 +9,60 @@ use super::cell::{self, Cell, Style};
 pub struct Column {
     /// Heading.
     pub head: &'static str,
-    /// The field that the machine formats write for it.
+    /// The field that the machine formats write for this column.
     pub field: &'static str,
-    /// What the table shows of a row.
+    /// Function that returns the cell of a row.
     pub show: fn(&Value, &Style) -> Cell,
-    /// Only in the format `wide`.
+    /// Whether the column is shown only in the format `wide`.
     pub wide: bool,
-    /// Text that may be cut when the terminal is narrow.
+    /// Whether the column may be cut when the terminal is narrow.
     pub elastic: bool,
-    /// Left out before texts are cut to a few letters.
+    /// Whether the column is left out before other columns are cut to a few characters.
     pub optional: bool,
-    /// Numbers stand right.
+    /// Whether the column is aligned to the right.
     pub right: bool,
-    /// Columns that it takes where rows come one by one and can't be measured first.
+    /// Width in tables whose rows arrive one by one and can't be measured first.
     pub width: usize,
 }
 
 impl Column {
-    /// A column as wide as its widest cell.
+    /// Creates a column that is as wide as its widest cell.
     pub const fn new(head: &'static str, field: &'static str, show: fn(&Value, &Style) -> Cell) -> Self {
         Self { head, field, show, wide: false, elastic: false, optional: false, right: false, width: 16 }
     }
 
-    /// Only in the format `wide`.
+    /// Marks the column as one of the format `wide` only.
     pub const fn wide(mut self) -> Self {
         self.wide = true;
         self
     }
 
-    /// May be cut.
+    /// Marks the column as one that may be cut.
     pub const fn elastic(mut self) -> Self {
         self.elastic = true;
         self
     }
 
-    /// Left out on a narrow terminal.
+    /// Marks the column as one that is left out on a narrow terminal.
     pub const fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// Stands right.
+    /// Aligns the column to the right.
     pub const fn right(mut self) -> Self {
         self.right = true;
         self
     }
 
-    /// Takes this many columns where rows come one by one.
+    /// Sets the width in tables whose rows arrive one by one.
     pub const fn columns(mut self, width: usize) -> Self {
         self.width = width;
         self
     }
 }
 
-/// A kind of thing.
+/// The table and the fields of a resource.
 pub struct View {
     /// The member of the list document that holds the rows.
     pub plural: &'static str,
@@ -76,14 +76,14 @@ pub struct View {
 
 /// A column chosen for a table.
 pub enum Chosen<'a> {
-    /// One of the view.
+    /// A column of the view.
     Column(&'a Column),
     /// A field named by `--fields`.
     Field(&'a str),
 }
 
 impl View {
-    /// The columns of a table: those of the view, or one for each field asked for.
+    /// Returns the columns of a table: those of the view, or one for each requested field.
     pub fn chosen<'a>(&'a self, fields: &'a [String], wide: bool) -> Vec<Chosen<'a>> {
         if fields.is_empty() {
             return self.columns.iter().filter(|column| wide || !column.wide).map(Chosen::Column).collect();
@@ -91,10 +91,10 @@ impl View {
         fields.iter().map(|field| Chosen::Field(field)).collect()
     }
 
-    /// The fields of the machine formats that have columns.
+    /// Returns the fields that the machine formats write as columns.
     pub fn names<'a>(&'a self, fields: &'a [String]) -> Vec<&'a str> {
         if fields.is_empty() {
-            // The id leads, as the field that the next command needs.
+            // The id comes first, because the next command needs it.
             let rest = self.columns.iter().map(|column| column.field).filter(|field| *field != self.id);
             let mut names = vec![self.id];
             for field in rest {
@@ -117,7 +117,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// What a row shows.
+    /// Function that returns the cell of a row.
     pub fn show(&self, row: &Value, style: &Style) -> Cell {
         match self {
             Self::Column(column) => (column.show)(row, style),
@@ -125,7 +125,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// Whether it may be cut.
+    /// Returns whether the column may be cut.
     pub fn elastic(&self) -> bool {
         match self {
             Self::Column(column) => column.elastic,
@@ -133,17 +133,17 @@ impl Chosen<'_> {
         }
     }
 
-    /// Whether it is left out on a narrow terminal.
+    /// Returns whether the column is left out on a narrow terminal.
     pub fn optional(&self) -> bool {
         matches!(self, Self::Column(column) if column.optional)
     }
 
-    /// Whether it stands right.
+    /// Returns whether the column is aligned to the right.
     pub fn right(&self) -> bool {
         matches!(self, Self::Column(column) if column.right)
     }
 
-    /// Its width where rows come one by one.
+    /// Returns the width in tables whose rows arrive one by one.
     pub fn width(&self) -> usize {
         match self {
             Self::Column(column) => column.width,

@@ -1,4 +1,4 @@
-//! Members, credentials, sessions, the audit log, and making and changing projects.
+//! Tests of members, credentials, sessions, the audit log, and creating and changing projects.
 
 use serde_json::{Value, json};
 
@@ -150,7 +150,7 @@ fn a_provider_s_key_comes_from_stdin_and_is_shown_nowhere() {
     let ran = run(stub.session(&["credentials", "set", "anthropic", "--key", "sk-secret"]));
     assert_eq!(ran.code, 2);
     assert!(!ran.stderr.contains("sk-secret"), "{}", ran.stderr);
-    // A new address needs the key again, and here nobody can be asked for it.
+    // A new address requires the key again, which can't be prompted for without a terminal.
     let args = ["credentials", "set", "openai", "--base-url", "https://llm.example/v1"];
     assert_eq!(run(stub.session(&args)).code, 2);
     assert_eq!(stub.count("PUT"), 1);

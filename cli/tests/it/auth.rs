@@ -1,4 +1,4 @@
-//! Credentials and contexts.
+//! Tests of credentials and contexts.
 
 use serde_json::{Value, json};
 

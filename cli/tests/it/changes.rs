@@ -1,4 +1,4 @@
-//! Keys and projects: what changes something, and what keeps it from being changed by accident.
+//! Tests of changes of keys and projects, and of the protections against accidental changes.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn key(name: &str, secret: Option<&str>) -> Value {
     key
 }
 
-/// A server with one project and one key. The project is archived once it was archived.
+/// Starts a server with one project and one key, which remembers whether the project is archived.
 fn stub() -> Stub {
     let archived = std::sync::atomic::AtomicBool::new(false);
     Stub::new(move |request, _| {
@@ -36,7 +36,7 @@ fn stub() -> Stub {
                 Reply::json(json!({ "apikeys": [key("old", None)], "has_more": false, "next_cursor": null }))
             }
             ("POST", "/v1/apikeys") => Reply::status(201, key("ci", Some("lp_secret"))),
-            // Archived ones are listed only when they are asked for.
+            // Archived projects are listed only on request.
             ("GET", "/v1/projects") if state == "archived" && !request.query.contains("status=all") => {
                 Reply::json(json!({ "projects": [], "has_more": false, "next_cursor": null }))
             }
@@ -110,7 +110,7 @@ fn a_secret_that_is_wanted_is_never_silently_missing() {
     assert_eq!((ran.code, ran.stdout.as_str()), (12, ""));
     assert!(ran.stderr.contains("--rotate"), "{}", ran.stderr);
 
-    // The first answer is lost; the kept one has no secret.
+    // The first response is lost; the response to the retry has no secret.
     let stub = Stub::new(|request, before| match (request.method.as_str(), before) {
         ("GET", _) => {
             Reply::json(json!({ "apikeys": [key("ci", None)], "has_more": false, "next_cursor": null }))

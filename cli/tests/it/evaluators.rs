@@ -1,4 +1,4 @@
-//! Evaluators and the rules that run them: what is looked up without a server, what is sent.
+//! Tests of evaluators and eval rules: offline look-ups and requests.
 
 use serde_json::{Value, json};
 
@@ -136,11 +136,11 @@ fn the_built_in_ones_are_known_without_a_server() {
     assert!(known.iter().all(whole) && document["has_more"] == false, "{document}");
     assert!(stub.requests().is_empty());
 
-    // No credential, and a server that is not there.
+    // Without a credential, and with an unreachable server.
     let ran = run(stub.bare(&["evaluators", "get", "latency_threshold", "-o", "table"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("max_latency_ms: integer, required"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("as this program knows it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("that this program contains"), "{}", ran.stderr);
     let args = ["evaluators", "list", "--url", "http://127.0.0.1:9", "--retries", "1", "-o", "id"];
     let ran = shown(&stub, &args);
     assert_eq!((ran.code, names(&ran).len()), (0, known.len()), "{}", ran.stderr);
@@ -317,7 +317,7 @@ fn null_and_nothing_are_not_the_same_drop() {
     assert_eq!(body(&stub).get("min_score_drop"), None);
     shown(&stub, &["rules", "update", RULE, "--min-score-drop", "none"]);
     assert_eq!(body(&stub), json!({ "min_score_drop": null }));
-    // What is below 0 is the server's to refuse, with its own sentence.
+    // The server refuses negative values with its own message.
     shown(&stub, &["rules", "update", RULE, "--min-score-drop", "-0.5"]);
     assert_eq!(body(&stub), json!({ "min_score_drop": -0.5 }));
 }
@@ -332,7 +332,7 @@ fn a_filter_is_changed_in_what_is_given() {
     assert_eq!(body(&stub), json!({ "filter": { "span_type": "tool" } }));
     shown(&stub, &["rules", "update", RULE, "--no-filter"]);
     assert_eq!(body(&stub), json!({ "filter": {} }));
-    // Where nothing is kept, nothing is dropped.
+    // In a new filter, `none` is an ordinary value.
     shown(&stub, &["rules", "update", RULE, "--no-filter", "--filter-name", "none"]);
     assert_eq!(body(&stub), json!({ "filter": { "name": "none" } }));
     let create = ["rules", "create", "-p", BOT, "--metric", "m", "--type", "rule", "--filter-name", "none"];
@@ -396,7 +396,7 @@ fn fields_are_checked_before_anything_is_begun() {
     let backfill = ["rules", "backfill", RULE, "--from", "-1d", "--fields"];
     let bulk = ["evals", "bulk", "--metric", "toxicity", "--from", "-1d", "--fields"];
     for args in [&backfill[..], &bulk] {
-        // How far it is, is not known when it begins.
+        // A bulk evaluation that has just started has no progress yet.
         for (fields, wait) in [("status", &[][..]), ("nothing", &["--wait"])] {
             let ran = shown(&stub, &[args, &[fields], wait].concat());
             assert_eq!((ran.code, stub.requests().len()), (2, 0), "{args:?} {fields}: {}", ran.stderr);
@@ -430,7 +430,7 @@ fn completions_offer_the_built_in_metrics() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(stub.bare(&["completion", shell])).stdout.contains("latency_threshold"), "{shell}");
     }
-    // Twenty-five names would bury the help.
+    // A list of twenty-five names would make the help unreadable.
     assert!(!run(stub.bare(&["evals", "list", "--help"])).stdout.contains("possible values: "));
 }
 
@@ -439,10 +439,16 @@ fn help_says_what_is_not_seen() {
     let stub = stub();
     for (args, said) in [
         (&["rules", "update"][..], &["--config replaces all options", "`none`", "drops that part"][..]),
-        (&["rules", "backfill"], &["ends with 16", "Without --from and --to it asks first"]),
-        (&["rules", "test"], &["ends with 16", "asked once"]),
-        (&["evals", "progress"], &["ends with 16", "7 when --for"]),
-        (&["evals", "bulk"], &["ends with 16", "Without a filter it asks first"]),
+        (
+            &["rules", "backfill"],
+            &["16 if an evaluation failed", "Without --from and --to, the command asks for confirmation"],
+        ),
+        (&["rules", "test"], &["Exit code 16", "not retried"]),
+        (&["evals", "progress"], &["16 if an evaluation failed", "7 if the time limit"]),
+        (
+            &["evals", "bulk"],
+            &["16 if an evaluation failed", "Without a filter, the command asks for confirmation"],
+        ),
         (&["evaluators", "create"], &["SCALE|FILE|-"]),
     ] {
         let help = run(stub.bare(&[args, &["--help"]].concat())).stdout.to_lowercase();

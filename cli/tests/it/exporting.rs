@@ -1,10 +1,10 @@
-//! Exports to files and pipes, interrupted ones among them, and deleting traces.
+//! Tests of exports to files and pipes, of interrupted exports and of deleting traces.
 
 use serde_json::{Value, json};
 
 use crate::stub::{Reply, Stub, run, trace};
 
-/// An export of traces, newest first, as lines.
+/// Returns an export of traces, newest first, as lines.
 fn lines(numbers: impl IntoIterator<Item = usize>) -> String {
     numbers.into_iter().map(|n| format!("{}\n", trace(n))).collect()
 }

@@ -1,4 +1,4 @@
-//! Evaluations: asked for, waited for, listed, and what ends with which code.
+//! Tests of evaluations: requests, waiting, lists and exit codes.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn page(rows: &[Value]) -> Value {
     json!({ "evaluations": rows, "has_more": false, "next_cursor": null })
 }
 
-/// A server whose evaluation ends as it is told after two looks.
+/// Starts a server whose evaluation ends in the given state after two polls.
 fn stub(last: Value) -> Stub {
     let looks = std::sync::atomic::AtomicUsize::new(0);
     Stub::new(move |request, _| match (request.method.as_str(), request.path.as_str()) {
@@ -120,18 +120,18 @@ fn a_gate_waits_and_ends_by_the_verdict() {
         ("complete", json!(0.62), "warn", &["--fail-on", "warn"], 6, "faithfulness: the label is warn"),
         ("complete", json!(0.1), "fail", &[], 0, ""),
         ("failed", Value::Null, "", &[], 16, "faithfulness: the trace has no documents"),
-        ("complete", json!(1), "good", &["--fail-on", "fail"], 2, "knows no label `good`"),
+        ("complete", json!(1), "good", &["--fail-on", "fail"], 2, "does not support the label `good`"),
     ] {
         let label = if label.is_empty() { Value::Null } else { json!(label) };
         let stub = stub(evaluation(status, score.clone(), label));
         let ran = shown(&stub, &[&gate[..], bound, &["--json"]].concat());
         assert_eq!(ran.code, code, "{status} {score} {bound:?}: {}", ran.stderr);
-        // What came out is printed whatever comes of it.
+        // The result is printed even if the gate fails.
         assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["score"], score);
         let message = match code {
             0 => String::new(),
             _ => {
-                // Below the note that says how to wait again.
+                // The error is below the note that says how to wait again.
                 let error: Value = serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap();
                 error["error"]["message"].as_str().unwrap().to_owned()
             }
@@ -167,7 +167,7 @@ fn waiting_ends_with_its_own_code_and_names_what_goes_on() {
     assert!(ran.stderr.contains("still running") && ran.stderr.contains(&format!("loupe evals wait {EVAL}")));
     assert!(ran.stdout.contains("running"), "{}", ran.stdout);
 
-    // The limit of a request is not the limit of what is waited for.
+    // The timeout of a request does not limit the wait.
     let args = ["evals", "wait", EVAL, "--for", "900ms", "--timeout", "400ms"];
     assert_eq!(shown(&stub, &args).code, 7);
 
@@ -180,7 +180,7 @@ fn waiting_ends_with_its_own_code_and_names_what_goes_on() {
     assert!(ran.stderr.contains(&format!("loupe evals wait {EVAL}")), "{}", ran.stderr);
 }
 
-/// A server that takes on what is asked for, and never says how far it is.
+/// Starts a server that accepts requests for evaluations and never responds to polls.
 fn silent() -> Stub {
     Stub::new(|request, _| match (request.method.as_str(), request.path.as_str()) {
         ("POST", "/v1/eval") => Reply::status(202, evaluation("pending", Value::Null, Value::Null)),
@@ -201,14 +201,16 @@ fn a_server_that_says_nothing_does_not_hold_up_the_end() {
         assert_eq!(ran.code, 7, "{args:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(said), "{args:?}: {}", ran.stderr);
     };
-    // Each is granted its first look, so they look at the same time.
+    // Each command waits for its first poll, so they run in parallel.
     std::thread::scope(|scope| {
         scope.spawn(|| ends(&["evals", "wait", EVAL, &other], &last));
         scope.spawn(|| {
             ends(&["evals", "run", TRACE, "--metric", "faithfulness"], "faithfulness: still pending")
         });
-        scope.spawn(|| ends(&["evals", "bulk", "--metric", "m", "--from", "-1d"], "did not say in time"));
-        scope.spawn(|| ends(&["evals", "progress", BULK], "did not say in time"));
+        scope.spawn(|| {
+            ends(&["evals", "bulk", "--metric", "m", "--from", "-1d"], "did not report the progress in time")
+        });
+        scope.spawn(|| ends(&["evals", "progress", BULK], "did not report the progress in time"));
     });
 }
 
@@ -233,7 +235,7 @@ fn who_stops_waiting_has_the_id() {
             .spawn()
             .unwrap();
         let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
-        // The notes come before the first look, which is never answered.
+        // The notes come before the first poll, which gets no response.
         let noted = std::io::BufRead::lines(stderr).map_while(Result::ok).find(|it| it.contains(&said));
         assert!(noted.is_some(), "{args:?}");
         std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
@@ -244,7 +246,7 @@ fn who_stops_waiting_has_the_id() {
 #[test]
 fn several_are_waited_for_and_counted() {
     let stub = stub(evaluation("complete", json!(0.3), json!("fail")));
-    // Once by its id, once by the end of it: one evaluation.
+    // The same evaluation, named by its id and by the end of it.
     let ran = shown(&stub, &["evals", "wait", EVAL, "5e1f09aa", "--fail-on", "fail", "--json"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Colour, completions and help: what the program looks like from outside.
+//! Tests of colours, completions and help.
 
 use crate::stub::{Reply, Stub, run, traces};
 

@@ -1,4 +1,4 @@
-//! The program as a whole, against a stub of the server.
+//! Tests of the program against a stub of the server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Metrics, feedback and search: what is asked for, what is shown, and what ends with which code.
+//! Tests of metrics, feedback and search: requests, output and exit codes.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn point(minute: usize) -> Value {
     point
 }
 
-/// What the server measures, as far as the query asks for it.
+/// Returns the metrics that a query requests.
 fn measured(query: &str) -> Value {
     let mut answer = json!({
         "from": "2026-11-21T14:00:00.000000Z", "to": "2026-11-21T14:10:00.000000Z",
@@ -85,7 +85,7 @@ fn shown(stub: &Stub, args: &[&str]) -> Ran {
     run(stub.loupe(args))
 }
 
-/// The query of the last request, its parameters sorted.
+/// Returns the query of the last request with sorted parameters.
 fn asked(stub: &Stub) -> Vec<String> {
     let mut query: Vec<String> =
         stub.requests().last().unwrap().query.split('&').map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Lists and single traces: formats, filters, exit codes, errors.
+//! Tests of lists and single traces: formats, filters, exit codes and errors.
 
 use std::process::{Command, Stdio};
 
@@ -191,7 +191,7 @@ fn a_search_without_a_provider_is_not_repeated() {
     let ran = run(stub.loupe(&["search", "refunds"]));
     assert_eq!((ran.code, stub.requests().len()), (15, 1), "{}", ran.stderr);
     assert!(!ran.stderr.contains("waiting"), "{}", ran.stderr);
-    // A proxy in front of a restarting server is retried.
+    // The response of a proxy in front of a restarting server is retried.
     let stub = Stub::new(|_, before| match before {
         0 => Reply::status(502, json!({})).header("Retry-After: 0"),
         _ => Reply::json(json!({ "results": [], "has_more": false })),
@@ -248,7 +248,7 @@ fn a_rate_limit_is_waited_for_and_told() {
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    // Each page has enough to fill the pipe, and there is always a next one.
+    // Each page is large enough to fill the pipe, and there is always a next page.
     let stub = Stub::new(|_, _| Reply::json(traces(0..200, Some("more"))));
     let mut child = Command::new(env!("CARGO_BIN_EXE_loupe"))
         .args(["traces", "list", "--all", "-o", "ndjson"])

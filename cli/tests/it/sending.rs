@@ -1,4 +1,4 @@
-//! `traces send`.
+//! Tests of `traces send`.
 
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ fn otlp_files_pass_through() {
     assert_eq!(stub.requests()[0].body, "{\"resourceSpans\":[]}");
 }
 
-/// A server with the projects `bot` and `häuser`; the second is archived.
+/// Starts a server with the projects `bot` and `häuser`; the second is archived.
 fn with_projects() -> Stub {
     Stub::new(|request, _| {
         let project = |id: u32, name: &str, status: &str| {

@@ -1,4 +1,4 @@
-//! Errors are plain sentences: no message of a library reaches a user.
+//! Tests that errors are plain sentences without messages of libraries.
 
 use std::{
     io::{Read, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::stub::{Ran, Reply, Stub, run};
 
-/// Fragments that only libraries write.
+/// Fragments that occur only in messages of libraries.
 const OF_LIBRARIES: [&str; 22] = [
     "os error",
     "expected ident",

@@ -1,4 +1,4 @@
-//! `loupe config`, local changes, and where credentials may go.
+//! Tests of `loupe config`, of local changes and of the servers that credentials may be sent to.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! How the program ends after a signal.
+//! Tests of the program's end after a signal.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "waits for a process from the thread of its test")]
 
@@ -34,7 +34,7 @@ fn wait_until_ready(child: &Child) {
         let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
         Some([2, 15].iter().all(|signal| mask & 1 << (signal - 1) != 0))
     };
-    // Systems without this file only get the time.
+    // Systems without this file only wait for the given time.
     while !catches_signals().unwrap_or(true) && start.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(20));
     }

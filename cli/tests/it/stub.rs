@@ -1,4 +1,4 @@
-//! A server of a few lines: answers what a function says, and keeps what it was asked.
+//! A stub server that gets its responses from a function and records the requests.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,10 +10,10 @@ use std::{
 use assert_cmd::Command;
 use serde_json::{Value, json};
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// `GET`.
+    /// Method, such as `GET`.
     pub method: String,
     /// Path without query.
     pub path: String,
@@ -29,47 +29,47 @@ pub struct Request {
     pub body: String,
 }
 
-/// What is answered.
+/// A response.
 pub struct Reply {
     status: u16,
     headers: Vec<String>,
     body: String,
-    /// Pieces of a stream, each sent after a moment; the connection ends after the last.
+    /// Chunks of a stream, each sent after a short delay; the connection ends after the last.
     pieces: Vec<String>,
-    /// Bytes of the body that are promised and never sent.
+    /// Number of bytes of the body that are announced and never sent.
     cut: usize,
 }
 
 impl Reply {
-    /// 200 with JSON.
+    /// Creates a response with status 200 and JSON.
     pub fn json(body: Value) -> Self {
         Self::status(200, body)
     }
 
-    /// Any status with JSON.
+    /// Creates a response with any status and JSON.
     pub fn status(status: u16, body: Value) -> Self {
         let headers = vec!["Content-Type: application/json".to_owned(), "X-Request-Id: req-1".to_owned()];
         Self { status, headers, body: body.to_string(), pieces: Vec::new(), cut: 0 }
     }
 
-    /// An error body.
+    /// Creates an error response.
     pub fn error(status: u16, code: &str) -> Self {
         Self::status(status, json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1" }))
     }
 
-    /// 200 with any text.
+    /// Creates a response with status 200 and any text.
     pub fn text(kind: &str, body: &str) -> Self {
         let headers = vec![format!("Content-Type: {kind}")];
         Self { headers, body: body.to_owned(), ..Self::json(Value::Null) }
     }
 
-    /// The connection ends this many bytes before the body does.
+    /// Ends the connection this many bytes before the end of the body.
     pub fn cut_by(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
     }
 
-    /// A stream of events.
+    /// Creates a stream of events.
     pub fn events(pieces: &[String]) -> Self {
         let headers = vec!["Content-Type: text/event-stream".to_owned()];
         Self { status: 200, headers, body: String::new(), pieces: pieces.to_vec(), cut: 0 }
@@ -98,17 +98,17 @@ impl Reply {
     }
 }
 
-/// A running server, and a folder for the configuration of its callers.
+/// A running stub server, and a configuration folder for its clients.
 pub struct Stub {
     /// Base address.
     pub url: String,
-    /// `LOUPE_CONFIG_DIR` of the callers.
+    /// `LOUPE_CONFIG_DIR` of the clients.
     pub dir: tempfile::TempDir,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Stub {
-    /// Starts a server; `answer` also gets the number of requests before this one.
+    /// Starts a server; `answer` receives each request and the number of requests before it.
     pub fn new(answer: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -124,31 +124,31 @@ impl Stub {
         Self { url, dir: tempfile::tempdir().unwrap(), requests }
     }
 
-    /// What was asked so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Number of requests of a method so far.
+    /// Returns the number of requests of a method so far.
     pub fn count(&self, method: &str) -> usize {
         self.requests().iter().filter(|request| request.method == method).count()
     }
 
-    /// `loupe` with an API key for this server.
+    /// Returns a `loupe` command with an API key for this server.
     pub fn loupe(&self, args: &[&str]) -> Command {
         let mut command = self.bare(args);
         command.env("LOUPE_API_KEY", "lp_test");
         command
     }
 
-    /// `loupe` with a session for this server.
+    /// Returns a `loupe` command with a session token for this server.
     pub fn session(&self, args: &[&str]) -> Command {
         let mut command = self.bare(args);
         command.env("LOUPE_SESSION_TOKEN", "session");
         command
     }
 
-    /// `loupe` for this server without credentials.
+    /// Returns a `loupe` command for this server without credentials.
     pub fn bare(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loupe"));
         command
@@ -198,11 +198,11 @@ fn serve(
         seen.push(request.clone());
         seen.len() - 1
     };
-    // A caller that left is no failure of the test.
+    // A disconnected client is no failure of the test.
     _ = answer(&request, before).send(&mut stream);
 }
 
-/// A trace as the list sends it, with a field that no version knows.
+/// Returns a trace as the list sends it, with an unknown field.
 pub fn trace(n: usize) -> Value {
     json!({
         "id": format!("01980f6e-0000-7000-8000-0000{n:08x}"),
@@ -217,13 +217,13 @@ pub fn trace(n: usize) -> Value {
     })
 }
 
-/// A page of traces.
+/// Returns a page of traces.
 pub fn traces(numbers: impl IntoIterator<Item = usize>, next: Option<&str>) -> Value {
     let traces: Vec<Value> = numbers.into_iter().map(trace).collect();
     json!({ "traces": traces, "has_more": next.is_some(), "next_cursor": next })
 }
 
-/// What a run wrote and how it ended.
+/// Output and exit code of a run.
 pub struct Ran {
     /// Exit code.
     pub code: i32,

@@ -1,4 +1,4 @@
-//! `traces tail`, by stream and by polling.
+//! Tests of `traces tail`, by stream and by polling.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -23,7 +23,7 @@ fn the_stream_is_followed_without_repeats_and_across_a_break() {
             0 => Reply::events(&[": hello\n\n".to_owned(), event(5), event(5), event(6)]),
             _ => Reply::events(&[event(6), event(8)]),
         },
-        // 1 was there before; 7 came while the connection was lost.
+        // Trace 1 existed before; trace 7 arrived while the connection was lost.
         _ if streams.load(SeqCst) < 2 => Reply::json(traces([1], None)),
         _ => Reply::json(traces([7, 6, 5, 1], None)),
     });
@@ -122,7 +122,7 @@ fn an_interrupt_ends_it_at_once_with_130() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // The note says that following has begun.
+    // The note is printed when following begins.
     let mut note = String::new();
     let stderr = child.stderr.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut note).unwrap();

@@ -1,4 +1,4 @@
-//! The audit log. It is added to and read; nothing here changes or deletes a record.
+//! The audit log. Records are only added and read; nothing here changes or deletes one.
 
 use entities::audit_record;
 use sea_orm::{
@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use super::page::newest_first;
 
-/// Which records a list shows.
+/// The filters of a list of audit records.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only this action.
     pub action: Option<String>,
-    /// Only this actor's.
+    /// Only records of this actor.
     pub actor: Option<String>,
     /// From this time on, microseconds.
     pub from: Option<i64>,
@@ -31,7 +31,7 @@ pub async fn add(db: &impl ConnectionTrait, row: audit_record::Model) -> Result<
     Ok(())
 }
 
-/// A page, newest first, after the (time, id) of `after`.
+/// Returns a page of records, newest first, that begins after the (time, id) of `after`.
 ///
 /// # Errors
 /// Fails when the database fails.

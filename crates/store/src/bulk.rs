@@ -1,10 +1,11 @@
-//! Writing and reading many rows at once, the cheap way of each database.
+//! Writes and reads many rows at once, in the way that is cheapest on each database.
 //!
-//! Rows are read by the place of their columns; looking each up by name costs more than the
-//! rest of reading a row.
+//! Rows are read by the position of their columns. A look-up by name costs more than the rest of reading a
+//! row.
 //!
-//! SQLite takes multi-row `VALUES` of a few fixed sizes, so that every statement is prepared
-//! once; PostgreSQL takes one array a column, so that one prepared statement serves any
+//! On SQLite, multi-row `VALUES` have a few fixed sizes, so that every statement is prepared once. On
+//! PostgreSQL, each column is one array, so that one prepared statement serves any number of rows. Row-by-row
+//! inserts cost two to four times as much on either database.
 //! number of rows. Row-by-row inserts cost two to four times as much on either.
 
 use std::fmt::Write;
@@ -20,45 +21,45 @@ use sqlx::{
 
 use super::vectors::VectorRow;
 
-/// What to do with a row whose primary key is taken.
+/// The handling of a row whose primary key is stored already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
-    /// It can't be: the key was just made. A conflict is an error.
+    /// A conflict is an error. For keys that were just generated.
     Fail,
-    /// Leave the stored row as it is.
+    /// Leaves the stored row unchanged.
     Keep,
-    /// Put the new row in its place.
+    /// Replaces the stored row.
     Replace,
 }
 
 /// A table whose rows are written and read in bulk.
 pub trait Bulk: Sized + Sync {
-    /// Its name.
+    /// The name of the table.
     const TABLE: &'static str;
-    /// Its columns, all of them.
+    /// All columns of the table.
     const COLUMNS: &'static [&'static str];
-    /// Their PostgreSQL types.
+    /// The PostgreSQL types of the columns.
     const TYPES: &'static [&'static str];
-    /// Columns that PostgreSQL has beside them, made from a row, and their types.
+    /// Further columns that exist only on PostgreSQL and are computed from a row, with their types.
     const MADE: &'static [(&'static str, &'static str)];
-    /// The primary key, and what `RETURNING` answers.
+    /// The primary key; also the columns that `RETURNING` returns.
     const KEY: &'static str;
     /// Binds one row.
     fn bind_sqlite<'q>(
         &self,
         query: Query<'q, Sqlite, SqliteArguments>,
     ) -> Query<'q, Sqlite, SqliteArguments>;
-    /// Binds one array a column.
+    /// Binds one array per column.
     fn bind_postgres<'q>(
         rows: &[&Self],
         query: Query<'q, Postgres, PgArguments>,
     ) -> Query<'q, Postgres, PgArguments>;
-    /// Reads a row whose columns are [`Self::COLUMNS`] in their order.
+    /// Reads a row that has the columns [`Self::COLUMNS`] in this order.
     fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self>;
-    /// Like [`Self::from_sqlite`].
+    /// Reads a row like [`Self::from_sqlite`].
     fn from_postgres(row: &PgRow) -> sqlx::Result<Self>;
 
-    /// The columns, each after `alias` and a dot, for a `SELECT`.
+    /// Returns the columns for a `SELECT`, each prefixed with `alias` and a dot.
     fn select(alias: &str) -> String {
         let columns: Vec<String> = Self::COLUMNS.iter().map(|it| format!("{alias}.{it}")).collect();
         columns.join(",")
@@ -153,13 +154,13 @@ bulk!(VectorRow, "span_vector", key "tenant_id, trace_id, id", {
     model_hash: "int8", embedding_model: "text", vector: "halfvec",
 }, made { coarse: "bit(1536)" });
 
-/// Sizes of a SQLite statement. The largest stays well below the limit of 32,766 parameters.
+/// Numbers of rows per SQLite statement. The largest stays well below the limit of 32,766 parameters.
 const SIZES: [usize; 4] = [64, 16, 4, 1];
 
 /// Inserts all rows into SQLite.
 ///
 /// # Errors
-/// Fails when the database fails, or a key is taken under [`OnConflict::Fail`].
+/// Fails when the database fails, or when a key is stored already under [`OnConflict::Fail`].
 pub async fn insert_sqlite<T: Bulk>(
     connection: &mut SqliteConnection,
     rows: &[&T],
@@ -172,8 +173,8 @@ pub async fn insert_sqlite<T: Bulk>(
     Ok(())
 }
 
-/// Like [`insert_sqlite`] with [`OnConflict::Keep`], answering the keys of the rows that were
-/// not there before, as pairs of the key's last two columns.
+/// Inserts rows like [`insert_sqlite`] with [`OnConflict::Keep`]. Returns the keys of the inserted rows, as
+/// pairs of the key's last two columns.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -206,7 +207,7 @@ pub async fn insert_postgres<T: Bulk>(
     Ok(())
 }
 
-/// Like [`insert_new_sqlite`].
+/// Inserts rows into PostgreSQL like [`insert_new_sqlite`].
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -221,7 +222,7 @@ pub async fn insert_new_postgres<T: Bulk>(
     T::bind_postgres(rows, sqlx::query(AssertSqlSafe(sql))).fetch_all(connection).await
 }
 
-/// Reads rows with a statement that selects [`Bulk::COLUMNS`] in their order.
+/// Reads rows with a statement that selects [`Bulk::COLUMNS`] in this order.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -243,7 +244,7 @@ pub async fn fetch<T: Bulk>(
         .map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
 }
 
-/// Cuts the rows into blocks of the fixed sizes, each with its statement.
+/// Divides the rows into blocks of the fixed sizes, each with its statement.
 fn blocks<'a, 'r, T: Bulk>(
     mut rows: &'a [&'r T],
     on_conflict: OnConflict,
@@ -271,7 +272,7 @@ fn postgres_sql<T: Bulk>(on_conflict: OnConflict, returning: bool) -> String {
     let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE, columns.join(","));
     for (i, kind) in T::TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
         let comma = if i == 0 { "" } else { "," };
-        // Writing to a String can't fail.
+        // Writing to a `String` can't fail.
         _ = write!(sql, "{comma}${}::{kind}[]", i + 1);
     }
     sql.push(')');

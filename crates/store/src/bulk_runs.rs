@@ -1,4 +1,4 @@
-//! Bulk runs of evaluators, and what they made.
+//! Bulk runs of evaluators, and the evaluations that they created.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-/// Traces of one statement: databases limit the number of parameters.
+/// Number of traces per statement, because databases limit the number of parameters.
 const BLOCK: usize = 500;
 
-/// One run.
+/// Returns a bulk run.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -24,7 +24,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     Entity::find_by_id((tenant, id)).one(db).await
 }
 
-/// The options of a run's evaluations, as text.
+/// Returns the options of a run's evaluations, as text.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -33,7 +33,7 @@ pub async fn config(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result
     query.into_tuple().one(db).await
 }
 
-/// One run, locked until the transaction ends.
+/// Returns a bulk run, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -50,7 +50,7 @@ pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     Ok(())
 }
 
-/// Stores a run in place of the one with its id.
+/// Replaces the stored run that has the same id.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -59,7 +59,7 @@ pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr>
     Ok(())
 }
 
-/// How many evaluations of a run wait, or are being worked on.
+/// Returns the number of a run's evaluations that are pending or running.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -75,7 +75,7 @@ pub async fn waiting(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Resul
         .await
 }
 
-/// Those of the traces that a run has asked for an evaluation of.
+/// Returns those of the traces for which a run has created an evaluation.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -87,7 +87,7 @@ pub async fn made(
 ) -> Result<HashSet<Uuid>, DbErr> {
     let mut made = HashSet::new();
     for block in traces.chunks(BLOCK) {
-        // Along the index of traces: with the run among the conditions SQLite reads all that it made.
+        // Uses the index by trace: with the run as a condition, SQLite would read all evaluations of the run.
         let query = evaluation::Entity::find()
             .select_only()
             .columns([evaluation::Column::TraceId, evaluation::Column::BulkId])

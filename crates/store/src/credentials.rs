@@ -1,4 +1,4 @@
-//! Tenants' credentials for providers of models. Keys are sealed before they come here.
+//! Credentials of tenants for model providers. Callers pass keys that are sealed already.
 
 use api::credential::Provider;
 use entities::provider_credential::{Column, Entity, Model};
@@ -8,7 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-/// All credentials of a tenant, by provider.
+/// Returns all credentials of a tenant, by provider.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -16,7 +16,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
     Entity::find().filter(Column::TenantId.eq(tenant)).order_by_asc(Column::Provider).all(db).await
 }
 
-/// One credential, locked until the transaction ends.
+/// Returns a credential, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -28,7 +28,7 @@ pub async fn lock(
     Entity::find_by_id((tenant, provider.as_str().to_owned())).lock_exclusive().one(txn).await
 }
 
-/// Stores a credential in the place of the one with its key.
+/// Stores a credential, replacing the one with the same key.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -51,7 +51,7 @@ pub async fn set(db: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
     Ok(())
 }
 
-/// Deletes a credential. False if there is none.
+/// Deletes a credential. Returns false if there is none.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -60,7 +60,8 @@ pub async fn delete(db: &impl ConnectionTrait, tenant: Uuid, provider: Provider)
     Ok(done.rows_affected > 0)
 }
 
-/// What is shown of a key: its last 4 characters. Of a short one even that would be much.
+/// Returns the part of a key that is shown: its last 4 characters. Of a short key, even these would reveal
+/// much.
 pub fn last4(key: &str) -> String {
     if key.len() < 12 { String::new() } else { key.chars().skip(key.len() - 4).collect() }
 }

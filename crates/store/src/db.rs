@@ -1,4 +1,4 @@
-//! Opening the database: pools, pragmas, migrations, transactions.
+//! Opens the database: connection pools, pragmas, migrations, transactions.
 
 use std::{io, path::Path, str::FromStr, time::Duration};
 
@@ -17,36 +17,36 @@ use tokio_util::sync::CancellationToken;
 
 use super::health::Health;
 
-/// The database, as everything else sees it.
+/// The database with its connection pools.
 ///
-/// On SQLite `write` is a single connection, so that writers queue here and never meet
-/// `SQLITE_BUSY`; on PostgreSQL both are the same pool unless reads go to a replica.
+/// On SQLite, `write` is a single connection: writers queue for it and never get `SQLITE_BUSY`. On
+/// PostgreSQL, both pools are the same unless reads go to a replica.
 #[derive(Clone, Debug)]
 pub struct Db {
-    /// For reads.
+    /// The pool for reads.
     pub read: DatabaseConnection,
-    /// For writes and for reads that must see them.
+    /// The pool for writes and for reads that must see them.
     pub write: DatabaseConnection,
-    /// Which database it is.
+    /// The kind of database.
     pub dialect: Dialect,
     /// Whether the database can be used at the moment.
     pub health: Health,
-    /// Reads have connections of their own.
+    /// Whether reads have their own connections.
     split: bool,
     /// Options for connections to PostgreSQL.
     address: Option<PgConnectOptions>,
 }
 
-/// Pages after which SQLite moves the write-ahead log into the file. Large, because
-/// a page that many transactions touched is then moved once.
+/// Number of pages after which SQLite moves the write-ahead log into the file. It is large, because a page
+/// that many transactions changed is then moved once.
 const WAL_PAGES: &str = "4000";
 /// Limits the wait for a connection to PostgreSQL, so that a request that needs nothing else is refused
 /// well within 5 s.
 const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Db {
-    /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` for reads, and for
-    /// PostgreSQL as many for everything. `read_url` sends reads to a replica.
+    /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` connections: on SQLite for reads, on
+    /// PostgreSQL for reads and writes. `read_url` sends reads to a replica.
     ///
     /// # Errors
     /// Fails when the database can't be reached or the address can't be read.
@@ -82,18 +82,17 @@ impl Db {
         }
     }
 
-    /// Brings the schema up to date. Several processes may start at once: on PostgreSQL a
-    /// lock on one address keeps them apart, on SQLite the single writer does. Returns the number of
-    /// migrations that were applied.
+    /// Brings the schema up to date. Several processes may start at once: a lock on PostgreSQL and the single
+    /// writer on SQLite let one of them migrate at a time. Returns the number of applied migrations.
     ///
     /// # Errors
     /// Fails when a migration fails; those before it stay applied.
     pub async fn migrate(&self) -> Result<usize, DbErr> {
         if self.dialect == Dialect::Postgres {
             let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
-            // "loupe" as a number; held by this session only while it migrates.
-            // Polled: a session that waits inside a statement would block `CREATE INDEX CONCURRENTLY` of
-            // the session that holds the lock, and both would wait forever.
+            // The number is "loupe"; the session holds the lock only while it migrates. The lock is polled: a
+            // session that waits inside a statement would block `CREATE INDEX CONCURRENTLY` of the session
+            // that holds the lock, and both would wait forever.
             let ask = || sqlx::query_scalar("SELECT pg_try_advisory_lock(465557418597)");
             while !ask().fetch_one(&mut *lock).await.map_err(conn_err)? {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -130,8 +129,8 @@ impl Db {
         }
     }
 
-    /// Begins a transaction that may write. On SQLite it takes the lock at once: one that
-    /// reads first and writes later could not be granted it.
+    /// Begins a transaction that may write. On SQLite it takes the write lock at once: a transaction that
+    /// reads first could not get the lock later.
     ///
     /// # Errors
     /// Fails when no connection is available, or the database file was replaced.
@@ -143,13 +142,13 @@ impl Db {
             .await
     }
 
-    /// Begins a transaction that reads everything as of one moment.
+    /// Begins a transaction whose reads all see the same snapshot.
     ///
     /// # Errors
-    /// Fails when no connection can be had.
+    /// Fails when no connection is available.
     pub async fn snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
         match self.dialect {
-            // A reader of SQLite sees what was there at its first read.
+            // On SQLite, the first read of a transaction fixes its snapshot.
             Dialect::Sqlite => self.read.begin().await,
             Dialect::Postgres => {
                 let (level, access) = (IsolationLevel::RepeatableRead, AccessMode::ReadOnly);
@@ -158,8 +157,8 @@ impl Db {
         }
     }
 
-    /// For look-ups that must see every commit and must not wait for writers. A reader of SQLite
-    /// sees them all; a replica of PostgreSQL may lag.
+    /// Returns the pool for look-ups that must see every commit and must not wait for writers. Readers of
+    /// SQLite see every commit; a PostgreSQL replica may lag.
     pub fn current(&self) -> &DatabaseConnection {
         match self.dialect {
             Dialect::Sqlite => &self.read,
@@ -167,12 +166,12 @@ impl Db {
         }
     }
 
-    /// The same database, whose reads see every commit also where lists are read from a replica.
+    /// Returns the same database with reads that see every commit, even where lists are read from a replica.
     pub fn primary(&self) -> Self {
         Self { read: self.current().clone(), ..self.clone() }
     }
 
-    /// Begins a writing transaction with the types of sqlx if the database is SQLite.
+    /// Begins a writing transaction with the types of `sqlx`, for SQLite.
     ///
     /// # Errors
     /// Like [`Self::begin`].
@@ -181,7 +180,7 @@ impl Db {
         self.write.get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await
     }
 
-    /// Begins a writing transaction with the types of sqlx if the database is PostgreSQL.
+    /// Begins a writing transaction with the types of `sqlx`, for PostgreSQL.
     ///
     /// # Errors
     /// Like [`Self::begin`].
@@ -189,7 +188,8 @@ impl Db {
         self.write.get_postgres_connection_pool().begin().await
     }
 
-    /// The pools of connections: what each is for, how many are open, and how many of them idle.
+    /// Returns the purpose of each connection pool, the number of its open connections and the number of its
+    /// idle ones.
     pub fn connections(&self) -> Vec<(&'static str, usize, usize)> {
         let count = |connection: &DatabaseConnection| match self.dialect {
             Dialect::Sqlite => {
@@ -211,7 +211,7 @@ impl Db {
             .collect()
     }
 
-    /// Writers that serve a process: SQLite has room for one.
+    /// Returns the number of concurrent writers of a process; SQLite allows one.
     pub fn writers(&self) -> usize {
         match self.dialect {
             Dialect::Sqlite => 1,
@@ -219,23 +219,23 @@ impl Db {
         }
     }
 
-    /// Whether several processes may serve it at the same time.
+    /// Returns whether several processes may use the database at the same time.
     pub fn is_shared(&self) -> bool {
         self.dialect == Dialect::Postgres
     }
 
-    /// Whether it looks for the nearest vectors itself.
+    /// Returns whether the database itself finds the nearest vectors.
     pub fn finds_nearest(&self) -> bool {
         self.dialect == Dialect::Postgres
     }
 
-    /// Whether changes become visible in the order of their times: a single writer commits one
-    /// after the other.
+    /// Returns whether changes become visible in the order of their times. This holds for a single writer,
+    /// whose commits follow each other.
     pub fn commits_in_order(&self) -> bool {
         self.writers() == 1
     }
 
-    /// Whether the database answers.
+    /// Returns whether the database answers.
     pub async fn is_reachable(&self) -> bool {
         use sea_orm::ConnectionTrait;
         let ping = self.read.execute_unprepared("SELECT 1");
@@ -250,7 +250,7 @@ impl Db {
         }
         for connections in [&self.read, &self.write] {
             let pool = connections.get_sqlite_connection_pool();
-            // All connections are held until each has been visited once.
+            // The loop keeps all connections until it has visited each one once.
             let mut taken = Vec::new();
             while let Some(mut connection) = pool.try_acquire() {
                 if let Err(error) = sqlx::query("PRAGMA shrink_memory").execute(&mut *connection).await {
@@ -263,7 +263,7 @@ impl Db {
 
     /// Closes both pools; SQLite then leaves no write-ahead log behind.
     pub async fn close(self) {
-        // Nothing can be done about a connection that won't close.
+        // A connection that can't be closed needs no handling.
         _ = self.read.close().await;
         _ = self.write.close().await;
     }
@@ -302,7 +302,7 @@ async fn sqlite(
         .map_err(conn_err)?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // FULL, because what was acknowledged must survive a loss of power too.
+        // FULL, because acknowledged data must survive a loss of power too.
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(Duration::from_secs(5))
@@ -322,7 +322,7 @@ async fn sqlite(
         .after_connect(move |connection, _| {
             let (health, path) = (opened.clone(), path.clone());
             Box::pin(async move {
-                // Opens the write-ahead log, which SQLite leaves closed until the first read.
+                // This query opens the write-ahead log, which SQLite otherwise opens at the first read.
                 sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(connection).await?;
                 health.opened(&path, writes)
             })
@@ -333,7 +333,7 @@ async fn sqlite(
                 if !connection.is_in_transaction() {
                     return Ok(true);
                 }
-                // The rollback of a dropped transaction has not run yet.
+                // The rollback of a dropped transaction may not have run yet; the ping waits for it.
                 connection.ping().await?;
                 let is_clean = !connection.is_in_transaction();
                 if !is_clean {
@@ -353,8 +353,8 @@ async fn sqlite(
     Ok(pool)
 }
 
-/// A deadlock or a serialisation failure, or a row that was removed while it was waited for: the
-/// same transaction can succeed now.
+/// Returns whether the same transaction can succeed now: after a deadlock, a serialization failure, or the
+/// removal of a row while its lock was awaited.
 pub fn lost_a_race(error: &sqlx::Error) -> bool {
     if matches!(error, sqlx::Error::RowNotFound) {
         return true;
@@ -362,7 +362,7 @@ pub fn lost_a_race(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(|it| it.code()).is_some_and(|it| it == "40P01" || it == "40001")
 }
 
-/// Whether a row with the same key is there already.
+/// Returns whether the error is a duplicate key.
 pub fn is_duplicate(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
 }
@@ -371,7 +371,7 @@ fn conn_err(error: sqlx::Error) -> DbErr {
     DbErr::Conn(sea_orm::RuntimeErr::SqlxError(error.into()))
 }
 
-/// The address of the SQLite file in a data directory.
+/// Returns the address of the SQLite file in a data directory.
 pub fn sqlite_url(data_dir: &Path) -> String {
     format!("sqlite://{}/loupe.db", data_dir.display())
 }

@@ -10,16 +10,16 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 /// A failed query.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database has a known fault. The query may succeed later.
+    /// A known fault of the database. The query may succeed later.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// The database is away, busy or shutting down. The query may succeed later.
+    /// A database that is down, busy or shutting down. The query may succeed later.
     #[error("the database is unreachable; try again shortly")]
     Unreachable(#[source] DbErr),
-    /// The caller granted too little memory for large texts.
+    /// Too little memory granted by the caller for large texts.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// The statement or a stored value is wrong.
+    /// A wrong statement or a wrong stored value.
     #[error(transparent)]
     Database(DbErr),
 }
@@ -40,7 +40,7 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Returns whether the database is away, full or shutting down, rather than the statement wrong.
+/// Returns whether the cause is a database that is down, full or shutting down, and not a wrong statement.
 fn is_away(error: &DbErr) -> bool {
     let (DbErr::Conn(RuntimeErr::SqlxError(source))
     | DbErr::Exec(RuntimeErr::SqlxError(source))

@@ -1,4 +1,4 @@
-//! Eval rules, and what they decided that can't be worked out later.
+//! Eval rules, and those of their decisions that can't be recomputed later.
 
 use entities::{
     eval_rule::{Column, Entity, Model},
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Db, page::newest_first};
 
-/// One rule.
+/// Returns an eval rule.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -21,7 +21,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     Entity::find_by_id((tenant, id)).one(db).await
 }
 
-/// One rule, locked until the transaction ends.
+/// Returns an eval rule, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -29,7 +29,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
     Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
 
-/// All rules of a tenant, oldest first.
+/// Returns all eval rules of a tenant, oldest first.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -38,7 +38,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
     query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id).all(db).await
 }
 
-/// A page of rules, newest first.
+/// Returns a page of eval rules, newest first.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -55,7 +55,7 @@ pub async fn page(
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
 }
 
-/// How many rules a tenant has.
+/// Returns the number of a tenant's eval rules.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -63,7 +63,7 @@ pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
     Entity::find().filter(Column::TenantId.eq(tenant)).count(db).await
 }
 
-/// Bytes that the configs and filters of all of a tenant's rules take up together.
+/// Returns the total size of the configs and filters of a tenant's eval rules, in bytes.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -74,7 +74,7 @@ pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbE
     Ok(bytes.and_then(|it| usize::try_from(it).ok()).unwrap_or(0))
 }
 
-/// How many rules of its tenant are older than a rule, at most `most`.
+/// Returns how many eval rules of the same tenant are older than this one, at most `most`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -90,7 +90,7 @@ pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<
     Ok(query.into_tuple::<Uuid>().all(db).await?.len())
 }
 
-/// How many of a tenant's rules run an evaluator.
+/// Returns how many of a tenant's eval rules run an evaluator.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -99,7 +99,7 @@ pub async fn count_using(db: &impl ConnectionTrait, tenant: Uuid, metric: &str) 
     query.filter(Column::MetricName.eq(metric)).count(db).await
 }
 
-/// Stores a new rule.
+/// Stores a new eval rule.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -108,7 +108,7 @@ pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     Ok(())
 }
 
-/// Stores a rule in place of the one with its id.
+/// Replaces the stored eval rule that has the same id.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -117,7 +117,7 @@ pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr>
     Ok(())
 }
 
-/// Deletes a rule; what it asked for stays. False if there is none.
+/// Deletes an eval rule; evaluations that it requested remain. Returns false if there is no such rule.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -125,8 +125,9 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
 
-/// Pauses a rule from `now` on. False when the rule is deleted, was changed after `wanted_at`, when it wanted
-/// what can't be had, or was paused after `since`. Times in microseconds.
+/// Pauses an eval rule at `now`. Returns false if the rule is deleted, was changed after `wanted_at` (the
+/// time of the request that could not be satisfied), or was paused at or after `since`. Times are in
+/// microseconds.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -150,7 +151,7 @@ pub async fn pause(
     Ok(done.rows_affected > 0)
 }
 
-/// Lets all paused rules of a tenant try again.
+/// Resumes all paused eval rules of a tenant.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -165,7 +166,7 @@ pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), D
     Ok(())
 }
 
-/// Notes why rules left out traces; what was noted of the same before goes.
+/// Stores why eval rules skipped traces, replacing earlier decisions of the same rule and trace.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -181,7 +182,7 @@ pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) ->
     Ok(())
 }
 
-/// What was noted of a rule and these traces.
+/// Returns the stored decisions of an eval rule on these traces.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -200,8 +201,8 @@ pub async fn noted(
         .await
 }
 
-/// Walks past some `limit` notes, of traces after `after`, and removes those of a rule. Answers the
-/// last trace; none when no note is left.
+/// Deletes the decisions of an eval rule among the tenant's next `limit` decisions, on traces after `after`.
+/// Returns the last trace visited; none if there are no further decisions.
 ///
 /// # Errors
 /// Fails when the database fails.

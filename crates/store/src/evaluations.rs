@@ -1,7 +1,8 @@
-//! Evaluations: asking for them, taking them up, ending them, listing them.
+//! Creates, starts, ends and lists evaluations.
 //!
-//! The number of attempts is a fence. Who takes an evaluation up gets the next one, and only the
-//! newest can end it, so a worker that lost its lease changes nothing, and no evaluation ends twice.
+//! The number of attempts is a fencing token. A worker that starts an evaluation increments it, and only the
+//! newest attempt can end the evaluation. A worker that lost its lease therefore changes nothing, and no
+//! evaluation ends twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,67 +19,67 @@ use uuid::Uuid;
 use super::{Db, page::newest_first, quotas};
 use crate::{new_id, quotas::Quota};
 
-/// Rows of one statement: databases limit the number of parameters.
+/// Number of rows per statement, because databases limit the number of parameters.
 const BLOCK: usize = 250;
 
-/// What an evaluation says whose trace is gone.
+/// The error of an evaluation whose trace was removed.
 pub const REMOVED: &str = "the trace was removed before it was judged";
 
-/// Which evaluations a list shows.
+/// The filters of a list of evaluations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Only of this project.
+    /// Only evaluations of this project.
     pub project_id: Option<Uuid>,
-    /// Only of this trace.
+    /// Only evaluations of this trace.
     pub trace_id: Option<Uuid>,
-    /// Only by this evaluator.
+    /// Only evaluations by this evaluator.
     pub metric_name: Option<String>,
-    /// Only of this type.
+    /// Only evaluations by this type of evaluator.
     pub evaluator_type: Option<EvaluatorType>,
-    /// Only those that are this far.
+    /// Only evaluations with this status.
     pub status: Option<EvaluationStatus>,
-    /// Only with this label.
+    /// Only evaluations with this label.
     pub label: Option<String>,
-    /// Only in this context.
+    /// Only evaluations in this context.
     pub context: Option<EvaluationContext>,
-    /// Only those that this rule asked for.
+    /// Only evaluations that this eval rule requested.
     pub rule_id: Option<Uuid>,
-    /// Asked for from this time on, microseconds.
+    /// Requested at or after this time, in microseconds.
     pub from: Option<i64>,
-    /// Asked for up to this time, microseconds.
+    /// Requested at or before this time, in microseconds.
     pub to: Option<i64>,
-    /// With this score or a higher one.
+    /// Minimum score.
     pub min_score: Option<f64>,
-    /// With this score or a lower one.
+    /// Maximum score.
     pub max_score: Option<f64>,
 }
 
-/// How an evaluation ended.
+/// The end of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
-    /// What judged, if not what was expected when it was asked for.
+    /// The version of the evaluator that ran, if it differs from the requested one.
     pub evaluator_version: Option<String>,
-    /// The verdict: score, label, reasoning; or why there is none.
+    /// The verdict (score, label, reasoning), or the reason why there is none.
     pub verdict: Result<(f64, String, String), String>,
-    /// The judge, and what it cost.
+    /// The judge and its cost.
     pub judged: Judged,
 }
 
-/// What a judge used.
+/// The model, tokens and cost of a judge's response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// The model.
     pub model: Option<String>,
-    /// Tokens that it was shown.
+    /// Prompt tokens.
     pub prompt_tokens: Option<i64>,
-    /// Tokens that it answered.
+    /// Completion tokens.
     pub completion_tokens: Option<i64>,
     /// Cost in pico-dollars.
     pub cost: Option<i64>,
 }
 
 impl Judged {
-    /// With what earlier asks for the same evaluation used.
+    /// Adds the use of earlier requests for the same evaluation.
     fn with_earlier(mut self, row: &Model) -> Self {
         let add = |to: &mut Option<i64>, earlier: Option<i64>| {
             if let Some(earlier) = earlier {
@@ -92,7 +93,7 @@ impl Judged {
     }
 }
 
-/// One evaluation, whatever a replica says.
+/// Returns an evaluation, read from the primary rather than from a replica.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -100,7 +101,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr
     Entity::find_by_id((tenant, id)).one(db.current()).await
 }
 
-/// A page, newest first, after the (time, id) of `after`.
+/// Returns a page of evaluations, newest first, that begins after the (time, id) of `after`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -125,7 +126,7 @@ pub async fn page(
         .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)))
         .apply_if(filter.min_score, |query, it| query.filter(Column::Score.gte(it)))
         .apply_if(filter.max_score, |query, it| query.filter(Column::Score.lte(it)));
-    // What implies an index's own condition: SQLite looks for that very text.
+    // SQLite uses a partial index only if the query contains the index's condition literally.
     let rare = [
         filter.status.is_some_and(|it| it != EvaluationStatus::Complete).then_some("status <> 'complete'"),
         filter.label.as_deref().is_some_and(|it| it != "pass").then_some("label <> 'pass'"),
@@ -134,14 +135,14 @@ pub async fn page(
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
 }
 
-/// Evaluations as they are shown: configs may be long, and many are shown at once.
+/// Selects evaluations without their configs, which may be long.
 fn without_config() -> Select<Entity> {
     let shown = Column::iter().filter(|it| !matches!(it, Column::Config));
     Entity::find().select_only().columns(shown).expr_as(Expr::cust("NULL"), "config")
 }
 
-/// Stores new evaluations. Of a rule's, those that it asked for before are left out, unless they
-/// failed. Answers how many are new.
+/// Stores new evaluations. An evaluation that the same eval rule requested before is dropped unless the
+/// earlier one failed. Returns the number of stored evaluations.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -156,8 +157,8 @@ pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, D
     Ok(added)
 }
 
-/// What a rule asked for on these traces, as ingested: the newest of each trace, as what failed may
-/// have been asked for again.
+/// Returns the evaluations that an eval rule requested for these traces as ingested. It returns the newest of
+/// each trace, because an evaluation can be requested again after a failure.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -169,7 +170,8 @@ pub async fn of_rule(
 ) -> Result<HashMap<Uuid, Model>, DbErr> {
     let mut newest: HashMap<Uuid, Model> = HashMap::new();
     for block in traces.chunks(BLOCK) {
-        // Along the index of traces: with the rule among the conditions SQLite reads all that it asked for.
+        // Uses the index by trace: with the rule as a condition, SQLite would read all evaluations of the
+        // rule.
         let query = without_config()
             .filter(Column::TenantId.eq(tenant))
             .filter(Column::TraceId.is_in(block.iter().copied()))
@@ -185,8 +187,8 @@ pub async fn of_rule(
     Ok(newest)
 }
 
-/// Which of these rules have judged which of these traces, as ingested, or will: (rule, trace). A failed
-/// evaluation is no judgement.
+/// Returns the pairs of eval rule and trace, among these, that have an evaluation of the trace as ingested.
+/// Failed evaluations do not count; pending ones do.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -205,14 +207,14 @@ pub async fn judged(
             .filter(Column::RuleId.is_in(rules.iter().copied()))
             .filter(Column::TraceId.is_in(block.iter().copied()))
             .filter(Column::SourceActionId.eq(Uuid::nil()))
-            // The index's own condition: SQLite looks for that very text.
+            // SQLite uses the partial index only if the query contains its condition literally.
             .filter(Expr::cust("status <> 'failed'"));
         found.extend(query.into_tuple::<(Uuid, Uuid)>().all(db).await?);
     }
     Ok(found)
 }
 
-/// Takes up those of the evaluations that have not ended, and answers them as they are now.
+/// Starts those of the evaluations that have not ended. Returns their updated rows.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -235,8 +237,9 @@ pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, Db
     Ok(started)
 }
 
-/// Ends evaluations that this worker took up, in one transaction; those that another has taken up
-/// since are left alone. What failed is given back to the month's quota. Answers how many ended.
+/// Ends evaluations that this worker started, in one transaction. Evaluations that another worker has started
+/// since remain unchanged. The monthly quota of failed evaluations is released. Returns the number of ended
+/// evaluations.
 ///
 /// # Errors
 /// Fails when the database fails; nothing has ended then.
@@ -286,8 +289,8 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
     Ok(ended)
 }
 
-/// Puts an evaluation that this worker took up back among those that wait; `asked` is what a judge
-/// used that was asked for nothing.
+/// Makes an evaluation that this worker started pending again. `asked` is the use of a judge that
+/// returned no verdict.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -309,8 +312,8 @@ pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>)
     Ok(())
 }
 
-/// Ends what waits for a verdict on a trace that is being removed. What judges would have cost is
-/// added to `forgone`, by month: it is to be given back.
+/// Fails the pending and running evaluations of a trace that is being removed. Adds their number per month to
+/// `forgone`, so that the caller can release the quota.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -349,7 +352,8 @@ pub async fn forgo(
     Ok(())
 }
 
-/// Lets the evaluations of a rule that wait keep the options that they were asked for with.
+/// Stores `config` in the pending evaluations of an eval rule that refer to the rule's options, so that a
+/// change of the rule does not affect them.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -371,7 +375,7 @@ pub async fn keep_config(
     Ok(())
 }
 
-/// How many evaluations of a bulk run are how far.
+/// Returns the number of a bulk run's evaluations by status.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -393,7 +397,7 @@ pub async fn progress(
     Ok(rows.into_iter().collect())
 }
 
-/// The row, as long as the attempt is the newest.
+/// Returns the condition that selects the row while this attempt is the newest.
 fn held(tenant: Uuid, row: &Model) -> Condition {
     Condition::all()
         .add(Column::TenantId.eq(tenant))

@@ -1,4 +1,4 @@
-//! Evaluators that tenants made.
+//! Custom evaluators.
 
 use entities::evaluator::{Column, Entity, Model};
 use sea_orm::{
@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-/// One evaluator, unless it was deleted.
+/// Returns a custom evaluator, unless it was deleted.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -15,7 +15,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, name: &str) -> Result<
     Ok(Entity::find_by_id((tenant, name.to_owned())).one(db).await?.filter(|it| it.deleted_at.is_none()))
 }
 
-/// One evaluator, deleted or not, locked until the transaction ends.
+/// Returns a custom evaluator, deleted or not, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -23,7 +23,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, name: &str) -> Result
     Entity::find_by_id((tenant, name.to_owned())).lock_exclusive().one(txn).await
 }
 
-/// All that are there.
+/// Returns all custom evaluators of a tenant that were not deleted.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -32,7 +32,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
     query.order_by_asc(Column::Name).all(db).await
 }
 
-/// Bytes that the definitions of all take up together, and how many there are.
+/// Returns the total size of a tenant's evaluator definitions in bytes, and their number.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -47,16 +47,16 @@ pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(usize, us
     Ok((usize::try_from(bytes).unwrap_or(0), usize::try_from(count).unwrap_or(0)))
 }
 
-/// Stores an evaluator that was never there.
+/// Stores a new custom evaluator.
 ///
 /// # Errors
-/// Fails when the database fails; a taken name is a duplicate.
+/// Fails when the database fails; a name that exists is a duplicate.
 pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
     Ok(())
 }
 
-/// Stores an evaluator in place of the one with its name.
+/// Replaces the stored evaluator that has the same name.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,9 +1,9 @@
 //! Tracks whether the database can be written to.
 //!
-//! Three faults are looked for, because statements report them late or not at all: a full disk, a database
-//! file that was deleted or replaced, and a PostgreSQL server that does not answer. While one of them
-//! lasts, writes get 503 and `/readyz` fails. A full disk and an unreachable server recover without help; a
-//! replaced file needs a restart.
+//! Three faults are checked, because statements report them late or not at all: a full disk, a database file
+//! that was deleted or replaced, and a PostgreSQL server that does not answer. During a fault, writes get 503
+//! and `/readyz` fails. A full disk and an unreachable server recover without help; a replaced file needs a
+//! restart.
 
 use std::{
     future::Future,
@@ -112,7 +112,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Returns the current fault; none while the database is well.
+    /// Returns the current fault, if any.
     pub fn unavailable(&self) -> Option<Unavailable> {
         *self.0.state.borrow()
     }
@@ -331,7 +331,7 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// Returns the path of a file that is no longer the one that was opened.
+    /// Returns the path of a file that differs from the one that was opened.
     fn changed(&self) -> Option<&Path> {
         let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let changed =

@@ -1,4 +1,4 @@
-//! Idempotency keys and the answers that go with them.
+//! Idempotency keys and their responses.
 
 use entities::idempotency::{ActiveModel, Column, Entity, Model};
 use sea_orm::{
@@ -6,14 +6,14 @@ use sea_orm::{
     TryInsertResult,
 };
 
-/// Takes a key for the request of `row`. Answers the row that has it already; one that was given
-/// up or is past its time has not. Where others take it and let it go all the time, that is a row
-/// like this one, without an answer.
+/// Claims an idempotency key for the request of `row`. Returns the row that holds the key already; a released
+/// or expired one does not hold it. While other requests keep claiming and releasing the key, the result is a
+/// copy of `row`, without a response.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn claim(db: &impl ConnectionTrait, row: &Model, now: i64) -> Result<Option<Model>, DbErr> {
-    // Twice, for the case that what stood in the way is gone when it is looked at.
+    // Two attempts, because the row that caused the conflict may be gone when it is read.
     for _ in 0..2 {
         Entity::delete_many()
             .filter(Column::TenantId.eq(row.tenant_id))

@@ -31,7 +31,7 @@ pub struct KeyWithPlan {
     pub expires_at: Option<i64>,
 }
 
-/// The key of this hash, unless it was revoked; whether it has expired is for the caller to see.
+/// Returns the API key with this hash, unless it was revoked. The caller checks whether it has expired.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -42,7 +42,7 @@ pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Optio
         .one(db)
         .await?;
     let Some(key) = found else { return Ok(None) };
-    // A second statement, because this one knows the tenant, and so on which machine to look.
+    // A separate statement, because it names the tenant, by which a sharded database finds the machine.
     let Some(tenant) = super::tenants::get(db, key.tenant_id).await? else { return Ok(None) };
     let unreadable = |it: UnknownWord| DbErr::Type(it.to_string());
     let scopes = key.scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
@@ -57,7 +57,7 @@ pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Optio
     })))
 }
 
-/// One key of a tenant that is not revoked.
+/// Returns an API key of a tenant, unless it was revoked.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -65,7 +65,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     of_tenant(tenant).filter(api_key::Column::Id.eq(id)).one(db).await
 }
 
-/// A page of keys that are not revoked, newest first, after the (time, id) of `after`.
+/// Returns a page of keys that are not revoked, newest first, beginning after the (time, id) of `after`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -88,7 +88,7 @@ pub async fn add(db: &impl ConnectionTrait, row: api_key::Model) -> Result<(), D
     Ok(())
 }
 
-/// Revokes a key. False if there is no such key or it was revoked before.
+/// Revokes a key. Returns false if there is no such key or it is revoked already.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,7 +1,8 @@
-//! Every query, in both dialects, one file a noun. The first argument of a query on a tenant's rows is the
-//! tenant.
+//! All database queries, in both dialects, one file per table or topic. The first argument of a query on a
+//! tenant's rows is the tenant.
 //!
-//! Queries take and return rows, and fail with a [`StoreError`]. The store knows neither HTTP nor the rules of the
+//! Queries take and return rows, and fail with a [`StoreError`]. The store knows neither HTTP nor the rules
+//! of the product: decisions that a transaction must make are passed in ([`traces::TraceRules`]).
 //! product: what a transaction must decide is passed in ([`traces::TraceRules`]).
 
 pub mod audit;

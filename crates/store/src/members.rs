@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::page::newest_first;
 
-/// The member of that subject.
+/// Returns the member with this subject.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -26,7 +26,7 @@ pub async fn by_subject(
         .await
 }
 
-/// One member.
+/// Returns a member.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -34,7 +34,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     member::Entity::find_by_id((tenant, id)).one(db).await
 }
 
-/// How many seats are taken.
+/// Returns the number of occupied seats.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -46,7 +46,7 @@ pub async fn seats(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
         .await
 }
 
-/// A page, newest first, after the (time, id) of `after`.
+/// Returns a page of members, newest first, that begins after the (time, id) of `after`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -63,13 +63,13 @@ pub async fn page(
 /// Adds a member.
 ///
 /// # Errors
-/// Fails when the database fails, or the subject is there.
+/// Fails when the database fails, or when a member with the subject exists.
 pub async fn add(db: &impl ConnectionTrait, row: member::Model) -> Result<(), DbErr> {
     member::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
     Ok(())
 }
 
-/// Lets a member in or keeps one out.
+/// Sets the status of a member.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -85,7 +85,7 @@ pub async fn set_status(
     row.update(db).await
 }
 
-/// Notes that a token of the member was seen, and the role that it gave.
+/// Records that a token of the member was used, and the role in this token.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,4 +1,4 @@
-//! How readers of large texts account for the memory that they take.
+//! Memory accounting for readers of large texts.
 
 use std::future::Future;
 

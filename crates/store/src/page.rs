@@ -3,7 +3,7 @@
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 use uuid::Uuid;
 
-/// The rows after the (time, id) of `after`, at most `limit`.
+/// Returns at most `limit` rows after the (time, id) of `after`.
 pub(super) fn newest_first<E: EntityTrait>(
     query: Select<E>,
     (time, id): (E::Column, E::Column),
@@ -11,7 +11,7 @@ pub(super) fn newest_first<E: EntityTrait>(
     limit: u64,
 ) -> Select<E> {
     let older = after.map(|(at, last)| {
-        // The first condition is implied by the second; it is what an index range is made of.
+        // The second condition implies the first, which gives the range of the index.
         let first = Condition::any().add(time.lt(at)).add(id.lt(last));
         Condition::all().add(time.lte(at)).add(first)
     });

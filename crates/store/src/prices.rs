@@ -1,4 +1,4 @@
-//! Prices that tenants set themselves.
+//! Prices of models that tenants set.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use entities::model_price;
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Set, sea_query::OnConflict};
 use uuid::Uuid;
 
-/// All prices of a tenant, by model.
+/// Returns all prices that a tenant set, by model.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -9,19 +9,19 @@ use uuid::Uuid;
 
 use super::page::newest_first;
 
-/// Which projects a list shows.
+/// Selects projects by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
-    /// Those that take traces.
+    /// Projects that accept traces.
     #[default]
     Active,
-    /// Those that don't.
+    /// Archived projects, which accept no traces.
     Archived,
-    /// Both.
+    /// All projects.
     All,
 }
 
-/// One project.
+/// Returns a project.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -29,7 +29,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     project::Entity::find_by_id((tenant, id)).one(db).await
 }
 
-/// The project of that name.
+/// Returns the project with this name.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -45,7 +45,7 @@ pub async fn by_name(
         .await
 }
 
-/// The oldest project that takes traces.
+/// Returns the oldest active project.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -71,7 +71,7 @@ pub async fn count_created_by_ingest(db: &impl ConnectionTrait, tenant: Uuid) ->
         .await
 }
 
-/// The ids of all projects, archived ones included.
+/// Returns the ids of all projects, archived ones included.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -80,7 +80,7 @@ pub async fn ids(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Uuid>, D
     ids.filter(project::Column::TenantId.eq(tenant)).into_tuple().all(db).await
 }
 
-/// A page, newest first, after the (time, id) of `after`.
+/// Returns a page of projects, newest first, that begins after the (time, id) of `after`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -100,7 +100,7 @@ pub async fn page(
     newest_first(query, (project::Column::CreatedAt, project::Column::Id), after, limit).all(db).await
 }
 
-/// The projects that keep their traces for a time only.
+/// Returns the projects that have a retention period.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -122,7 +122,7 @@ pub async fn add(db: &impl ConnectionTrait, row: project::Model) -> Result<(), D
     Ok(())
 }
 
-/// Whether a project other than this one takes traces.
+/// Returns whether another project than this one is active.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -136,7 +136,7 @@ pub async fn another_is_active(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid
     Ok(other.is_some())
 }
 
-/// One project, locked until the transaction ends.
+/// Returns a project, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -148,7 +148,7 @@ pub async fn lock(
     project::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
 
-/// Puts a row in the place of the one with its key.
+/// Replaces the stored project that has the same key.
 ///
 /// # Errors
 /// Fails when the database fails, or the name is taken.

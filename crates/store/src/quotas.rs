@@ -1,4 +1,4 @@
-//! The use of the tenants' monthly quotas.
+//! The tenants' use of monthly quotas.
 //!
 //! If the plan has a limit, one row has the count. A transaction that increments it locks it until its end,
 //! so the limit is never exceeded. Without a limit, each transaction inserts its own row, without waiting.
@@ -38,22 +38,23 @@ pub fn month(micros: i64) -> i32 {
         .unwrap_or_default()
 }
 
-/// The row of a quota that has a limit; other rows are for writers that need not wait.
+/// The slot of the row that counts a quota with a limit. The other slots let writers count without waiting
+/// for each other.
 pub const LIMITED: i16 = 0;
 
-/// Adds to what was used; answers the sum over all rows.
+/// Adds to the use of a slot and returns the sum over all slots.
 pub(super) const USE: &str = "\
     INSERT INTO quota_use AS q (tenant_id, month, quota, slot, used) VALUES ($1, $2, $3, $4, $5) \
     ON CONFLICT (tenant_id, month, quota, slot) DO UPDATE SET used = q.used + excluded.used \
     RETURNING used + (SELECT CAST(COALESCE(SUM(o.used), 0) AS BIGINT) FROM quota_use o \
     WHERE o.tenant_id = $1 AND o.month = $2 AND o.quota = $3 AND o.slot <> $4) AS total";
 
-/// One of the rows for writers that need not wait for each other.
+/// Returns a slot for counting without a limit, so that writers rarely wait for each other.
 pub fn own_slot() -> i16 {
     i16::try_from(new_id().as_u128() % 30).unwrap_or_default() + 1
 }
 
-/// How much of each quota a tenant used in a month (year * 100 + month); what is missing is 0.
+/// Returns the use of each quota of a tenant in a month (year * 100 + month). A missing quota has no use.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -70,8 +71,8 @@ pub async fn used(
     Ok(move |quota: Quota| rows.iter().filter(|it| it.quota == quota.as_str()).map(|it| it.used).sum())
 }
 
-/// Takes up to `wanted` of a month's quota, in the transaction that uses it; answers how many
-/// there were.
+/// Reserves up to `wanted` units of a month's quota, in the transaction that uses them. Returns how many were
+/// available.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -98,7 +99,7 @@ pub async fn reserve(
     Ok(granted)
 }
 
-/// Gives back what was taken and came to nothing.
+/// Releases reserved units of a quota that were not used.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,4 +1,4 @@
-//! What the processes took of each minute's requests.
+//! The requests of each minute that processes have leased from the rate limits.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement};
@@ -44,8 +44,8 @@ impl RateBucket {
     }
 }
 
-/// One statement, so that what one process takes no other can take too: at most what is wanted,
-/// an eighth of what is left, but one while anything is left.
+/// Takes requests with one statement, so that two processes never take the same ones. A process gets at most
+/// what it wants and an eighth of the rest, but at least one while any are left.
 const TAKE: &str = "\
     INSERT INTO rate_window AS w (tenant_id, starts_at, bucket, taken, granted) \
     VALUES ($1, $2, $3, LEAST($4, $5), LEAST($4, $5)) \
@@ -54,8 +54,8 @@ const TAKE: &str = "\
     taken = w.taken + GREATEST(0, LEAST($4, GREATEST(1, ($5 - w.taken) / 8), $5 - w.taken)) \
     RETURNING granted, taken";
 
-/// Takes up to `wanted` requests of the window that starts at `starts_at` (seconds); answers how
-/// many were granted and how many are taken by all.
+/// Takes up to `wanted` requests of the window that starts at `starts_at` (seconds). Returns the number that
+/// was granted, and the number that all processes have taken.
 ///
 /// # Errors
 /// Fails when the database fails.

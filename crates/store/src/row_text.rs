@@ -1,4 +1,4 @@
-//! Limits of the texts that stand in rows and indexes.
+//! Limits of the texts in rows and indexes.
 
 /// Maximum length in characters of indexed texts: names, models, IDs, tags. PostgreSQL rejects index
 /// entries of more than 2,704 bytes.

@@ -1,11 +1,11 @@
-//! Facts about the installation.
+//! Settings of the installation.
 
 use entities::setting;
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, Set, sea_query::OnConflict};
 
 use crate::new_id;
 
-/// The value of a fact.
+/// Returns the value of a setting.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -13,21 +13,21 @@ pub async fn get(db: &impl ConnectionTrait, name: &str) -> Result<Option<String>
     Ok(setting::Entity::find_by_id(name.to_owned()).one(db).await?.map(|it| it.value))
 }
 
-/// Notes a fact that must not be there yet.
+/// Stores a new setting.
 ///
 /// # Errors
-/// Fails when the database fails or the fact is there.
+/// Fails when the database fails or when the setting exists.
 pub async fn add(db: &impl ConnectionTrait, name: &str, value: &str) -> Result<(), DbErr> {
     let row = setting::ActiveModel { name: Set(name.to_owned()), value: Set(value.to_owned()) };
     setting::Entity::insert(row).exec_without_returning(db).await?;
     Ok(())
 }
 
-/// Changes with everything that server processes cache.
+/// The setting that holds the cache version, which changes with all data that server processes cache.
 pub const GENERATION: &str = "generation";
 
-/// Makes every process forget what it remembers, once the transaction is committed. Call it
-/// last: other changes wait for its row.
+/// Changes the cache version, so that every process drops its access cache once the transaction is committed.
+/// Call this last in a transaction, because other changes wait for the row.
 ///
 /// # Errors
 /// Fails when the database fails.

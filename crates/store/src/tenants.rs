@@ -19,7 +19,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenan
     tenant::Entity::find_by_id(tenant).one(db).await
 }
 
-/// The tenant of that name at an identity provider.
+/// Returns the tenant with this ID at an identity provider.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -28,7 +28,7 @@ pub async fn by_external_id(db: &impl ConnectionTrait, external_id: &str) -> Res
     Ok(found.map(|it| it.tenant_id))
 }
 
-/// All tenants, oldest first. For administration: nothing on a user's path lists tenants.
+/// Returns all tenants, oldest first. For administration only: no request of a user lists tenants.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -52,7 +52,7 @@ pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<tenant::Model>, 
         .await
 }
 
-/// Whether there is no tenant at all.
+/// Returns whether there are no tenants.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -60,8 +60,8 @@ pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(tenant::Entity::find().count(db).await? == 0)
 }
 
-/// Keeps others out who lock the tenant too, until the transaction ends: for what is counted
-/// before more is added.
+/// Locks a tenant until the transaction ends. Transactions that count rows before they insert more use this
+/// to exclude each other.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -86,8 +86,8 @@ pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), Db
     Ok(())
 }
 
-/// Changes a tenant's plan; none if there is no such tenant. Its paused rules try again: whose judge
-/// judges follows from the plan.
+/// Changes a tenant's plan. Returns `None` if there is no such tenant. Resumes the tenant's paused eval
+/// rules, because the plan decides which judge is used.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -6,7 +6,7 @@ use tests::{Caller, TestApp, on_both_databases};
 
 use super::healthy;
 
-/// Claims that are good.
+/// Returns valid claims.
 fn claims(app: &TestApp) -> Claims {
     Claims {
         sub: "someone".to_owned(),
@@ -23,7 +23,7 @@ fn signed(app: &TestApp, change: impl FnOnce(&mut Claims)) -> String {
     format!("Bearer {}", app.app.sessions.issue(&claims).unwrap())
 }
 
-/// The status of a request with these headers.
+/// Returns the status of a request with these headers.
 async fn status(anyone: &Caller, values: &[&[u8]]) -> u16 {
     let mut request = anyone.request(Method::GET, "/v1/me");
     for value in values {
@@ -33,7 +33,7 @@ async fn status(anyone: &Caller, values: &[&[u8]]) -> u16 {
     if reply.status != 200 {
         reply.is(401, "unauthorized");
         assert_eq!(reply.headers["www-authenticate"], "Bearer");
-        // What was sent is not sent back.
+        // The response does not repeat the header.
         for value in values.iter().filter(|it| it.len() > 20) {
             assert!(!reply.text().contains(String::from_utf8_lossy(value).as_ref()), "{}", reply.text());
         }
@@ -56,7 +56,7 @@ on_both_databases! {
         .into_iter()
         .map(str::to_owned)
         .chain([
-            // A good token, said wrongly.
+            // A valid token in a wrong notation.
             key.to_owned(), token.to_owned(), format!("Bearer{key}"), format!("Basic {key}"), format!("Bearer: {key}"), format!("Bearer={key}"),
             format!("Bearer Bearer {key}"), format!("Bearer {key} {key}"), format!("Bearer {key},{key}"), format!("Bearer {key} x"),
             format!("Bearer \"{key}\""), format!("Bearer <{key}>"), format!("Bearer {key};"), format!("Bearer\t{key}"), format!("token {key}"),
@@ -64,13 +64,13 @@ on_both_databases! {
             format!("Bearer {}", key.to_uppercase()), format!("Bearer {}", key.to_lowercase()), format!("Bearer {}", key.replace("lp_", "LP_")),
             format!("Bearer {}", key.replace("lp_", "lp-")), format!("Bearer {}", key.replace("lp_", "sk_")),
             format!("Bearer {}", "x".repeat(8_193)), format!("Bearer {}", "A".repeat(12_000)), format!("Bearer {}.{}", "a".repeat(9_000), "b"),
-            // A token with a part missing, doubled, exchanged or changed.
+            // A token with a part missing, repeated, exchanged or changed.
             format!("Bearer {head}.{body}"), format!("Bearer {head}.{body}."), format!("Bearer .{body}.{sum}"), format!("Bearer {head}..{sum}"),
             format!("Bearer {head}.{body}.{sum}.{sum}"), format!("Bearer {body}.{head}.{sum}"), format!("Bearer {token}="), format!("Bearer {token}A"),
             format!("Bearer {head}.{body}.{}", sum.chars().rev().collect::<String>()), format!("Bearer eyJhbGciOiJub25lIn0.{body}."),
             format!("Bearer eyJhbGciOiJub25lIn0.{body}.{sum}"), format!("Bearer eyJhbGciOiJSUzI1NiJ9.{body}.{sum}"),
             format!("Bearer eyJhbGciOiJIUzUxMiJ9.{body}.{sum}"), format!("Bearer e30.{body}.{sum}"),
-            // Well signed, and not good.
+            // Tokens with a valid signature and invalid claims.
             signed(app, |it| it.exp = 0), signed(app, |it| it.exp = -1), signed(app, |it| it.exp = i64::MIN),
             signed(app, |it| it.exp -= 3_606), signed(app, |it| it.nbf = Some(it.exp)), signed(app, |it| it.nbf = Some(i64::MAX)),
             signed(app, |it| it.sub = String::new()), signed(app, |it| it.role = String::new()), signed(app, |it| it.role = "Owner".to_owned()),
@@ -88,7 +88,7 @@ on_both_databases! {
         for bytes in [&b"Bearer \xff\xfe"[..], b"Bearer caf\xc3\xa9", b"\xe2\x80\x8bBearer x", b"Bearer \xc2\xa0"] {
             assert_eq!(status(&anyone, &[bytes]).await, 401, "{bytes:x?}");
         }
-        // Any one character of a key changed, and any of a token's signature.
+        // A change of any character of a key, or of a token's signature, is rejected.
         for i in 0..key.len() {
             let mut changed = good.clone().into_bytes();
             let at = 7 + i;
@@ -115,7 +115,7 @@ on_both_databases! {
         for value in &cases {
             assert_eq!(status(&anyone, &[value.as_bytes()]).await, 200, "{value}");
         }
-        // A token elsewhere is none.
+        // A token outside the header has no effect.
         anyone.get(&format!("/v1/me?access_token={key}&api_key={key}")).await.is(401, "unauthorized");
         let elsewhere = anyone.request(Method::GET, "/v1/me").header("x-api-key", key).header("cookie", format!("token={key}"));
         anyone.send(elsewhere).await.is(401, "unauthorized");

@@ -33,7 +33,7 @@ on_both_databases! {
             (r#"{"name":"\ud800"}"#, "invalid_json"), (deep.as_str(), "invalid_body"), (r#"{"started_at":"10000-01-01T00:00:00Z"}"#, "invalid_body"),
             (r#"{"spans":[{"id":"a","name":"s"},{"id":"a","name":"s"}]}"#, "validation_failed"), (r#"{"project_name":""}"#, "validation_failed"),
         ];
-        // A good one before, between and after.
+        // Valid items before, between and after invalid ones.
         let items: Vec<String> = bad.iter().enumerate().map(|(i, (item, _))| format!(r#"{{"id":"good {i}"}},{item}"#)).collect();
         let body = format!(r#"{{"traces":[{},{{"id":"last"}}]}}"#, items.join(","));
         let result = key.post_bytes("/v1/ingest/batch", "application/json", body.into_bytes()).await.ok();

@@ -23,7 +23,7 @@ on_both_databases! {
         ];
         let cases = places.iter().flat_map(|place| numbers.map(|(number, verdict)| (place.replace('@', number), verdict)));
         judge(app, cases.collect()).await;
-        // The largest sums are shown and can be asked for.
+        // The largest sums are shown and can be used as filters.
         let key = app.full_key();
         let list = key.get("/v1/traces?token_count_min=9223372036854775807").await.ok();
         assert!(!list["traces"].as_array().unwrap().is_empty());
@@ -38,7 +38,7 @@ on_both_databases! {
         ];
         let places = [r#"{"cost":@}"#, r#"{"spans":[{"name":"s","cost":@}]}"#];
         let mut cases: Vec<_> = places.iter().flat_map(|place| numbers.map(|(number, verdict)| (place.replace('@', number), verdict))).collect();
-        // What metadata says of costs is the sender's own affair: used where it makes sense.
+        // Costs in metadata are not validated; the server uses them where they make sense.
         for number in ["0", "-1", "1e308", "\"0.5\"", "\"NaN\"", "\"inf\"", "null", "[]", "{}", "true", "\"\""] {
             cases.push((format!(r#"{{"spans":[{{"name":"s","type":"llm","metadata":{{"cost_usd":{number}}}}}]}}"#), Stored));
         }

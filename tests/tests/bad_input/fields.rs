@@ -1,11 +1,11 @@
-//! Every field of an item with values of every type, and what may be missing.
+//! Every field of an item with values of every type, and fields that may be absent.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
 use super::{Misshapen, NotAllowed, Stored, Verdict, judge};
 
-/// One value of every type of JSON.
+/// Returns one value of every JSON type.
 fn values() -> Vec<Value> {
     vec![
         json!(null),
@@ -21,7 +21,7 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Whether a field takes a value of this type.
+/// Returns whether a field accepts a value of this type.
 type Takes = fn(&Value) -> bool;
 
 const TEXT: Takes = |it| it.is_string() || it.is_null();
@@ -30,7 +30,7 @@ const NUMBER: Takes = |it| it.is_number() || it.is_null();
 const OBJECT: Takes = |it| it.is_object() || it.is_null();
 const NO_VALUE_HERE: Takes = Value::is_null;
 
-/// Fields of a trace, of a span and of an event.
+/// Fields of a trace; the tables below list those of a span and of an event.
 const TRACE: &[(&str, Takes)] = &[
     ("id", TEXT),
     ("external_id", TEXT),
@@ -67,13 +67,13 @@ const SPAN: &[(&str, Takes)] = &[
 ];
 const EVENT: &[(&str, Takes)] = &[("id", TEXT), ("span_id", TEXT), ("level", TEXT), ("metadata", OBJECT)];
 
-/// Each field with each value, inside what `wrap` makes of it.
+/// Combines each field with each value, in the item that `wrap` builds.
 fn table(fields: &[(&'static str, Takes)], wrap: fn(&str, &Value) -> Value) -> Vec<(String, Verdict)> {
     let mut cases = Vec::new();
     for (field, takes) in fields {
         for value in values() {
             let verdict = if takes(&value) { Stored } else { Misshapen };
-            // The id of a trace is stored once: a text of its own each time.
+            // A trace's id is stored once, so each case uses another id.
             let value = if *field == "id" && value == "text" {
                 json!(format!("text of {}", fields.len()))
             } else {

@@ -1,5 +1,5 @@
-//! Bad input: taken exactly as the rules say or refused with a code and a request id, with the
-//! same verdict on both databases; never a 5xx, and nothing half-stored.
+//! Bad input is either accepted according to the documentation or rejected with a code and a request id. The
+//! result is the same on both databases, never a 5xx, and nothing is stored in part.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +17,7 @@ mod trees;
 use serde_json::{Value, json};
 use tests::{Caller, Reply, TestApp};
 
-/// What is to become of a request.
+/// The expected result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// 201.
@@ -32,7 +32,7 @@ enum Verdict {
 
 use Verdict::{Misshapen, NoJson, NotAllowed, Stored};
 
-/// Posts each body and holds the answer against its verdict. All that fail are told at once.
+/// Posts each body and compares the response with the expected result. Reports all failures at once.
 async fn judge(app: &TestApp, cases: Vec<(String, Verdict)>) {
     let key = app.full_key();
     let (mut wrong, mut stored) = (Vec::new(), 0);
@@ -67,7 +67,7 @@ fn start(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// A failure has a sentence, a code and the id of the request.
+/// Panics unless an error has a message, a code and the id of the request.
 fn whole(reply: &Reply) {
     let body = reply.json();
     assert!(body["error"].as_str().is_some_and(|it| !it.is_empty() && it.len() < 8_000), "{body}");
@@ -76,7 +76,7 @@ fn whole(reply: &Reply) {
     assert_eq!(reply.status == 422, body["fields"].is_array(), "{body}");
 }
 
-/// Traces of the tenant. The tests of this suite stay below one page of large ones.
+/// Returns the number of the tenant's traces. The tests of this suite stay below one large page.
 async fn count(caller: &Caller) -> usize {
     let (mut count, mut cursor) = (0, String::new());
     loop {
@@ -89,7 +89,7 @@ async fn count(caller: &Caller) -> usize {
     }
 }
 
-/// The server still stores and shows a trace.
+/// Panics unless the server still stores and shows a trace.
 async fn healthy(app: &TestApp) {
     let key = app.full_key();
     let made = key.post("/v1/ingest", &json!({"name": "still here", "spans": [{"name": "s"}]})).await.ok();

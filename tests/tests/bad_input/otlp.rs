@@ -1,4 +1,4 @@
-//! OTLP: cut, changed and invented messages.
+//! OTLP: truncated, changed and invented messages.
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse},
@@ -43,7 +43,7 @@ async fn post(key: &Caller, body: Vec<u8>) -> Reply {
     key.post_bytes("/v1/otlp/traces", PROTOBUF, body).await
 }
 
-/// Spans that were refused, of a success.
+/// Returns the number of rejected spans of a success.
 fn rejected(reply: &Reply) -> i64 {
     assert_eq!(
         (reply.status, &reply.headers["content-type"]),
@@ -57,7 +57,7 @@ fn rejected(reply: &Reply) -> i64 {
     partial.rejected_spans
 }
 
-/// A tag of a message in protobuf with its length.
+/// Encodes a length-delimited protobuf field.
 fn delimited(tag: u8, inner: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag << 3 | 2];
     let mut rest = inner.len();
@@ -103,7 +103,7 @@ on_both_databases! {
             let reply = key.post_bytes("/v1/otlp/traces", "application/json", body).await;
             assert!(matches!(reply.status, 200 | 400), "bit {bit}: {} {}", reply.status, reply.text());
         }
-        // What was stored can be listed and shown.
+        // Stored spans can be listed and shown.
         let list = key.get("/v1/traces?limit=200").await.ok();
         for row in list["traces"].as_array().unwrap() {
             key.get(&format!("/v1/traces/{}", row["id"].as_str().unwrap())).await.ok();
@@ -118,11 +118,11 @@ on_both_databases! {
             let reply = post(&key, request(vec![with(vec![7; trace], vec![7; id], vec![])]).encode_to_vec()).await;
             assert_eq!(rejected(&reply), 1, "{trace} {id}");
         }
-        // All zeros are no id, as the protocol says.
+        // An id of zeros is invalid, as the protocol requires.
         assert_eq!(rejected(&post(&key, request(vec![with(vec![0; 16], vec![7; 8], vec![])]).encode_to_vec()).await), 1);
         assert_eq!(rejected(&post(&key, request(vec![with(vec![7; 16], vec![0; 8], vec![])]).encode_to_vec()).await), 1);
         assert_eq!(count(&key).await, 0);
-        // A good one beside them is stored.
+        // A valid span next to invalid ones is stored.
         let mixed = request(vec![with(vec![], vec![], vec![]), span(9, 1), with(vec![1; 3], vec![1; 8], vec![])]).encode_to_vec();
         assert_eq!(rejected(&post(&key, mixed).await), 2);
         assert_eq!(count(&key).await, 1);
@@ -171,7 +171,7 @@ on_both_databases! {
     async fn messages_that_nobody_sends(app: TestApp) {
         let key = app.full_key();
         let good = request(vec![span(1, 1)]).encode_to_vec();
-        // Unknown fields are skipped; a field of the wrong wire type is no message.
+        // Unknown fields are skipped; a known field of the wrong wire type makes the message invalid.
         let unknown = [good.clone(), delimited(15, b"whatever"), vec![14 << 3, 5], vec![13 << 3 | 5, 1, 2, 3, 4], vec![12 << 3 | 1, 1, 2, 3, 4, 5, 6, 7, 8]].concat();
         assert_eq!(rejected(&post(&key, unknown).await), 0);
         let mut nested = Vec::new();
@@ -190,7 +190,7 @@ on_both_databases! {
             assert_eq!((reply.status, reply.code().as_deref()), (400, Some("invalid_body")), "{:x?}", &body[..body.len().min(20)]);
             assert_eq!(reply.headers["content-type"], PROTOBUF);
         }
-        // Nothing at all, and very much of nothing.
+        // Empty messages, and very many empty parts.
         for body in [vec![], [0x0a, 0].repeat(100_000), delimited(1, &[0x12, 0].repeat(100_000)), delimited(1, &delimited(2, &[0x12, 0].repeat(1_000)))] {
             let reply = post(&key, body).await;
             assert_eq!(reply.status, 200, "{}", reply.text());
@@ -221,7 +221,7 @@ on_both_databases! {
         }
         for (field, value) in [("traceId", json!("")), ("traceId", json!("xyz")), ("traceId", json!("0".repeat(32))), ("spanId", json!("00")), ("spanId", json!("0".repeat(16)))] {
             let reply = key.post("/v1/otlp/traces", &span(field, value.clone())).await;
-            // Refused as a span or as a body; never stored.
+            // Either the span or the body is rejected.
             assert!(reply.status == 400 || refused(&reply) == 1, "{field} {value}: {} {}", reply.status, reply.text());
         }
         let any = [json!(null), json!(1), json!(-1), json!(1.5), json!(true), json!("x"), json!([]), json!({}), json!([1]), json!("9".repeat(50)), json!(1e300)];

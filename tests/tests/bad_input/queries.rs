@@ -9,7 +9,7 @@ fn encoded(bytes: &[u8]) -> String {
     bytes.iter().map(|it| format!("%{it:02X}")).collect()
 }
 
-/// Values that mean nothing good to anybody.
+/// Returns values that no parameter should accept blindly.
 fn hostile() -> Vec<(String, String)> {
     let texts = [
         "",
@@ -95,7 +95,7 @@ fn percent_decoded(value: &str) -> Result<String, std::string::FromUtf8Error> {
     String::from_utf8(bytes)
 }
 
-/// What is expected of one parameter with one value.
+/// The expected treatment of a parameter's value.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// A text that may be empty.
@@ -143,7 +143,7 @@ const TRACES: &[(&str, Kind)] = &[
     ("unknown", Kind::Text),
 ];
 
-/// Whether the value, percent-decoded, is one that the kind takes.
+/// Returns whether the kind accepts the value after percent-decoding.
 fn takes(kind: Kind, value: &str) -> bool {
     let Ok(decoded) = percent_decoded(value) else { return false };
     match kind {
@@ -256,7 +256,7 @@ on_both_databases! {
                 owner.post(&format!("/v1/projects/{id}/{action}"), &serde_json::json!({})).await.is(400, "invalid_query");
             }
         }
-        // An id of OpenTelemetry has no hyphens.
+        // An OpenTelemetry id has no hyphens, so it is no id of a trace.
         key.get("/v1/traces/0000000000000000000000000000000a").await.is(404, "not_found");
         key.get("/v1/traces/FFFFFFFF-ffff-ffff-ffff-FFFFFFFFFFFF").await.is(404, "not_found");
         healthy(app).await;
@@ -271,7 +271,7 @@ on_both_databases! {
         for query in ["limit=5&limit=500", "error=true&error=maybe", "from=2026-06-15T12:00:00Z&from=x", "to=2026-06-15T12:00:00Z&from=2026-06-15T12:00:01Z"] {
             key.get(&format!("/v1/traces?{query}")).await.is(400, "invalid_query");
         }
-        // Much of everything.
+        // Very long query strings.
         for query in ["x=y&".repeat(3_000), "q=a&".repeat(3_000), format!("q={}", "ab+".repeat(4_000)), format!("name={}", "%F0%9F%98%80".repeat(1_000))] {
             key.get(&format!("/v1/traces?{query}")).await.ok();
         }

@@ -1,16 +1,16 @@
-//! Texts: NUL, surrogates, bytes that are no text, nesting and size.
+//! Texts: NUL, surrogates, bytes that are not UTF-8, nesting and size.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
 use super::{Misshapen, NoJson, NotAllowed, Stored, healthy, judge};
 
-/// `text` inside `n` arrays.
+/// Returns `text` inside `n` arrays.
 fn nested(n: usize, text: &str) -> String {
     format!("{}{text}{}", "[".repeat(n), "]".repeat(n))
 }
 
-/// 500 characters of four bytes each that no compression makes shorter.
+/// Returns a text of four-byte characters that no compression shortens.
 fn incompressible(seed: u64, length: usize) -> String {
     let mut rng = fastrand::Rng::with_seed(seed);
     (0..length).map(|_| char::from_u32(rng.u32(0x20000..0x2A6D0)).unwrap()).collect()
@@ -61,7 +61,7 @@ on_both_databases! {
             cases.push((format!(r#"{{"tags":{{"x":"{lone}"}}}}"#), NoJson));
             cases.push((format!(r#"{{"spans":[{{"name":"{lone}"}}]}}"#), NoJson));
             cases.push((format!(r#"{{"events":[{{"message":"{lone}"}}]}}"#), NoJson));
-            // Metadata is kept as text and read on its own.
+            // Metadata is stored as text and parsed separately.
             cases.push((format!(r#"{{"metadata":{{"k":"{lone}"}}}}"#), Misshapen));
             cases.push((format!(r#"{{"metadata":{{"{lone}":1}}}}"#), Misshapen));
             cases.push((format!(r#"{{"spans":[{{"name":"s","metadata":{{"k":["{lone}"]}}}}]}}"#), Misshapen));
@@ -94,7 +94,7 @@ on_both_databases! {
             (format!(r#"{{"spans":{}}}"#, nested(50_000, "1")), Misshapen),
             (nested(50_000, "1"), Misshapen),
             (format!(r#"{{"tags":{{"k":{}}}}}"#, nested(50, "1")), Misshapen),
-            // Within what nobody asks for only the syntax counts.
+            // In fields that the server ignores, only the syntax counts.
             (format!(r#"{{"unknown":{}}}"#, nested(50_000, "1")), Stored),
         ];
         for make in [&metadata as &dyn Fn(usize) -> String, &span, &event] {
@@ -130,7 +130,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    /// What is indexed is bounded, so that no index of a database refuses it.
+    /// Indexed texts are bounded, so that no database rejects an index entry.
     async fn too_long_label_is_rejected(app: TestApp) {
         let mut cases = Vec::new();
         for field in ["external_id", "session_id", "user_id", "name", "model"] {
@@ -156,7 +156,7 @@ on_both_databases! {
         let tags = |n: usize| (0..n).map(|i| (format!("k{i}"), json!("v"))).collect::<serde_json::Map<String, Value>>();
         cases.push((json!({"tags": tags(100)}), Stored));
         cases.push((json!({"tags": tags(101)}), NotAllowed));
-        // All of them at once.
+        // All limits at once.
         cases.push((json!({"external_id": incompressible(16, 500), "session_id": incompressible(17, 500), "name": incompressible(18, 500),
             "user_id": incompressible(19, 500), "model": incompressible(20, 500), "error": incompressible(21, 500)}), Stored));
         judge(app, cases.into_iter().map(|(body, verdict)| (body.to_string(), verdict)).collect()).await;

@@ -1,4 +1,4 @@
-//! How a body travels: content types, encodings, sizes, speed, and what is cut on the way.
+//! Transport of a body: content types, encodings, sizes, speed, and interrupted bodies.
 
 use std::{
     io::Write,
@@ -36,7 +36,7 @@ async fn post(key: &Caller, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
     key.send(request).await
 }
 
-/// Posts with an encoding.
+/// Posts a body with an encoding.
 async fn packed(key: &Caller, encoding: &str, body: Vec<u8>) -> Reply {
     post(key, &[("content-type", "application/json"), ("content-encoding", encoding)], body).await
 }
@@ -71,7 +71,7 @@ on_both_databases! {
         let item = br#"{"name":"packed"}"#;
         for (encoding, body) in [
             ("gzip", gzip(item)), ("GZIP", gzip(item)), ("x-gzip", gzip(item)), (" gzip ", gzip(item)), ("zstd", zstd(item)), ("identity", item.to_vec()),
-            // Several members are one text, as the format says.
+            // Several gzip members or Zstandard frames form one text, as both formats define.
             ("gzip", [gzip(&item[..5]), gzip(&item[5..])].concat()), ("zstd", [zstd(&item[..5]), zstd(&item[5..])].concat()),
         ] {
             assert_eq!(packed(&key, encoding, body).await.status, 201, "{encoding}");
@@ -81,7 +81,7 @@ on_both_databases! {
         }
         let twice = [("content-type", "application/json"), ("content-encoding", "gzip"), ("content-encoding", "gzip")];
         post(&key, &twice, gzip(&gzip(item))).await.is(415, "unsupported_media_type");
-        // What is not what it is declared to be.
+        // Bodies that do not match their declared encoding.
         for (encoding, body) in [
             ("gzip", item.to_vec()), ("zstd", item.to_vec()), ("gzip", zstd(item)), ("zstd", gzip(item)), ("gzip", vec![0; 100]), ("zstd", vec![0xff; 100]),
             ("gzip", vec![0x1f]), ("gzip", vec![0x1f, 0x8b]), ("zstd", vec![0x28, 0xb5]), ("zstd", vec![0x28, 0xb5, 0x2f, 0xfd]),
@@ -117,7 +117,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    /// A gibibyte of nothing, in a megabyte or two.
+    /// A gibibyte of spaces, compressed to a megabyte or two.
     async fn decompression_bomb_is_rejected(app: TestApp) {
         let key = app.full_key();
         let block = vec![b' '; 1 << 20];
@@ -134,7 +134,7 @@ on_both_databases! {
             packed(&key, encoding, body).await.is(413, "payload_too_large");
             assert!(began.elapsed() < Duration::from_secs(5), "{encoding}: {:?}", began.elapsed());
         }
-        // Very many members of nothing.
+        // Very many empty members.
         packed(&key, "gzip", gzip(b"").repeat(10_000)).await.is(400, "invalid_json");
         healthy(app).await;
     }
@@ -146,12 +146,12 @@ on_both_databases! {
         assert_eq!(post(&key, &[("content-type", "application/json")], spaces(limit)).await.status, 201);
         packed(&key, "gzip", gzip(&spaces(limit + 1))).await.is(413, "payload_too_large");
         assert_eq!(packed(&key, "gzip", gzip(&spaces(limit))).await.status, 201);
-        // Declared to be too large: refused before it is sent.
+        // A declared length above the limit is rejected before the body is sent.
         for length in ["33554433", "9223372036854775807"] {
             let answer = say(app, format!("{}Content-Length: {length}\r\n\r\n{{}}", head(app)).as_bytes(), false).await;
             assert!(status(&answer) == 413 && answer.contains("payload_too_large"), "{length}: {answer}");
         }
-        // Not declared, and too large.
+        // A body without a declared length that exceeds the limit.
         let mut socket = connect(app).await;
         _ = socket.write_all(format!("{}Transfer-Encoding: chunked\r\n\r\n", head(app)).as_bytes()).await;
         let chunk = [b"100000\r\n".to_vec(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
@@ -161,7 +161,7 @@ on_both_databases! {
             }
         }
         let answer = listen(&mut socket, Duration::from_secs(2)).await;
-        // Who goes on sending may find the connection closed before the answer is read.
+        // A client that keeps sending may find the connection closed before it reads the response.
         assert!(matches!(status(&answer), 413 | 0), "{answer}");
         healthy(app).await;
     }
@@ -175,7 +175,7 @@ on_both_databases! {
             drop(socket);
         }
         for length in body_at..body_at + 16 {
-            // Half closed: the server may still answer, but not with a success.
+            // The client closes its sending side: the server may respond, but not with a success.
             let answer = say(app, &whole.as_bytes()[..length], true).await;
             assert!(matches!(status(&answer), 0 | 400), "{answer}");
         }
@@ -218,7 +218,8 @@ on_both_databases! {
             assert!(status(&answer) < 500, "{begins:?}: {answer}");
             assert_ne!(status(&answer), 201, "{begins:?}: {answer}");
         }
-        // Two lengths, or a length and chunks, are how requests are smuggled: one request at most is seen.
+        // Two lengths, or a length and chunks, allow request smuggling: the server accepts at most one
+        // request.
         let both = format!("{}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", head(app));
         let answer = say(app, both.as_bytes(), true).await;
         assert!(matches!(status(&answer), 0 | 400), "{answer}");
@@ -238,7 +239,7 @@ on_both_databases! {
                         request = request.header("content-type", "application/json").body("{}");
                     }
                     let reply = key.send(request).await;
-                    // A name of a project must be one; nothing else is anybody's business.
+                    // The project header must be a valid name; other headers are ignored.
                     let refused = name == "x-project-name" && method == Method::POST;
                     assert!(reply.status < 300 || refused && reply.status == 422, "{name} {value:?}: {} {}", reply.status, reply.text());
                 }
@@ -248,13 +249,13 @@ on_both_databases! {
     }
 }
 
-/// A body that does not come in time, on both databases.
+/// A body that does not arrive in time.
 async fn slow_bodies_on(database: On) {
     let app =
         TestApp::with(database, Plan::Enterprise, &["--body-timeout", "1", "--header-timeout", "1"]).await;
     let mut slow = connect(&app).await;
     slow.write_all(format!("{}Content-Length: 100\r\n\r\n{{\"name\":", head(&app)).as_bytes()).await.unwrap();
-    // Others are served meanwhile, and a drop now and then buys no more time.
+    // Other requests are served meanwhile, and single bytes do not extend the deadline.
     let began = Instant::now();
     app.full_key().post("/v1/ingest", &json!({"name": "quick"})).await.ok();
     let mut answer = String::new();
@@ -266,7 +267,7 @@ async fn slow_bodies_on(database: On) {
         status(&answer) == 400 && answer.contains("invalid_body") && answer.contains("request_id"),
         "{answer}"
     );
-    // A head that does not come: the connection ends.
+    // Without a complete head, the connection is closed.
     let mut head_only = connect(&app).await;
     head_only.write_all(b"GET /v1/traces HTTP/1.1\r\nHost: x\r\n").await.unwrap();
     let began = Instant::now();

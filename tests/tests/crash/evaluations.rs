@@ -1,4 +1,4 @@
-//! Killed while rules judge what comes in: no evaluation is lost, none is done twice, none stays behind.
+//! The server is killed while rules evaluate new traces: no evaluation is lost, repeated or left pending.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::{Home, kill::kills_asked_for};
 
-/// Traces in one request.
+/// Number of traces per request.
 const TRACES: u128 = 20;
-/// How long what a killed worker held may take to be done by another: a lease, and a look for lost ones.
+/// Maximum time until another worker does the evaluations of a killed one: a lease, and one search for lost
+/// evaluations.
 const PATIENCE: Duration = Duration::from_secs(75);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,7 +74,7 @@ async fn kills(database: On) {
     );
 }
 
-/// Sends until the server is gone; answers what was acknowledged.
+/// Sends traces until the server is gone. Returns the acknowledged ones.
 async fn send_on(key: Caller, first: u128) -> Vec<u128> {
     let mut acknowledged = Vec::new();
     for request in 0.. {
@@ -95,7 +96,7 @@ async fn send_on(key: Caller, first: u128) -> Vec<u128> {
     acknowledged
 }
 
-/// All evaluations of a rule.
+/// Returns all evaluations of a rule.
 async fn all(key: &Caller, rule: &str) -> Vec<Value> {
     let (mut rows, mut cursor) = (Vec::new(), String::new());
     loop {

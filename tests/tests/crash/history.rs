@@ -1,4 +1,4 @@
-//! What clients sent and what they were told, and whether what is stored agrees with it.
+//! The requests and responses of clients, and their comparison with the stored traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use tests::{
 };
 use tokio::task::JoinSet;
 
-/// One request: spans by trace.
+/// A request: spans by trace.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// The spans of each trace.
     pub traces: Vec<(u128, Vec<u64>)>,
-    /// It was answered with 2xx.
+    /// Whether the response was 2xx.
     pub acknowledged: bool,
 }
 
 impl Sent {
-    /// The body. What a span holds follows from its id, so that every copy is equal.
+    /// Returns the body. A span follows from its id, so that every copy is equal.
     pub fn body(&self) -> Value {
         let spans: Vec<Span> =
             self.traces.iter().flat_map(|(trace, ids)| ids.iter().map(|id| span(*trace, *id))).collect();
@@ -28,7 +28,7 @@ impl Sent {
     }
 }
 
-/// The first of a trace is the root, all others are calls below it.
+/// Builds a span. The first of a trace is the root; all others are calls below it.
 fn span(trace: u128, id: u64) -> Span {
     let start = START + i64::try_from(id).unwrap() * 1_000;
     let span =
@@ -43,27 +43,27 @@ fn tokens(id: u64) -> i64 {
     10 + i64::try_from(id).unwrap()
 }
 
-/// Everything that was sent.
+/// All requests that were sent.
 #[derive(Debug, Default)]
 pub struct History(pub Vec<Sent>);
 
-/// What a trace may and must hold.
+/// The spans that a trace must and may contain.
 #[derive(Debug, Default)]
 struct Expected {
     acknowledged: BTreeSet<u64>,
     sent: BTreeSet<u64>,
-    /// Spans of one unanswered request: all or none of them.
+    /// The spans of each request without a response, which are stored completely or not at all.
     unknown: Vec<BTreeSet<u64>>,
 }
 
 impl History {
-    /// How many requests were acknowledged.
+    /// Returns the number of acknowledged requests.
     pub fn acknowledged(&self) -> usize {
         self.0.iter().filter(|it| it.acknowledged).count()
     }
 
-    /// Fails unless every trace of these requests is stored as it was acknowledged. Answers
-    /// how many traces are stored.
+    /// Panics unless every trace of these requests is stored as acknowledged. Returns the number of stored
+    /// traces.
     pub async fn check(&self, key: &Caller) -> usize {
         let mut traces: BTreeMap<u128, Expected> = BTreeMap::new();
         for sent in &self.0 {
@@ -100,7 +100,7 @@ impl History {
     }
 }
 
-/// The spans that are stored of a trace; empty if it is not.
+/// Returns the stored spans of a trace; empty if the trace is not stored.
 async fn check_trace(key: &Caller, trace: u128, expected: &Expected) -> BTreeSet<u64> {
     let reply = key.get(&format!("/v1/traces/{trace:032x}")).await;
     if reply.status == 404 {
@@ -139,7 +139,7 @@ async fn check_trace(key: &Caller, trace: u128, expected: &Expected) -> BTreeSet
     stored
 }
 
-/// The ids of all traces, page by page; fails when one comes twice.
+/// Returns the ids of all traces, page by page; panics on a duplicate.
 pub async fn listed(key: &Caller) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     let mut cursor = String::new();

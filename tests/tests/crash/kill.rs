@@ -1,4 +1,4 @@
-//! Killed while clients send as fast as they can.
+//! The server is killed while clients send as fast as they can.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{
     load::Load,
 };
 
-/// Longest that the server may need to be ready again.
+/// Maximum time until the server is ready again.
 const READY: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,7 +31,7 @@ async fn kills(database: On) {
     let mut server = home.setup.start();
     for round in 0..kills {
         let load = Load::start(&home.caller(&server.url), 4, u128::from(round) + 1);
-        // Another length each time, so that it strikes at other places.
+        // The delay differs each time, so that the kill interrupts different work.
         tokio::time::sleep(Duration::from_millis(250 + round * 137 % 400)).await;
         server.kill();
         let history: History = load.history().await;
@@ -46,7 +46,7 @@ async fn kills(database: On) {
         home.check_integrity().await;
     }
     assert!(requests > usize::try_from(kills).unwrap() * 5, "no load: {requests} requests were acknowledged");
-    // What was stored before the first kill is there after the last, and nothing twice.
+    // Traces stored before the first kill are stored after the last, without duplicates.
     let listed = listed(&home.caller(&server.url)).await;
     assert_eq!(listed.len(), stored);
     for trace in all {
@@ -57,7 +57,7 @@ async fn kills(database: On) {
     );
 }
 
-/// How often a suite kills the server.
+/// Returns how often a suite kills the server.
 #[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
 pub fn kills_asked_for() -> u64 {
     std::env::var("LOUPE_TEST_KILLS").ok().map_or(5, |it| it.parse().unwrap())

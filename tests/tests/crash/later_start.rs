@@ -91,7 +91,7 @@ async fn setting_that_a_later_start_ignores_is_logged() {
             logged.contains("LOUPE_EMBEDDING_BASE_URL") && !logged.contains("LOUPE_JUDGE_OPENAI"),
             "{logged}"
         );
-        // A key for the first start, which is over.
+        // The first start is over, so this key has no effect.
         let other = server::access::api_key::ApiKey::generate().unwrap();
         let logged = log(&home.setup.clone().with("LOUPE_BOOTSTRAP_API_KEY", other.reveal()).start());
         assert!(logged.contains("LOUPE_BOOTSTRAP_API_KEY is ignored"), "{logged}");

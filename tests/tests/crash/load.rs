@@ -1,4 +1,4 @@
-//! Clients that send as fast as they are answered.
+//! Clients that send the next request as soon as they get a response.
 
 use reqwest::Method;
 use tests::Caller;
@@ -6,15 +6,15 @@ use tokio::task::JoinSet;
 
 use super::history::{History, Sent};
 
-/// Traces in one request.
+/// Number of traces per request.
 const TRACES: u128 = 3;
 
-/// Clients at work.
+/// Running clients.
 pub struct Load(JoinSet<Vec<Sent>>);
 
 impl Load {
-    /// Starts clients that go on until a request fails. `round` keeps their trace ids apart
-    /// from those of other rounds.
+    /// Starts clients that send until a request fails. `round` separates their trace ids from those of other
+    /// rounds.
     pub fn start(key: &Caller, clients: u128, round: u128) -> Self {
         let mut tasks = JoinSet::new();
         for client in 0..clients {
@@ -24,7 +24,7 @@ impl Load {
         Self(tasks)
     }
 
-    /// Waits until all clients were cut off.
+    /// Waits until all clients were disconnected.
     pub async fn history(mut self) -> History {
         let mut all = Vec::new();
         while let Some(done) = self.0.join_next().await {
@@ -41,7 +41,7 @@ async fn send_on(key: &Caller, first: u128) -> Vec<Sent> {
         let answer = key.request(Method::POST, "/v1/otlp/traces").json(&next.body()).send().await;
         match answer {
             Ok(answer) if answer.status().is_success() => next.acknowledged = true,
-            // The server is busy, or going down and saying so.
+            // The server is busy or stopping, and says so.
             Ok(answer) if answer.status() == 503 => {}
             Ok(answer) => panic!("{}: {}", answer.status(), answer.text().await.unwrap_or_default()),
             Err(_) => {
@@ -54,8 +54,8 @@ async fn send_on(key: &Caller, first: u128) -> Vec<Sent> {
     sent
 }
 
-/// New traces mostly; now and then late spans of traces that were sent before, or all of an
-/// earlier request once more.
+/// Builds a request: usually new traces, sometimes late spans of earlier traces, or a repetition of an
+/// earlier request.
 fn request_of(sent: &[Sent], first: u128, n: u128) -> Sent {
     let earlier = usize::try_from(n / 2).ok().and_then(|it| sent.get(it));
     let traces = match (n % 4, earlier) {

@@ -1,7 +1,7 @@
-//! The built server, killed and stopped in the middle of its work, and started again.
+//! The built server, killed and stopped during its work, and started again.
 //!
-//! LOUPE_TEST_KILLS says how often it is killed, LOUPE_TEST_STOPS how often it is asked to stop;
-//! a long run shows what a short one misses.
+//! `LOUPE_TEST_KILLS` is the number of kills, `LOUPE_TEST_STOPS` the number of stops; a long run finds faults
+//! that a short one misses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "a long run says what it did")]
@@ -20,7 +20,7 @@ use server::access::{api_key::ApiKey, master_key::MasterKey};
 use sqlx::{AssertSqlSafe, Connection};
 use tests::{Caller, On, postgres::Database, process::Setup};
 
-/// Where a server keeps its data, over its starts.
+/// The data of a server, which outlives its processes.
 struct Home {
     setup: Setup,
     folder: tempfile::TempDir,
@@ -29,7 +29,7 @@ struct Home {
 }
 
 impl Home {
-    /// An empty one; its first start makes a tenant with a known key.
+    /// Creates an empty database; the first start creates a tenant with a known key.
     async fn on(database: On) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let key = ApiKey::generate().unwrap().reveal().to_owned();
@@ -50,7 +50,7 @@ impl Home {
         Caller::new(url, Some(&self.key))
     }
 
-    /// Jobs in these statuses, as the database has them.
+    /// Returns the number of stored jobs with these statuses.
     async fn jobs(&self, statuses: &str) -> i64 {
         let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM job WHERE status IN ({statuses})"));
         match &self.database {
@@ -66,7 +66,7 @@ impl Home {
         }
     }
 
-    /// Fails unless SQLite finds its file whole.
+    /// Panics unless SQLite's integrity check succeeds.
     async fn check_integrity(&self) {
         if self.database.is_some() {
             return;

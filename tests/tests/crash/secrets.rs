@@ -1,4 +1,4 @@
-//! What a thief of the database or of the logs finds: no secret, in no notation.
+//! Neither the database nor the logs contain a secret, in any notation.
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD, prelude::BASE64_URL_SAFE_NO_PAD};
 use reqwest::Method;
@@ -12,7 +12,7 @@ const PROVIDER_KEY: &str = "sk-canary-7f3a9c1e5b2d8460";
 
 async fn nothing_is_readable(on: On) {
     let home = Home::on(on).await;
-    // Everything that could be logged is.
+    // The most verbose logs.
     let setup = home.setup.clone().with("LOUPE_LOG", "trace,hyper=debug").with("LOUPE_LOG_FORMAT", "json");
     let mut server = setup.start();
     let key = home.caller(&server.url);
@@ -25,7 +25,7 @@ async fn nothing_is_readable(on: On) {
     let made = owner.send(made.json(&json!({"name": "k"}))).await.ok();
     let made = made["secret"].as_str().unwrap().to_owned();
     owner.put("/v1/provider-credentials/openai", &json!({"api_key": PROVIDER_KEY})).await.ok();
-    // Where a secret is out of place, it is not repeated either.
+    // A secret in a wrong place is not repeated in the response either.
     owner
         .put("/v1/provider-credentials/openai", &json!({"api_key": [PROVIDER_KEY]}))
         .await
@@ -46,11 +46,11 @@ async fn nothing_is_readable(on: On) {
         ("a session token", &token),
         ("a provider's key", PROVIDER_KEY),
     ] {
-        // The prefix of a key may be shown; what follows it may not.
+        // The prefix of a key may be shown; the rest may not.
         let hidden = secret.get(12..).unwrap();
         let bytes = hidden.as_bytes();
         let hex: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
-        // Cut where a longer text in base64 could begin differently.
+        // The ends are cut, because base64 encodes them differently within a longer text.
         let (standard, url) = (BASE64_STANDARD_NO_PAD.encode(bytes), BASE64_URL_SAFE_NO_PAD.encode(bytes));
         for form in [hidden.to_owned(), hex.to_uppercase(), hex, standard, url] {
             assert!(!log.contains(&form), "{what} is in the log");
@@ -60,7 +60,7 @@ async fn nothing_is_readable(on: On) {
     }
 }
 
-/// Everything that is stored: the files of SQLite, or every row of every table as text.
+/// Returns all stored bytes: the files of SQLite, or every row of every table as text.
 async fn stored(home: &Home) -> Vec<u8> {
     let Some(database) = &home.database else {
         let mut bytes = Vec::new();
@@ -78,7 +78,7 @@ async fn stored(home: &Home) -> Vec<u8> {
         for row in sqlx::query(sql).fetch_all(&mut connection).await.unwrap() {
             let text: String = row.get(0);
             bytes.extend(text.bytes());
-            // Bytes are in hexadecimal there; as what they are, too.
+            // PostgreSQL shows bytes in hexadecimal; they are added in decoded form too.
             if let Ok(Value::Object(columns)) = serde_json::from_str(&text) {
                 for hex in columns.values().filter_map(|it| it.as_str()?.strip_prefix("\\x")) {
                     let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();

@@ -1,4 +1,4 @@
-//! What a start prints and makes, and the operator's commands beside a running server.
+//! The output and the effects of a start, and the operator's commands during the run of a server.
 
 use std::collections::BTreeSet;
 
@@ -113,7 +113,7 @@ async fn first_start_output_fits_on_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let server = Setup::new(folder.path()).with("LOUPE_LOG_FORMAT", "text").start();
     let rows: usize = server.greeting.lines().map(|it| it.chars().count().div_ceil(80).max(1)).sum();
-    // The line that says that the server is ready, and the cursor's line.
+    // Two more lines: the message that the server is ready, and the cursor's line.
     assert!(rows + 2 <= 24, "{rows} rows: {}", server.greeting);
     let log = server.wait_for_log("ready");
     assert!(log.lines().count() <= 3 && log.contains("the schema is up to date"), "{log}");
@@ -153,7 +153,7 @@ fn settings_that_can_not_be_used_are_refused_and_named() {
         let flag = variable.trim_start_matches("LOUPE_").to_lowercase().replace('_', "-");
         assert!(told.contains(&flag) || told.contains(value), "{variable}={value}: {told}");
     }
-    // Empty is unset: that is how compose files pass on what nobody set.
+    // An empty variable counts as unset, because compose files pass unset variables as empty ones.
     let setup = Setup::new(folder.path())
         .with("LOUPE_CORS_ORIGINS", "")
         .with("LOUPE_TRUSTED_PROXIES", "")

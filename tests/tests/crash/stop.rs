@@ -1,4 +1,4 @@
-//! Asked to stop in the middle of its work.
+//! The server is stopped during its work.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use tokio::io::AsyncWriteExt;
 
 use super::{Home, history::History, load::Load};
 
-/// Longest that a stop may take.
+/// Maximum duration of a stop.
 const STOPPED: Duration = Duration::from_secs(10);
-/// Longest until what was not done before the stop is done after the next start.
+/// Maximum time until the next start has finished the work that the stop interrupted.
 const RESUMED: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -34,7 +34,8 @@ async fn stops(database: On) {
     for round in 0..rounds {
         let mut server = home.setup.start();
         let key = home.caller(&server.url);
-        // Each commit leaves a job that is due five seconds later: they run when the signal comes.
+        // Each commit enqueues a job that is due five seconds later, so that jobs run when the signal
+        // arrives.
         for n in 0..50 {
             key.post("/v1/ingest", &json!({"name": format!("{round}-{n}"), "spans": [{"name": "s"}]}))
                 .await
@@ -70,7 +71,7 @@ async fn stops(database: On) {
     );
 }
 
-/// Asks for a stop, and fails unless it comes in time and is a success.
+/// Stops the server; panics unless it exits in time and successfully.
 fn stop(server: &mut ServerProcess) -> Duration {
     let asked = Instant::now();
     server.terminate();
@@ -86,7 +87,7 @@ async fn callers_that_would_never_end_do_not_hold_the_stop_up() {
     let mut open = endless(&home, &server).await;
     let took = stop(&mut server);
     println!("stopped within {took:?} with a stream, half a head and half a body open");
-    // The stream ended as streams do, not torn off.
+    // The stream ended regularly; the connection was not reset.
     let rest = listen(&mut open[0], Duration::from_secs(1)).await;
     assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
 }
@@ -94,12 +95,12 @@ async fn callers_that_would_never_end_do_not_hold_the_stop_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn second_signal_stops_server_immediately() {
     let home = Home::on(On::Sqlite).await;
-    // At any time after the first: before the streams are told to end, and long after.
+    // The second signal arrives before the streams get the signal to end, or long after.
     for pause in [0, 50, 1_500] {
         let mut server = home.setup.start();
         let _open = endless(&home, &server).await;
         server.terminate();
-        // Two signals that are pending at the same time are one.
+        // The system merges two signals that are pending at the same time.
         while !server.log().contains("stopping") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -112,7 +113,7 @@ async fn second_signal_stops_server_immediately() {
     }
 }
 
-/// Connections in the middle of a stream, of a head and of a body.
+/// Opens connections that wait within a stream, a head and a body.
 async fn endless(home: &Home, server: &ServerProcess) -> Vec<tokio::net::TcpStream> {
     let key = &home.key;
     let mut open = Vec::new();

@@ -27,7 +27,7 @@ async fn store_traces(caller: &Caller) {
             })
         })
         .collect();
-    // One commit each, so that there are enough for the roll-ups to be updated.
+    // One commit each, so that there are enough deltas for a fold.
     let mut stored = Vec::new();
     for item in &items {
         stored.push(caller.post("/v1/ingest", item).await.ok()["id"].clone());
@@ -147,7 +147,7 @@ async fn check_finds_damage(on: On) {
     store_a_busy_day(&home.caller(&server.url)).await;
     store_traces(&home.caller(&server.url)).await;
     let check = || home.setup.run(&["admin", "check", "--json"]);
-    // Beside the server, whatever jobs are running.
+    // During the run of the server, independently of its jobs.
     for _ in 0..5 {
         let output = check();
         let found = report(&output);

@@ -1,11 +1,11 @@
-//! What is written down of who did what.
+//! The audit log.
 
 use api::{Plan, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tests::{Caller, On, TestApp, on_both_databases};
 
-/// The records of an action, newest first.
+/// Returns the records of an action, newest first.
 async fn records(owner: &Caller, action: &str) -> Vec<Value> {
     let list = owner.get(&format!("/v1/audit-log?action={action}")).await.ok();
     list["audit_log"].as_array().unwrap().clone()
@@ -27,7 +27,7 @@ on_both_databases! {
         let project = id(&send(Method::POST, "/v1/projects", json!({"name": "p"})).await);
         let path = format!("/v1/projects/{project}");
         send(Method::PATCH, &path, json!({"prompt_autoship_enabled": true})).await;
-        // What changes nothing is no action.
+        // A change without an effect is not recorded.
         send(Method::PATCH, &path, json!({"prompt_autoship_enabled": true})).await;
         send(Method::POST, &format!("{path}/archive"), json!({})).await;
         send(Method::POST, &format!("{path}/archive"), json!({})).await;
@@ -71,7 +71,7 @@ on_both_databases! {
         member.post(&archive, &json!({})).await.is(403, "forbidden_role");
         owner.post(&archive, &json!({})).await.is(409, "error.project.cannot_archive_last");
         app.full_key().post("/v1/apikeys", &json!({"name": "k"})).await.is(403, "session_required");
-        // What is malformed, aimed at nothing or sent by nobody is no attempt.
+        // Malformed requests, unknown targets and unauthenticated callers are not recorded.
         owner.post("/v1/projects/no-uuid/archive", &json!({})).await.is(400, "invalid_query");
         app.anonymous().post(&archive, &json!({})).await.is(401, "unauthorized");
         let archived = records(&owner, "project.archive").await;
@@ -82,7 +82,7 @@ on_both_databases! {
         assert_eq!((&keys[0]["result"], &keys[0]["actor"]["kind"]), (&json!("session_required"), &json!("api_key")));
     }
 
-    /// A project that comes into being by being named is made by somebody too.
+    /// A project that ingest creates is recorded with its actor.
     async fn projects_made_by_naming_are_written_down(app: TestApp) {
         app.full_key().post("/v1/ingest", &json!({"project_name": "named"})).await.ok();
         let made = records(&app.session(Role::Owner), "project.create").await;
@@ -90,7 +90,7 @@ on_both_databases! {
         assert_eq!((&made[0]["detail"]["name"], &made[0]["actor"]["kind"]), (&json!("named"), &json!("api_key")));
     }
 
-    /// Whoever is refused again and again does not fill the log.
+    /// A caller that is rejected repeatedly does not fill the log.
     async fn audit_log_limits_records_of_rejections(app: TestApp) {
         let query = app.new_key(Role::Member, &["query"]).await;
         for _ in 0..60 {
@@ -99,7 +99,7 @@ on_both_databases! {
         let owner = app.session(Role::Owner);
         let refused = records(&owner, "project.create").await.len();
         assert!((1..=20).contains(&refused), "{refused}");
-        // Others, other actions and the next minute are not concerned.
+        // Other callers, other actions and the next minute are not affected.
         app.session_as("v", Role::Viewer).post("/v1/projects", &json!({})).await.is(403, "forbidden_role");
         assert_eq!(records(&owner, "project.create").await.len(), refused + 1);
         query.post("/v1/apikeys", &json!({})).await.is(403, "scope_forbidden");
@@ -133,7 +133,7 @@ on_both_databases! {
     }
 }
 
-/// A role that changes with every request is noted no more often than requests are served.
+/// Changes of a role are recorded at most as often as the rate limit allows requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn roles_are_noted_within_the_limit() {
     let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;

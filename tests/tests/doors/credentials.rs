@@ -1,4 +1,4 @@
-//! Credentials of providers: sealed, shown by their ends, and sealed anew.
+//! Provider credentials: sealed, shown by their last characters, and sealed again.
 
 use api::{Plan, Role};
 use reqwest::Method;
@@ -38,14 +38,15 @@ on_both_databases! {
         let list = owner.get("/v1/provider-credentials").await;
         assert_eq!(list.ok()["provider_credentials"], json!([expected]));
         assert!(!list.text().contains("canary"));
-        // What is stored holds it in no readable form, and the log says that it was set, not what it is.
+        // The stored row contains the key in no readable form, and the audit log records only that it was
+        // set.
         let row = &rows(app).await[0];
         assert!(!row.sealed_key.windows(6).any(|it| it == b"canary"));
         let log = owner.get("/v1/audit-log?action=provider_credential.set").await;
         assert_eq!(log.ok()["audit_log"][0]["detail"], json!({"base_url": null, "api_key": true}));
         assert!(!log.text().contains("canary"));
 
-        // Without a key the stored one stays; what is left out is unset.
+        // Without a key in the request, the stored one stays; other absent fields are unset.
         app.advance(5);
         let changed = put(&owner, "openai", &json!({"embedding_model": "e"})).await.ok();
         assert_eq!((&changed["api_key_last4"], &changed["judge_model_cheap"]), (&json!("cdef"), &Value::Null));
@@ -113,7 +114,7 @@ on_both_databases! {
         owner.get(&format!("/v1/models?cursor={cursor}")).await.is(400, "invalid_cursor");
     }
 
-    /// A stored key is never sent to an address that it was not given with.
+    /// A stored key is never sent to an address other than the one it was given for.
     async fn another_address_needs_the_key_again(app: TestApp) {
         let owner = app.session(Role::Owner);
         let at = |url: &str| json!({"base_url": url, "api_key": KEY});
@@ -128,7 +129,7 @@ on_both_databases! {
         put(&owner, "openai", &json!({"base_url": "https://8.8.8.8"})).await.is(422, "validation_failed");
     }
 
-    /// What is moved to another tenant or row, or damaged, can't be opened.
+    /// A secret that was moved to another tenant or row, or damaged, can't be unsealed.
     async fn sealed_secret_opens_in_its_own_row_only(app: TestApp) {
         let (other, _) = app.other_tenant(Plan::Enterprise).await;
         let owners = [app.session(Role::Owner), app.session_of(other, Role::Owner)];
@@ -149,7 +150,7 @@ on_both_databases! {
             *damaged.last_mut().unwrap() ^= 1;
             assert!(!opens(&damaged, row));
         }
-        // The service goes on with what is damaged there.
+        // The service keeps running with a damaged secret.
         let mut damaged = rows[0].clone().into_active_model();
         damaged.sealed_key = Set(vec![1, 2, 3]);
         damaged.update(&app.app.db.write).await.unwrap();
@@ -158,7 +159,7 @@ on_both_databases! {
         }
     }
 
-    /// Sealed anew with another key while the server answers and stores.
+    /// Seals all secrets with a new master key while the server responds and stores.
     async fn master_key_is_replaced_while_server_runs(app: TestApp) {
         let owner = app.session(Role::Owner);
         for provider in ["openai", "anthropic"] {
@@ -174,7 +175,7 @@ on_both_databases! {
             store::credentials::set(&app.app.db.write, row).await.unwrap();
             others += 1;
         }
-        // Meanwhile keys are read and stored.
+        // Keys are read and stored at the same time.
         let busy = tokio::spawn({
             let owner = owner.clone();
             async move {
@@ -202,12 +203,12 @@ on_both_databases! {
         let log = owner.get("/v1/audit-log?action=secrets.reseal").await.ok();
         assert!(log["audit_log"].as_array().unwrap().iter().all(|it| it["detail"]["secrets"].as_u64().unwrap() > 0));
         assert!(!log["audit_log"].as_array().unwrap().is_empty());
-        // With a key that is not there it says which one is missing.
+        // The error names a missing key.
         let missing = reseal::run(&app.app.db, &Sealer::new(&MasterKey::parse(old).unwrap()), actor, 0).await;
         assert!(missing.unwrap_err().to_string().contains("`new`"));
     }
 
-    /// One secret that is damaged does not keep the others under the old key.
+    /// A damaged secret does not prevent the others from being sealed again.
     async fn damaged_secret_is_reported_and_skipped_by_reseal(app: TestApp) {
         let owner = app.session(Role::Owner);
         for provider in ["anthropic", "openai"] {
@@ -275,7 +276,7 @@ async fn plans_decide_what_a_credential_is_for(database: On) {
         assert_eq!(reply.json()["required_plan"], "team");
     }
     put(&owner, "openai", &json!({"api_key": KEY, "embedding_model": "e"})).await.ok();
-    // What a lowered plan left behind is not shown, but can go.
+    // Credentials left from a higher plan are not shown, but can be deleted.
     app.set_plan(Plan::Starter).await;
     let shown = owner.get("/v1/provider-credentials").await;
     shown.is(402, "plan_upgrade_required");

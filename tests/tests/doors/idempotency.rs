@@ -1,4 +1,4 @@
-//! Requests that are sent again with the same `Idempotency-Key`.
+//! Repeated requests with the same `Idempotency-Key`.
 
 use api::Role;
 use reqwest::Method;
@@ -25,7 +25,7 @@ on_both_databases! {
         assert_eq!(key.get("/v1/traces").await.ok()["traces"].as_array().unwrap().len(), 1);
         post(&key, "/v1/ingest", "a", &json!({"name": "m"})).await.is(422, "idempotency_key_reused");
 
-        // Another path, another credential, another tenant and another key are something else.
+        // Another path, credential, tenant or key makes another request.
         assert!(!replayed(&post(&key, "/v1/ingest/batch", "a", &json!({"traces": []})).await));
         assert!(!replayed(&post(&app.session(Role::Owner), "/v1/ingest", "a", &json!({"name": "n"})).await));
         let (_, other) = app.other_tenant(api::Plan::Enterprise).await;
@@ -38,7 +38,7 @@ on_both_databases! {
         assert!(!replayed(&post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await), "a day is over");
     }
 
-    /// The same body for another project is another request.
+    /// The same body for another project is a different request.
     async fn idempotency_key_includes_project_header(app: TestApp) {
         let key = app.full_key();
         let to = async |project: &str| {
@@ -54,7 +54,7 @@ on_both_databases! {
         let key = app.full_key();
         post(&key, "/v1/ingest", "a", &json!({"latency_ms": -1})).await.is(422, "validation_failed");
         post(&key, "/v1/ingest", "a", &json!({"latency_ms": 1})).await.ok();
-        // Who may not call is told so again and again.
+        // A caller without access gets the error every time.
         let query = app.new_key(Role::Owner, &["query"]).await;
         for _ in 0..2 {
             post(&query, "/v1/ingest", "a", &json!({})).await.is(403, "scope_forbidden");
@@ -84,12 +84,12 @@ on_both_databases! {
         }
         let twice = key.request(Method::POST, "/v1/ingest").header("idempotency-key", "a").header("idempotency-key", "b");
         key.send(twice.json(&json!({}))).await.is(422, "validation_failed");
-        // It means something on POST alone.
+        // The header has an effect only on POST.
         let get = key.request(Method::GET, "/v1/traces").header("idempotency-key", "a");
         assert!(!replayed(&key.send(get).await));
     }
 
-    /// Of many at once one is done; the others are told to wait, or its answer.
+    /// One of several concurrent requests is executed; the others must wait or get its response.
     async fn only_one_of_many_is_done(app: TestApp) {
         let owner = app.session(Role::Owner);
         let all = (0..20).map(|_| {
@@ -107,7 +107,7 @@ on_both_databases! {
         assert!(replayed(&post(&owner, "/v1/projects", "p", &json!({"name": "only one"})).await));
     }
 
-    /// Many that fail at once take the key from each other, and each is told what became of it.
+    /// Concurrent requests that fail pass the key to each other, and each gets its own outcome.
     async fn many_may_fail_at_once(app: TestApp) {
         let key = app.full_key();
         for n in 0..tests::rounds(40) {
@@ -124,7 +124,7 @@ on_both_databases! {
         }
     }
 
-    /// What a dead process began can be done after a while.
+    /// A request that a dead process began can be executed again later.
     async fn abandoned_request_is_executed_again(app: TestApp) {
         use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, Set};
         let key = app.full_key();

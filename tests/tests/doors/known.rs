@@ -1,4 +1,4 @@
-//! What a process remembers, and how soon it learns what another one changed.
+//! The access cache of a process, and the delay until it learns of changes by another process.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use api::{Plan, Role};
 use serde_json::json;
 use tests::{On, Reply, TestApp};
 
-/// How long another process may go on with what is no longer true.
+/// Maximum time for which another process may use outdated data.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Asks until the answer is as expected; fails if that takes too long.
+/// Repeats a request until the response is as expected; panics if that takes too long.
 async fn soon(ask: impl AsyncFn() -> Reply, expected: (u16, &str)) {
     let began = Instant::now();
     loop {
@@ -22,7 +22,7 @@ async fn soon(ask: impl AsyncFn() -> Reply, expected: (u16, &str)) {
     }
 }
 
-/// A server and another one on the same database.
+/// Starts a server and another one on the same database.
 async fn two(database: On) -> (TestApp, TestApp) {
     let here = TestApp::with(database, Plan::Starter, &[]).await;
     let there = here.beside().await;
@@ -39,7 +39,7 @@ async fn changes_reach_other_processes(database: On) {
     here.bearer(made["secret"].as_str().unwrap()).get("/v1/me").await.is(401, "unauthorized");
     soon(|| key.get("/v1/me"), (401, "unauthorized")).await;
 
-    // Archiving and unarchiving, once the other process has used the project.
+    // Archives and unarchives a project that the other process has used.
     let full = there.full_key();
     owner.post("/v1/projects", &json!({"name": "other"})).await.ok();
     full.post("/v1/ingest", &json!({})).await.ok();
@@ -49,7 +49,7 @@ async fn changes_reach_other_processes(database: On) {
     owner.post(&format!("{path}/unarchive"), &json!({})).await.ok();
     soon(async || full.post("/v1/ingest", &json!({})).await, (201, "")).await;
 
-    // The plan.
+    // Changes the plan.
     assert_eq!(full.get("/v1/traces").await.headers["x-ratelimit-limit"], "3600");
     here.set_plan(Plan::Enterprise).await;
     let began = Instant::now();
@@ -58,7 +58,7 @@ async fn changes_reach_other_processes(database: On) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    // A member.
+    // Changes a member.
     let viewer = there.session_as("v", Role::Viewer);
     viewer.get("/v1/me").await.ok();
     let members = owner.get("/v1/members").await.ok();
@@ -79,7 +79,7 @@ async fn changes_reach_other_processes_on_postgres() {
     changes_reach_other_processes(On::Postgres).await;
 }
 
-/// A key that is used while it is revoked is refused right after, every time.
+/// A key that is revoked while in use is rejected immediately, every time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revoked_key_is_rejected_immediately_while_in_use() {
     let app = TestApp::on(On::Sqlite).await;
@@ -99,16 +99,16 @@ async fn revoked_key_is_rejected_immediately_while_in_use() {
     app.stop().await;
 }
 
-/// A known key costs no query: with the database gone, it is still known for a moment.
+/// A cached key costs no query: it is accepted for a moment even without the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cached_key_needs_no_database() {
     let app = TestApp::on(On::Sqlite).await;
     let key = app.full_key();
     key.get("/v1/models").await.ok();
     app.app.db.read.clone().close().await.unwrap();
-    // Neither the key nor the refusal of the route needs a look.
+    // Neither the key nor the rejection by the route needs a query.
     key.get("/v1/members").await.is(403, "session_required");
-    // What can't be looked after is not trusted for long.
+    // Cached data that can't be refreshed expires soon.
     soon(|| key.get("/v1/members"), (503, "overloaded")).await;
     app.stop().await;
 }

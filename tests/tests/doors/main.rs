@@ -1,5 +1,4 @@
-//! Who comes in, how often, and how much: rate limits, quotas, repeated requests, members, what
-//! processes remember, and what is written down.
+//! Access and limits: rate limits, quotas, idempotency, members, access caches and the audit log.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "callers at the same time are tasks of the test")]

@@ -4,7 +4,7 @@ use api::{Plan, Role};
 use serde_json::{Value, json};
 use tests::{Caller, On, TestApp, on_both_databases};
 
-/// The id of a member by subject.
+/// Returns the id of a member by subject.
 async fn member(owner: &Caller, subject: &str) -> String {
     let list = owner.get("/v1/members").await.ok();
     let found = list["members"].as_array().unwrap().iter().find(|it| it["subject"] == subject).cloned();
@@ -22,7 +22,7 @@ on_both_databases! {
         let brief: Vec<_> = rows.iter().map(|it| (it["subject"].as_str().unwrap(), it["role"].as_str().unwrap(), it["status"].as_str().unwrap())).collect();
         assert_eq!(brief, [("v@acme", "viewer", "active"), ("o@acme", "owner", "active")]);
         assert_eq!(rows[0]["created_at"], "2026-06-15T12:00:10.000000Z");
-        // Another role is noted, and when somebody was last seen, within an hour.
+        // A new role, and the time when a member was last seen, are stored within an hour.
         app.advance(7_200);
         app.session_as("v@acme", Role::Member).get("/v1/projects").await.ok();
         let owner = app.session_as("o@acme", Role::Owner);
@@ -59,7 +59,7 @@ on_both_databases! {
         viewer.get("/v1/me").await.ok();
         assert_eq!(patch(json!({"status": "removed"})).await.ok()["status"], "removed");
         viewer.get("/v1/me").await.is(403, "member_removed");
-        // The keys that a member made are the tenant's.
+        // The keys that a member created belong to the tenant.
         app.full_key().get("/v1/me").await.ok();
     }
 }
@@ -68,7 +68,7 @@ async fn seats_are_counted(database: On) {
     let app = TestApp::with(database, Plan::Starter, &[]).await;
     let owner = app.session(Role::Owner);
     owner.get("/v1/me").await.ok();
-    // Many come at once for the two seats that are left, each several times.
+    // Many users compete for the last two seats, each with several requests.
     let subjects: Vec<String> = (0..10).map(|it| format!("s{it}")).collect();
     let tries = subjects.iter().chain(&subjects).map(|it| {
         let caller = app.session_as(it, Role::Member);
@@ -81,7 +81,7 @@ async fn seats_are_counted(database: On) {
     let list = owner.get("/v1/members").await.ok();
     let seated: Vec<_> = list["members"].as_array().unwrap().iter().map(|it| it["subject"].clone()).collect();
     assert_eq!(seated.len(), 3, "{seated:?}");
-    // A seat that becomes free is taken by the next one, and then there is none to return to.
+    // The next user takes a seat that becomes free; then the previous user has no seat to return to.
     let (out, path) = (
         seated[0].as_str().unwrap(),
         format!("/v1/members/{}", member(&owner, seated[0].as_str().unwrap()).await),
@@ -91,7 +91,7 @@ async fn seats_are_counted(database: On) {
     let restore = owner.request(reqwest::Method::PATCH, &path).json(&json!({"status": "active"}));
     owner.send(restore).await.is(402, "seat_limit_exceeded");
     app.session_as(out, Role::Member).get("/v1/me").await.is(403, "member_removed");
-    // Keys need no seat, other plans have as many as they like, and who has one keeps it.
+    // Keys need no seat, other plans have no limit of seats, and existing members keep their seats.
     app.full_key().get("/v1/me").await.ok();
     app.set_plan(Plan::Pro).await;
     for n in 0..5 {

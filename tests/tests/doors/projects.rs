@@ -1,4 +1,4 @@
-//! Making and changing projects.
+//! Creates and changes projects.
 
 use api::Role;
 use futures::future::join_all;
@@ -25,7 +25,8 @@ on_both_databases! {
         let changed = patch(&owner, &made["id"], &json!({"prompt_autoship_enabled": true})).await.ok();
         assert_eq!((&changed["prompt_autoship_enabled"], &changed["retention_days"]), (&json!(true), &json!(30)));
         assert_eq!(changed["updated_at"], "2026-06-15T12:00:01.000000Z");
-        // Null keeps everything, absent leaves it as it is; what changes nothing is no change.
+        // A null retention keeps everything; an absent one stays unchanged. A change without an effect is not
+        // stored.
         app.advance(1);
         let changed = patch(&owner, &made["id"], &json!({"retention_days": null, "name": "bot", "unknown": 1})).await.ok();
         assert_eq!((&changed["retention_days"], &changed["name"]), (&Value::Null, &json!("bot")));
@@ -33,7 +34,7 @@ on_both_databases! {
         let same = patch(&owner, &made["id"], &json!({"name": "bot", "prompt_autoship_enabled": null})).await.ok();
         assert_eq!(same, changed);
         assert_eq!(owner.get(&format!("/v1/projects/{}", made["id"].as_str().unwrap())).await.ok(), changed);
-        // Traces that name it by its new name go there; the old name is free.
+        // Traces with the new name arrive in the project; the old name is free.
         app.full_key().post("/v1/ingest", &json!({"project_name": "bot"})).await.ok();
         let traces = owner.get(&format!("/v1/traces?project_id={}", made["id"].as_str().unwrap())).await.ok();
         assert_eq!(traces["traces"].as_array().unwrap().len(), 1);
@@ -65,14 +66,14 @@ on_both_databases! {
         owner.post("/v1/projects", &json!({"name": "default"})).await.is(409, "conflict");
         let other = owner.post("/v1/projects", &json!({"name": "other"})).await.ok();
         patch(&owner, &other["id"], &json!({"name": "default"})).await.is(409, "conflict");
-        // Names are texts, whatever they look like.
+        // Any text is a valid name.
         for name in ["a/b", "..", "%00", "\u{1f600}", "'; --", "a\u{0}b", "<b>", "\u{202e}x"] {
             let made = owner.post("/v1/projects", &json!({"name": name})).await.ok();
             assert_eq!(made["name"], name.replace('\0', "\u{fffd}"));
         }
     }
 
-    /// Whatever is archived at once, one stays, and each answer is true.
+    /// One project stays active despite concurrent requests to archive, and each response is correct.
     async fn one_project_stays_whoever_archives(app: TestApp) {
         let owner = app.session(Role::Owner);
         let mut ids = vec![app.project.to_string()];

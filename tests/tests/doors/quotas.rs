@@ -1,4 +1,4 @@
-//! Traces a month.
+//! The monthly quota of traces.
 
 use api::Plan;
 use futures::future::join_all;
@@ -7,7 +7,7 @@ use tests::{Caller, On, TestApp};
 
 const LIMIT: i64 = 50_000;
 
-/// What `/v1/me` says was used of this month's traces.
+/// Returns this month's use of traces according to `/v1/me`.
 async fn used(key: &Caller) -> i64 {
     let me = key.get("/v1/me").await.ok();
     assert_eq!(me["limits"]["traces_per_month"], LIMIT);
@@ -18,7 +18,7 @@ async fn stored(key: &Caller) -> usize {
     key.get("/v1/traces?limit=200").await.ok()["traces"].as_array().unwrap().len()
 }
 
-/// An OTLP request in JSON with one span of each of these traces.
+/// Builds an OTLP request in JSON with one span for each of these traces.
 fn otlp(traces: &[u128], span: u8) -> Value {
     let spans: Vec<Value> = traces
         .iter()
@@ -115,7 +115,7 @@ async fn spans_of_known_traces_are_free(app: &TestApp) {
     let key = app.full_key();
     app.use_traces(LIMIT - 2).await;
     key.post("/v1/otlp/traces", &otlp(&[1], 1)).await.ok();
-    // One of two new traces fits; the known one goes on.
+    // One of two new traces is within the quota; the known trace always is.
     let answer = key.post("/v1/otlp/traces", &otlp(&[1, 2, 3], 2)).await.ok();
     assert_eq!(answer["partialSuccess"]["rejectedSpans"], "1", "{answer}");
     let message = answer["partialSuccess"]["errorMessage"].as_str().unwrap();
@@ -128,7 +128,7 @@ async fn spans_of_known_traces_are_free(app: &TestApp) {
     refused.is(404, "not_found");
 }
 
-/// However many writers come at once, what is left is stored, and no more.
+/// Concurrent writers store exactly as many traces as the quota has left.
 async fn rounds_of_concurrent_writers(app: &TestApp) {
     let rounds: usize = tests::rounds(20);
     let beside = match app.app.db.is_shared() {

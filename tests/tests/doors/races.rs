@@ -1,4 +1,4 @@
-//! What happens between the statements of others.
+//! Races between the statements of concurrent requests.
 
 use std::{
     sync::Arc,
@@ -20,7 +20,7 @@ use tests::{On, TestApp, app::START, on_both_databases};
 /// Long enough that a request waits for the transaction of the test.
 const A_WHILE: Duration = Duration::from_millis(400);
 
-/// A change that is committed while a project is unarchived is not undone by it.
+/// Unarchiving a project does not undo a change that is committed meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unarchiving_keeps_what_was_changed_meanwhile() {
     let app = TestApp::on(On::Postgres).await;
@@ -48,7 +48,7 @@ async fn unarchiving_keeps_what_was_changed_meanwhile() {
 }
 
 on_both_databases! {
-    /// Traces that name a project, and whoever makes it at the same moment, get on with each other.
+    /// Traces that name a project do not conflict with a request that creates it at the same time.
     async fn project_named_during_creation_is_created_once(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let began = Instant::now();
@@ -69,12 +69,12 @@ on_both_databases! {
                 assert!(!reply.text().contains("\"rejected\":1"), "{}", reply.text());
             }
         }
-        // A deadlock is dissolved only after a second.
+        // PostgreSQL resolves a deadlock only after a second.
         assert!(began.elapsed() < Duration::from_secs(30));
     }
 }
 
-/// Whoever waits for the same slice of a limit waits no longer than the one who asks for it.
+/// Requests that wait for the same rate limit lease wait no longer than the request that takes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_for_a_slice_twice() {
     let app = TestApp::with(On::Postgres, Plan::Starter, &[]).await;
@@ -98,7 +98,7 @@ async fn nobody_waits_for_a_slice_twice() {
     app.stop().await;
 }
 
-/// Of two servers that start at once on an empty database, both start.
+/// Two servers that start on the same empty database at the same time both start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_first_starts_with_one_key() {
     let app = TestApp::on(On::Postgres).await;
@@ -116,7 +116,7 @@ async fn two_first_starts_with_one_key() {
     app.stop().await;
 }
 
-/// What can only be refused does not wait for whoever writes.
+/// Requests that are rejected anyway do not wait for writers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_wait_for_no_writer() {
     let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;
@@ -137,7 +137,7 @@ async fn refusals_wait_for_no_writer() {
     app.stop().await;
 }
 
-/// What a caller began and did not stay for can be done again at once.
+/// A request that its caller cancelled can be repeated immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelled_request_releases_its_idempotency_key() {
     let app = TestApp::on(On::Postgres).await;
@@ -147,8 +147,7 @@ async fn cancelled_request_releases_its_idempotency_key() {
         request.json(&json!({"id": name}))
     };
     key.send(send("x")).await.ok();
-    // The row of the key, put back by a transaction that is not committed: the next request
-    // waits for it, and leaves.
+    // An uncommitted transaction restores the row of the key: the next request waits for it and is cancelled.
     let row = entities::idempotency::Entity::find().one(&app.app.db.write).await.unwrap().unwrap();
     entities::idempotency::Entity::delete_many().exec(&app.app.db.write).await.unwrap();
     let txn = app.app.db.begin().await.unwrap();
@@ -158,7 +157,7 @@ async fn cancelled_request_releases_its_idempotency_key() {
         .unwrap();
     assert!(send("y").timeout(A_WHILE).send().await.is_err());
     txn.rollback().await.unwrap();
-    // It was stored, or will be now.
+    // The trace was stored already or is stored by this request.
     let began = Instant::now();
     loop {
         let reply = key.send(send("y")).await;

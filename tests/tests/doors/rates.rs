@@ -1,11 +1,11 @@
-//! Requests a minute.
+//! Rate limits.
 
 use api::{Plan, Role};
 use reqwest::Method;
 use serde_json::json;
 use tests::{Caller, On, Reply, TestApp, app::START};
 
-/// Limit, remaining and reset of an answer.
+/// Returns limit, remaining and reset of a response.
 fn headers(reply: &Reply) -> (u64, u64, i64) {
     let read = |name: &str| reply.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap();
     (
@@ -15,10 +15,10 @@ fn headers(reply: &Reply) -> (u64, u64, i64) {
     )
 }
 
-/// When the window ends in which the clock of the tests stands at first.
+/// The end of the window that contains the initial time of the tests' clock.
 const RESET: i64 = START / 1_000_000 + 60;
 
-/// Sends until it is refused, or `most` times; answers how many were served.
+/// Sends requests until one is rejected, or `most` times. Returns the number of successes.
 async fn serve(caller: &Caller, path: &str, most: usize) -> usize {
     for n in 0..most {
         let reply = caller.get(path).await;
@@ -33,7 +33,7 @@ async fn serve(caller: &Caller, path: &str, most: usize) -> usize {
 async fn the_limit_is_served_and_no_more(database: On) {
     let app = TestApp::with(database, Plan::Starter, &[]).await;
     let key = app.full_key();
-    // 1,200 a minute for all that has no bucket of its own; two callers share them.
+    // Routes without a bucket of their own share 1,200 requests per minute; two callers share them too.
     let (a, b) = tokio::join!(serve(&key, "/v1/projects", 2_000), async {
         serve(&app.session(Role::Viewer), "/v1/me", 2_000).await
     });
@@ -42,18 +42,18 @@ async fn the_limit_is_served_and_no_more(database: On) {
     refused.is(429, "rate_limited");
     assert_eq!(headers(&refused), (1_200, 0, RESET));
     assert_eq!(refused.headers["retry-after"], "60");
-    // Other buckets and other tenants are not touched.
+    // Other buckets and other tenants are unaffected.
     assert_eq!(headers(&key.get("/v1/traces").await), (3_600, 3_599, RESET));
     let (_, other) = app.other_tenant(Plan::Starter).await;
     assert_eq!(headers(&other.get("/v1/me").await), (1_200, 1_199, RESET));
-    // A refusal of rights costs a request too, and the next minute is another one.
+    // A request that fails authorization counts too; the next minute has a new limit.
     app.advance(59);
     assert_eq!(key.get("/v1/me").await.headers["retry-after"], "1");
     app.advance(1);
     let forbidden = key.get("/v1/members").await;
     forbidden.is(403, "session_required");
     assert_eq!(headers(&forbidden), (1_200, 1_199, RESET + 60));
-    // A clock that is set back begins an older window anew, and nothing gets stuck.
+    // A clock that is set back starts an older window again, and requests continue.
     app.advance(-3_600);
     let back = headers(&key.get("/v1/me").await);
     assert_eq!((back.0, back.2), (1_200, RESET + 60 - 3_600));
@@ -70,7 +70,7 @@ async fn rate_limit_is_served_exactly_on_postgres() {
     the_limit_is_served_and_no_more(On::Postgres).await;
 }
 
-/// Two processes, eight clients that together want three times the limit, three windows.
+/// Two processes, eight clients that together send three times the limit, three windows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_serve_one_limit() {
     let one = TestApp::with(On::Postgres, Plan::Starter, &[]).await;
@@ -151,7 +151,7 @@ async fn every_response_has_rate_limit_headers_on_postgres() {
     every_answer_has_the_headers(On::Postgres).await;
 }
 
-/// Guessing ends after some tries; whoever has a valid token at the same address is served.
+/// Guesses are rejected after some attempts; a valid token at the same address is accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guessing_of_keys_is_rate_limited_by_address() {
     let app = TestApp::with(On::Sqlite, Plan::Enterprise, &["--unauthenticated-per-minute", "5"]).await;
@@ -170,7 +170,7 @@ async fn guessing_of_keys_is_rate_limited_by_address() {
     app.stop().await;
 }
 
-/// Another plan counts at once, also for whoever has used up the limit of the one before.
+/// A new plan applies immediately, even when the limit of the previous plan is used up.
 async fn another_plan_is_another_limit(database: On) {
     let app = TestApp::with(database, Plan::Starter, &[]).await;
     let key = app.full_key();
@@ -199,8 +199,7 @@ async fn another_plan_is_another_limit_on_postgres() {
     another_plan_is_another_limit(On::Postgres).await;
 }
 
-/// A database that is away is no guessing: its callers are told to come back, and not that they
-/// came too often.
+/// A database outage does not count as a guess: callers get 503 and not a rate limit error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn database_outage_does_not_count_as_failed_authentication() {
     let app = TestApp::with(On::Sqlite, Plan::Starter, &["--unauthenticated-per-minute", "3"]).await;

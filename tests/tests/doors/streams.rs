@@ -1,4 +1,4 @@
-//! A stream is read with a right that can end before the stream does.
+//! A stream ends when the credential that opened it loses access.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde_json::json;
 use server::clock::Clock;
 use tests::{Caller, TestApp, on_both_databases, sse::EventStream};
 
-/// A stream that has shown what there is.
+/// Opens a stream and reads the existing traces.
 async fn open(app: &TestApp, caller: &Caller) -> EventStream {
     let mut stream = EventStream::open(caller, "/v1/traces/stream", None).await;
     let name = json!(format!("at {}", app.clock.now()));
     app.full_key().post("/v1/ingest", &json!({"name": name})).await.ok();
     while stream.next().await.unwrap().data["name"] != name {}
-    // Beyond what a stream looks back.
+    // Older than the period that a stream repeats.
     app.advance(10);
     stream
 }
 
-/// Fails unless the stream ends soon, and without what was stored since.
+/// Panics unless the stream ends soon, without traces stored since.
 async fn ends(app: &TestApp, mut stream: EventStream, why: &str) {
     app.full_key().post("/v1/ingest", &json!({"name": "after"})).await.ok();
     match stream.within(Duration::from_secs(3)).await {
@@ -53,12 +53,12 @@ on_both_databases! {
         let stream = open(app, &app.session(Role::Viewer)).await;
         app.advance(3_700);
         ends(app, stream, "an expired session").await;
-        // Another one goes on.
+        // The stream of another credential continues.
         let mut stream = open(app, &app.full_key()).await;
         assert!(stream.within(Duration::from_millis(1_500)).await.is_none());
     }
 
-    /// An export that waits for its reader goes no further than what was read of it.
+    /// An export that waits for its reader ends when its token is revoked.
     async fn export_is_interrupted_when_its_token_is_revoked(app: TestApp) {
         let owner = app.session(Role::Owner);
         let made = owner.post("/v1/apikeys", &json!({"name": "k"})).await.ok();

@@ -1,10 +1,10 @@
-//! Whose requests without a token are counted together, behind proxies and without.
+//! Counting of unauthenticated requests by address, with and without proxies.
 
 use tests::{TestApp, raw::ask};
 
 use crate::{server, token};
 
-/// Asks without a token, with these headers.
+/// Sends a request without a token and with these headers. Returns the status.
 async fn guess(app: &TestApp, headers: &[&str]) -> u16 {
     ask(app, "GET /v1/traces", headers).await.status
 }
@@ -20,11 +20,11 @@ async fn callers_of_a_trusted_proxy_are_told_apart() {
     }
     assert_eq!(guess(&app, &[SECOND]).await, 401);
     assert_eq!(guess(&app, &["Forwarded: for=203.0.113.3;proto=https"]).await, 401);
-    // What a caller puts in front of itself changes nothing.
+    // Addresses that the client adds to the header change nothing.
     assert_eq!(guess(&app, &["X-Forwarded-For: 192.0.2.77, 203.0.113.1"]).await, 429);
     assert_eq!(guess(&app, &["X-Forwarded-For: 192.0.2.77", FIRST]).await, 429);
     assert_eq!(guess(&app, &[FIRST, "Forwarded: for=192.0.2.77"]).await, 429);
-    // Of IPv6 addresses, those of one network.
+    // IPv6 addresses of one network are counted together.
     for (host, expected) in [("1", 401), ("2", 401), ("ffff:ffff:ffff:ffff", 401), ("3", 429)] {
         let host = if host.len() == 1 { format!(":{host}") } else { host.to_owned() };
         assert_eq!(
@@ -46,7 +46,7 @@ async fn nobody_else_is_believed() {
         }
         assert_eq!(guess(&app, &[SECOND]).await, 429);
         assert_eq!(guess(&app, &["Forwarded: for=203.0.113.50"]).await, 429);
-        // Who has a token is not counted by address.
+        // Requests with a valid token are not counted by address.
         assert_eq!(ask(&app, "GET /v1/traces", &[&token(&app)]).await.status, 200);
         app.stop().await;
     }

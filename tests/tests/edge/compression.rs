@@ -1,4 +1,4 @@
-//! Packed answers.
+//! Compressed responses.
 
 use std::{io::Read, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{server, token};
 
-/// A server with a page of traces that is worth packing.
+/// Starts a server with a page of traces that is large enough to compress.
 async fn with_traces() -> TestApp {
     let app = server(&[]).await;
     let traces: Vec<_> =

@@ -1,4 +1,4 @@
-//! Pages of other origins.
+//! Cross-origin requests.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn get(app: &TestApp, path: &str, origin: &str) -> Answer {
     ask(app, &format!("GET {path}"), &[&token(app), &format!("Origin: {origin}")]).await
 }
 
-/// Names of headers in a list, sorted.
+/// Returns the names of a list of headers, sorted.
 fn names(list: &str) -> Vec<&str> {
     let mut names: Vec<_> = list.split(',').map(str::trim).collect();
     names.sort_unstable();
@@ -96,7 +96,7 @@ async fn answers_and_errors_can_be_read_by_the_page() {
     let refused = ask(&app, "GET /v1/traces", &[&format!("Origin: {OURS}")]).await;
     assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, OURS.to_owned()));
     assert!(!refused.body.is_empty());
-    // A cache must not give one origin what was meant for none.
+    // A cache must not use a response for another origin.
     assert!(ask(&app, "GET /healthz", &[]).await.header("vary").contains("origin"));
     app.stop().await;
 }

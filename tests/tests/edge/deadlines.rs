@@ -1,6 +1,6 @@
-//! Callers that take their time, and too many of them.
+//! Slow clients, and too many of them.
 //!
-//! LOUPE_TEST_SLOW says how many of each kind there are; with 500 the server keeps its own
+//! `LOUPE_TEST_SLOW` is the number of connections of each kind. With 500, the server uses its default
 //! deadlines, with fewer it gets shorter ones.
 
 #![allow(clippy::print_stdout, reason = "a long run says what it saw")]
@@ -20,14 +20,14 @@ use tokio::{
 
 use crate::{server, token};
 
-/// When a connection was ended by the server, since it was opened.
+/// Returns the time from opening the connection until the server ended it.
 async fn ended(mut socket: TcpStream, drop_by_drop: &'static [u8], opened: Instant) -> Duration {
     let mut buffer = [0; 1_024];
     loop {
         match tokio::time::timeout(Duration::from_millis(500), socket.read(&mut buffer)).await {
             Ok(Ok(0) | Err(_)) => return opened.elapsed(),
             Ok(Ok(_)) => {}
-            // A byte now and then buys no time.
+            // Single bytes do not extend the deadline.
             Err(_) => _ = socket.write_all(drop_by_drop).await,
         }
     }
@@ -89,7 +89,7 @@ async fn slow_heads_and_bodies_end_and_hold_nobody_up() {
     app.stop().await;
 }
 
-/// Fills its page with texts that no socket's buffer holds.
+/// Stores texts for a page that exceeds all socket buffers.
 async fn with_much_to_read(app: &TestApp) {
     for n in 0..16 {
         let item = json!({"id": format!("t{n}"), "input": "x".repeat(1_000_000)});
@@ -178,11 +178,11 @@ async fn beyond_the_limit_of_connections_the_newest_is_told_to_come_back() {
     assert_eq!((refused.status, refused.header("retry-after")), (503, "1".to_owned()), "{}", refused.head);
     let body: serde_json::Value = serde_json::from_slice(&refused.body).unwrap();
     assert_eq!(body["code"], "overloaded");
-    // Who is in already is served.
+    // Existing connections are still served.
     let first = &mut open[0];
     first.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     assert_eq!(status(&listen(first, Duration::from_millis(300)).await), 200);
-    // More than can be told so are closed, and nothing is used up by them.
+    // Connections beyond those that get an error response are closed, and consume nothing.
     let mut crowd = Vec::new();
     for _ in 0..300 {
         crowd.push(connect(&app).await);
@@ -197,7 +197,8 @@ async fn beyond_the_limit_of_connections_the_newest_is_told_to_come_back() {
     app.stop().await;
 }
 
-/// Before any of them is accepted. Who finds no room waits a second at least until it tries again.
+/// A burst before the server accepts any connection. A client that finds no room in the queue retries only
+/// after a second.
 #[tokio::test]
 async fn burst_of_connections_is_accepted() {
     let listener = server::http::serve::listen("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what monitors read.
+//! `GET /metrics`, which monitoring systems read.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ async fn figures(app: &TestApp) -> Figures {
     read(&String::from_utf8(answer.body).unwrap())
 }
 
-/// Reads a page, and fails where it is not in the format of OpenMetrics.
+/// Parses a page; panics if it is not in the OpenMetrics format.
 fn read(page: &str) -> Figures {
     let (mut figures, mut described) = (Figures::new(), Vec::new());
     let lines = page.strip_suffix("# EOF\n").expect("an end").lines();
@@ -93,11 +93,11 @@ on_both_databases! {
         assert!(app.drain().await > 0);
         let after = figures(app).await;
         assert!(after.keys().any(|it| it.starts_with("loupe_jobs_ended_total{kind=\"") && it.contains("done")), "{after:#?}");
-        // The queue is looked at every few seconds only, however often it is asked for.
+        // The queue is measured every few seconds only, independently of the number of requests.
         assert_eq!(after[r#"loupe_jobs{lane="ingest",status="due"}"#], before[r#"loupe_jobs{lane="ingest",status="due"}"#]);
     }
 
-    /// Whoever may read the figures learns nothing of whom the server serves.
+    /// The metrics reveal nothing about tenants.
     async fn metrics_contain_no_tenant_data(app: TestApp) {
         let key = app.full_key();
         let item = json!({"id": "secret-external", "name": "secret-name", "session_id": "secret-session", "tags": {"secret": "tag"}});
@@ -123,7 +123,7 @@ async fn separate_metrics_address_removes_metrics_from_main_address() {
     let page = ask_at(&url, "GET /metrics", &[]).await;
     assert!(page.header("content-type").starts_with("application/openmetrics-text"), "{}", page.head);
     read(&String::from_utf8(page.body).unwrap());
-    // Nothing else is there.
+    // The monitoring port serves no other route.
     for line in ["GET /v1/traces", "GET /healthz", "GET /"] {
         assert_eq!(ask_at(&url, line, &[&token(&app)]).await.status, 404, "{line}");
     }

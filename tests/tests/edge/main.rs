@@ -1,5 +1,5 @@
-//! The edge of HTTP: what browsers, proxies, monitors and slow or rude callers meet before any
-//! handler does. Databases have no part in it, so most tests run on one.
+//! HTTP before the handlers: browsers, proxies, monitoring, and slow or misbehaving clients. The database
+//! does not matter here, so most tests run on one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,12 +15,12 @@ mod refusals;
 use api::Plan;
 use tests::{On, TestApp};
 
-/// A server on SQLite with these flags.
+/// Starts a server on SQLite with these flags.
 async fn server(flags: &[&str]) -> TestApp {
     TestApp::with(On::Sqlite, Plan::Enterprise, flags).await
 }
 
-/// The header line with the token of the first key.
+/// Returns the header line with the token of the first key.
 fn token(app: &TestApp) -> String {
     format!("Authorization: Bearer {}", app.key_text())
 }

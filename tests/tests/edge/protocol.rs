@@ -1,4 +1,4 @@
-//! Corners of HTTP/1 itself: methods, versions, framing, more than one request on a connection.
+//! Special cases of HTTP/1: methods, versions, framing, several requests on a connection.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{server, token};
 
-/// Statuses of the answers that came on one connection, in order.
+/// Returns the statuses of the responses on one connection, in order.
 fn statuses(text: &str) -> Vec<u16> {
     text.match_indices("HTTP/1.").filter_map(|(at, _)| text.get(at + 9..at + 12)?.parse().ok()).collect()
 }
@@ -119,7 +119,7 @@ async fn old_versions_are_understood() {
     let app = server(&[]).await;
     let answer = say(&app, b"GET /healthz HTTP/1.0\r\n\r\n", false).await;
     assert!(answer.starts_with("HTTP/1.0 200") && answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
-    // Closed after the answer, unless asked otherwise; never in chunks, which it does not know.
+    // HTTP/1.0: closed after the response unless requested otherwise, and never chunked.
     let asked = b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /v1/openapi.json HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n";
     let answer = say(&app, asked, false).await;
     assert_eq!(statuses(&answer), [200, 200]);
@@ -148,7 +148,7 @@ async fn requests_in_a_row_are_answered_in_their_order() {
     let expected = [201, 404, 401, 201, 401, 409, 200];
     let together = all(0);
     assert_eq!(statuses(&say(&app, together.as_bytes(), false).await), expected);
-    // Cut anywhere, it is the same.
+    // The result is the same wherever the bytes are split.
     for at in (1..together.len()).step_by(97) {
         let mut socket = connect(&app).await;
         let text = all(at);
@@ -161,7 +161,7 @@ async fn requests_in_a_row_are_answered_in_their_order() {
     app.stop().await;
 }
 
-/// What one reader takes for a body another takes for a request: that is how requests are smuggled.
+/// Framing with two interpretations would allow request smuggling.
 #[tokio::test]
 async fn framing_that_can_be_read_in_two_ways_is_refused() {
     let app = server(&[]).await;
@@ -187,7 +187,8 @@ async fn framing_that_can_be_read_in_two_ways_is_refused() {
         assert!(seen.first().is_none_or(|it| *it == 400), "{framing:?}: {seen:?}");
         assert!(seen.len() <= 1, "{framing:?}: {seen:?}");
     }
-    // With both, the chunks are the body, as RFC 9112 has it, and nothing is taken from the connection after it.
+    // With both, the chunks are the body (RFC 9112), and the server reads no further request from the
+    // connection.
     let both = format!(
         "{}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n{inner}",
         head(&app)
@@ -201,10 +202,10 @@ async fn framing_that_can_be_read_in_two_ways_is_refused() {
 #[tokio::test]
 async fn body_with_wrong_length_does_not_affect_next_request() {
     let app = server(&[]).await;
-    // Longer: the rest is read as the next request, and is none.
+    // A body longer than declared: the rest is parsed as the next request, which is invalid.
     let longer = format!("{}Content-Length: 2\r\n\r\n{{}}garbage\r\n\r\n", head(&app));
     assert_eq!(statuses(&say(&app, longer.as_bytes(), false).await), [201, 400]);
-    // Shorter: nothing is stored.
+    // A body shorter than declared: nothing is stored.
     let shorter = format!("{}Content-Length: 20\r\n\r\n{{\"id\":\"short\"}}", head(&app));
     let seen = statuses(&say(&app, shorter.as_bytes(), true).await);
     assert!(matches!(seen.as_slice(), [] | [400]), "{seen:?}");

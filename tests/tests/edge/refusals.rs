@@ -1,5 +1,5 @@
-//! Callers that send all of a large body before they look at the answer, and are refused before
-//! it was read. They have to learn why, and not find a broken connection.
+//! Clients that send a large body completely before they read the response, and are rejected before the
+//! server has read the body. They must receive the error and not a broken connection.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::server;
 
 const MIB: usize = 1 << 20;
 
-/// How a body is sent.
+/// The transfer of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Whole,
     Chunked,
-    /// Announced, but not waited with.
+    /// With `Expect: 100-continue`, but without waiting for the response.
     Expect,
 }
 
-/// Sends the head and then all of the body; answers what is read afterwards.
+/// Sends the head and then the whole body. Returns the response.
 async fn send(socket: &mut TcpStream, head: &str, sent: Sent, length: usize) -> String {
     let framing = match sent {
         Sent::Whole => format!("Content-Length: {length}\r\n\r\n"),
@@ -42,11 +42,11 @@ async fn send(socket: &mut TcpStream, head: &str, sent: Sent, length: usize) -> 
         socket.write_all(b"0\r\n\r\n").await.unwrap();
     }
     let answer = listen(socket, Duration::from_millis(500)).await;
-    // A handler that began to read has asked for the body.
+    // A handler that began to read has sent 100 Continue.
     answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").map_or(answer.clone(), str::to_owned)
 }
 
-/// Fails unless a body of 5 and one of 30 MiB, however sent, are answered in this way.
+/// Panics unless bodies of 5 and of 30 MiB get this response with every transfer.
 async fn check(app: &TestApp, head: &str, expected: u16, code: &str) {
     for sent in [Sent::Whole, Sent::Chunked, Sent::Expect] {
         for length in [5 * MIB, 30 * MIB] {
@@ -54,7 +54,7 @@ async fn check(app: &TestApp, head: &str, expected: u16, code: &str) {
             let answer = send(&mut socket, head, sent, length).await;
             assert!(status(&answer) == expected && answer.contains(code), "{sent:?} {length}: {answer}");
             if sent == Sent::Whole {
-                // All of it was taken in, so the connection is good for more.
+                // The server has read the whole body, so the connection can be reused.
                 socket.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
                 let next = listen(&mut socket, Duration::from_millis(500)).await;
                 assert_eq!(status(&next), 200, "{length}: {next}");

@@ -1,8 +1,8 @@
-//! Literal addresses: all that is not global unicast is refused, and its neighbours are not.
+//! Literal addresses: every address that is not global unicast is rejected, and its neighbours are accepted.
 
 use crate::{Verdict, egress, judge};
 
-/// What no tenant may reach.
+/// Addresses that no tenant may reach.
 const REFUSED: &[&str] = &[
     // This network.
     "0.0.0.0",
@@ -179,7 +179,7 @@ const REFUSED: &[&str] = &[
     "[ff05::2]",
     "[ff0e::1]",
     "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]",
-    // Never handed out.
+    // Never assigned.
     "[1::1]",
     "[200::1]",
     "[400::1]",
@@ -190,7 +190,7 @@ const REFUSED: &[&str] = &[
     "[fe00::1]",
 ];
 
-/// What is public: the nearest neighbours of what is not, and some that everybody knows.
+/// Public addresses: the nearest neighbours of the rejected ranges, and some well-known addresses.
 const ACCEPTED: &[&str] = &[
     "1.0.0.0",
     "9.255.255.255",
@@ -245,7 +245,7 @@ const ACCEPTED: &[&str] = &[
     "[2001:4860:4860::8888]",
     "[2a00:1450:4001:82a::200e]",
     "[2606:4700:4700:0:0:0:0:1111]",
-    // Where ISATAP's mark stands elsewhere it means nothing.
+    // The mark of ISATAP has a meaning only at its position.
     "[2606:4700::5efe]",
     "[2606:4700:5efe::1]",
 ];

@@ -1,4 +1,4 @@
-//! Bodies of answers: read up to the cap exactly, whatever is sent.
+//! Response bodies are read exactly up to the limit, whatever the receiver sends.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn full_response_body_ends_quickly() {
     let receiver = Receiver::endless(full, "", Duration::from_secs(1)).await;
     let begun = Instant::now();
     let answer = send(&receiver).await.unwrap();
-    // Nobody can know what would have come.
+    // The length of the rest is unknown.
     assert_eq!((answer.body.len(), answer.truncated), (CAP, true));
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }

@@ -1,4 +1,4 @@
-//! Heads of answers: redirects, slowness, floods and garbage.
+//! Response heads: redirects, slow responses, floods and garbage.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn redirect_is_returned_not_followed() {
                 "HTTP/1.1 {status} Go\r\nlocation: {location}\r\ncontent-length: 2\r\n\r\nno"
             ))
             .await;
-            // The canary is open too: it is not the guard that keeps it from being asked.
+            // The canary's address is exempted too, so the guard is not the reason why it gets no request.
             let egress = egress(&format!("{},{}", receiver.address, canary.address), &[]);
             let answer = egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
             assert_eq!((answer.status.as_u16(), &answer.body[..]), (status, &b"no"[..]));
@@ -70,7 +70,7 @@ async fn idle_connection_is_reused() {
     assert_eq!(receiver.connections(), 1);
 }
 
-/// Whoever sends two answers to one request would answer somebody else's next one.
+/// A second response to one request must not become the response of the next request.
 #[tokio::test]
 async fn unsolicited_response_closes_the_connection() {
     let receiver = Receiver::answering(

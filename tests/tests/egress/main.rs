@@ -1,8 +1,7 @@
-//! The way out to addresses that tenants set: what it refuses, and what hostile receivers can't do.
+//! The outbound HTTP guard: the addresses that it rejects, and the limits that hostile receivers can't break.
 //!
-//! Nothing here leaves the machine. Receivers listen on the loopback addresses, which a test
-//! opens as an operator would; what must not be reached is watched by a [`receiver::Receiver`]
-//! that counts who comes.
+//! No request leaves the machine. Receivers listen on loopback addresses, which a test exempts like an
+//! operator would. A [`receiver::Receiver`] at an address that must not be reached counts its connections.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "receivers run beside the test")]
@@ -26,10 +25,10 @@ use server::{
     providers::{Egress, Outbound, OutboundResponse, Refusal, SendError, resolve::FakeResolver},
 };
 
-/// What is to become of a URL.
+/// The expected result for a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It may be used.
+    /// The URL is accepted.
     Fine,
     /// [`Refusal::NotHttps`].
     NotHttps,
@@ -39,7 +38,7 @@ enum Verdict {
     Unresolvable,
 }
 
-/// A way out with these openings, for names with these addresses.
+/// Creates an outbound client with this allow list and these names.
 fn egress(openings: &str, names: &[(&str, &[&str])]) -> Egress {
     let settings = EgressSettings { egress_allow_cidrs: Some(openings.to_owned()), egress_ca_file: None };
     Egress::new(&settings, Vec::new(), Arc::new(resolver(names))).unwrap()
@@ -54,7 +53,7 @@ fn resolver(names: &[(&str, &[&str])]) -> FakeResolver {
     resolver
 }
 
-/// Checks each URL and holds the answer against its verdict. All that fail are told at once.
+/// Checks each URL against its expected result. Reports all failures at once.
 async fn judge(egress: &Egress, cases: impl IntoIterator<Item = (String, Verdict)>) {
     let mut wrong = Vec::new();
     for (url, expected) in cases {
@@ -71,7 +70,7 @@ async fn judge(egress: &Egress, cases: impl IntoIterator<Item = (String, Verdict
     assert!(wrong.is_empty(), "{} wrong verdicts:\n  {}", wrong.len(), wrong.join("\n  "));
 }
 
-/// A POST of a few bytes, with two seconds and 4,096 bytes for the answer.
+/// Builds a POST of a few bytes, with a limit of two seconds and 4,096 bytes for the response.
 fn post(url: &str) -> Outbound {
     Outbound {
         method: Method::POST,
@@ -83,7 +82,7 @@ fn post(url: &str) -> Outbound {
     }
 }
 
-/// Sends [`post`] over http to a receiver that is opened for it.
+/// Sends [`post`] over HTTP to a receiver on the allow list.
 async fn send(receiver: &receiver::Receiver) -> Result<OutboundResponse, SendError> {
     let egress = egress(&receiver.address.to_string(), &[]);
     egress.send(post(&format!("http://{}/hook", receiver.address))).await

@@ -1,4 +1,4 @@
-//! Names: every address that one has is judged, and one bad address spoils it.
+//! Names: every address of a name is checked, and one forbidden address rejects the name.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 const PUBLIC: &str = "93.184.216.34";
 const PUBLIC_V6: &str = "2606:4700:4700::1111";
 
-/// The addresses of a name, and what is to become of it.
+/// The addresses of a name, with the expected result.
 const CASES: &[(&[&str], Verdict)] = &[
     (&[], Unresolvable),
     (&[PUBLIC], Fine),
@@ -89,7 +89,7 @@ async fn system_resolver_resolves_localhost() {
     assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
 }
 
-/// A look-up blocks a thread, and nobody can take that thread back.
+/// A look-up blocks a thread and can't be cancelled.
 #[tokio::test]
 async fn slow_names_hold_up_only_their_own_lane() {
     let resolver = Arc::new(SystemResolver::asking(|name| {
@@ -109,6 +109,6 @@ async fn slow_names_hold_up_only_their_own_lane() {
         let answer = tokio::time::timeout(Duration::from_millis(200), resolver.resolve(&name)).await;
         quick += usize::from(answer.is_ok());
     }
-    // One name in 32 meets the slow ones by chance.
+    // One name in 32 shares its queue with the slow ones.
     assert!(quick >= 80, "{quick} of 100");
 }

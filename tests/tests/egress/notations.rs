@@ -1,4 +1,4 @@
-//! Every way to write an IPv4 address, at random: what is not public never passes.
+//! Random notations of IPv4 addresses: an address that is not public is always rejected.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use crate::{
     egress, judge,
 };
 
-/// How many addresses are written.
+/// Number of addresses.
 const ADDRESSES: usize = 20_000;
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn private_address_is_rejected_in_every_notation() {
     judge(&egress, cases).await;
 }
 
-/// Half of them in or near ranges that are not public.
+/// Returns a random address; half of them are in or near ranges that are not public.
 fn some_address(random: &mut fastrand::Rng) -> u32 {
     let special =
         ["10.0.0.0", "127.0.0.0", "169.254.169.254", "172.16.0.0", "192.168.0.0", "224.0.0.0", "0.0.0.0"];
@@ -48,7 +48,7 @@ fn write(ip: Ipv4Addr, random: &mut fastrand::Rng) -> String {
     if random.u8(..4) == 0 {
         return ip.to_string();
     }
-    // One to four numbers; the last one stands for all bytes that are left.
+    // One to four numbers; the last one covers all remaining bytes.
     let numbers = random.u32(1..=4);
     let first = ip.octets().into_iter().take(numbers as usize - 1).map(u32::from);
     let last = ip.to_bits() & (u32::MAX >> (8 * (numbers - 1)));
@@ -60,7 +60,7 @@ fn write(ip: Ipv4Addr, random: &mut fastrand::Rng) -> String {
     if random.u8(..3) == 0 { text.chars().map(|it| other_script(it, random)).collect() } else { text }
 }
 
-/// Decimal, octal or hexadecimal, perhaps with zeros in front.
+/// Writes a number in decimal, octal or hexadecimal, sometimes with leading zeros.
 fn number(value: u32, random: &mut fastrand::Rng) -> String {
     let zeros = "0".repeat(random.usize(..3));
     match random.u8(..4) {
@@ -71,7 +71,7 @@ fn number(value: u32, random: &mut fastrand::Rng) -> String {
     }
 }
 
-/// The same letter or digit as other scripts have it, or as it is.
+/// Returns the character, or sometimes its equivalent in another script.
 fn other_script(it: char, random: &mut fastrand::Rng) -> char {
     match (it, random.u8(..4)) {
         (_, 0) => it,

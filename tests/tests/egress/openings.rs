@@ -1,4 +1,4 @@
-//! What the operator opens, and what stays closed even then.
+//! The allow list of the operator, and its limits.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -71,7 +71,7 @@ async fn allow_list_entry_allows_only_its_addresses() {
         ("https://[::ffff:10.1.2.3]/", Private),
         ("https://127.0.0.1/", Private),
         ("https://8.8.8.8/", Fine),
-        // With a port: that one, with TLS and without.
+        // An entry with a port allows only this port, with and without TLS.
         ("https://172.16.0.9:11434/", Fine),
         ("http://172.16.0.9:11434/v1", Fine),
         ("https://172.16.0.9/", Private),
@@ -79,7 +79,7 @@ async fn allow_list_entry_allows_only_its_addresses() {
         ("http://172.16.0.9:11435/", NotHttps),
         ("http://[fd00:2::9]:11434/", Fine),
         ("http://[fd00:2::9]:80/", NotHttps),
-        // Without one: TLS only.
+        // An entry without a port allows only TLS.
         ("http://10.1.2.3/", NotHttps),
         ("http://192.168.0.7/", NotHttps),
         ("http://8.8.8.8/", NotHttps),
@@ -142,7 +142,7 @@ async fn own_listeners_stay_closed() {
         ("https://10.0.0.1:4600/", Fine),
     ];
     judge(&own(all, &["127.0.0.1:4600"]), one.map(|(url, verdict)| (url.to_owned(), verdict))).await;
-    // A listener on every address is on all that this machine has, and on no other machine's.
+    // A listener on every address covers all addresses of this machine, and those of no other machine.
     let every = [
         ("https://127.0.0.1:4600/", Private),
         ("https://127.9.9.9:4600/", Private),
@@ -161,7 +161,7 @@ async fn own_listeners_stay_closed() {
     judge(&own(all, &["0.0.0.0:4600"]), [(format!("https://{here}:4600/"), Private)]).await;
 }
 
-/// The address from which this machine reaches others, or else a loopback address.
+/// Returns the address from which this machine reaches others, or else a loopback address.
 async fn own_address() -> std::net::IpAddr {
     let socket = tokio::net::UdpSocket::bind("0.0.0.0:0").await.unwrap();
     match socket.connect("192.0.2.1:9").await {
@@ -183,7 +183,7 @@ async fn later_listener_of_the_server_is_rejected() {
 #[tokio::test]
 async fn own_listener_is_rejected_despite_allow_list() {
     let app = TestApp::with(On::Sqlite, api::Plan::Enterprise, &["--egress-allow-cidrs=127.0.0.0/8"]).await;
-    // By its first answer it has said where it listens.
+    // The server knows its address from its first response on.
     app.anonymous().get("/healthz").await;
     let port = app.url.rsplit(':').next().unwrap();
     let egress = &app.app.egress;

@@ -1,4 +1,4 @@
-//! Names whose addresses change between any two looks.
+//! DNS rebinding: names whose addresses change between two look-ups.
 
 use std::{io, net::IpAddr, sync::Arc};
 
@@ -12,17 +12,16 @@ use server::{
 
 use crate::{post, receiver::Receiver};
 
-/// How many requests are sent.
+/// Number of requests.
 const SENDS: usize = 2_000;
 
-/// Answers as it likes: sometimes with the one address that is open, sometimes with one that is
-/// not, sometimes with several.
+/// A resolver that answers randomly: with the allowed address, with a forbidden one, or with several.
 struct Fickle;
 
-/// The address that the operator opened; it stands for a public one, which no test may dial.
+/// The allowed address, in place of a public one, which no test may connect to.
 const OPEN: &str = "127.0.0.2";
 
-/// Ways to another listener on this machine.
+/// Addresses of another listener on this machine.
 const CLOSED: &[&str] =
     &["127.0.0.1", "127.0.0.3", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::ffff:127.0.0.2"];
 
@@ -39,7 +38,7 @@ impl Resolver for Fickle {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_answer_leads_to_an_address_that_was_not_judged() {
-    // Closing after each answer, so that each request looks the name up again.
+    // The connection closes after each response, so that each request resolves the name again.
     let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     let open = Receiver::at(&format!("{OPEN}:0"), closing(answer)).await.unwrap();
     let port = open.address.port();
@@ -74,7 +73,7 @@ async fn no_answer_leads_to_an_address_that_was_not_judged() {
     }
 }
 
-/// What passed when it was stored is judged again when it is used.
+/// An address that passed the check when it was stored is checked again when it is used.
 #[tokio::test]
 async fn stored_address_is_checked_again_when_used() {
     let canary = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;

@@ -1,4 +1,4 @@
-//! Receivers that do as they are told, and remember who came.
+//! Receivers with a configurable behaviour, which count their connections.
 
 use std::{
     future::Future,
@@ -18,7 +18,7 @@ use tokio::{
 
 /// A listener on a loopback address.
 pub struct Receiver {
-    /// Where.
+    /// The address of the listener.
     pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
     closed: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// On a free port of 127.0.0.1; each connection is handed to `handle`.
+    /// Listens on a free port of 127.0.0.1 and passes each connection to `handle`.
     pub async fn new<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -35,7 +35,7 @@ impl Receiver {
         Self::at("127.0.0.1:0", handle).await.unwrap()
     }
 
-    /// On this address; none if the machine does not have it.
+    /// Listens on this address; returns `None` if the machine does not have it.
     pub async fn at<F>(address: &str, handle: impl Fn(TcpStream) -> F + Send + 'static) -> Option<Self>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -57,7 +57,7 @@ impl Receiver {
         Some(Self { address, connections, closed, heads: Arc::default(), serving })
     }
 
-    /// Reads each request's head, answers with these bytes, and reads the next one.
+    /// Reads the head of each request and responds with these bytes.
     pub async fn answering(bytes: impl Into<Vec<u8>>) -> Self {
         let (bytes, heads) = (Arc::new(bytes.into()), Arc::<Mutex<Vec<String>>>::default());
         let seen = Arc::clone(&heads);
@@ -77,7 +77,7 @@ impl Receiver {
         receiver
     }
 
-    /// Answers each request with these bytes, and closes.
+    /// Responds to each request with these bytes and closes the connection.
     pub async fn closing(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = Arc::new(bytes.into());
         Self::new(move |mut socket| {
@@ -91,7 +91,7 @@ impl Receiver {
         .await
     }
 
-    /// Answers with the first bytes, then with the others for as long as they are taken.
+    /// Responds with the first bytes, and then repeats the others until the connection is closed.
     pub async fn endless(first: &'static str, then: impl Into<Vec<u8>>, every: Duration) -> Self {
         let then = Arc::new(then.into());
         Self::new(move |mut socket| {
@@ -111,7 +111,7 @@ impl Receiver {
                 let mut byte = [0];
                 tokio::select! {
                     () = write => {}
-                    // Nothing more is to come: the other side has gone.
+                    // The other side closed the connection.
                     _ = reading.read(&mut byte) => {}
                 }
             }
@@ -119,17 +119,17 @@ impl Receiver {
         .await
     }
 
-    /// How many connections came so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The heads of the requests so far, if it was [`Self::answering`].
+    /// Returns the heads of the requests to a receiver created by [`Self::answering`].
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
 
-    /// Waits until no connection is left; fails after some seconds.
+    /// Waits until no connection is left; panics after some seconds.
     pub async fn is_left_alone(&self) {
         for _ in 0..500 {
             if self.closed.load(Ordering::SeqCst) == self.connections() {
@@ -147,7 +147,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Reads a request; answers its head, or none at the end of the connection.
+/// Reads a request and returns its head; `None` at the end of the connection.
 pub async fn request(socket: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut read = Vec::new();
     let end = loop {

@@ -1,4 +1,4 @@
-//! TLS: the certificate must be for the name that was asked for, whatever address was dialled.
+//! TLS: the certificate must match the requested name, whatever the address.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     resolver,
 };
 
-/// An authority of the test's own, and the file that the operator names.
+/// A certificate authority of the test, and the file of the operator's setting.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     file: tempfile::NamedTempFile,
@@ -36,7 +36,8 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), file }
     }
 
-    /// Speaks TLS on 127.0.0.1 with a certificate for these names until the end of that year.
+    /// Starts a TLS receiver on 127.0.0.1 with a certificate for these names that expires at the end of the
+    /// year.
     async fn receiver(&self, names: &[&str], until: i32) -> Receiver {
         let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -70,7 +71,7 @@ impl Authority {
         .await
     }
 
-    /// Sends to a host that, if it is a name, resolves to 127.0.0.1.
+    /// Sends a request to a host. If the host is a name, it resolves to 127.0.0.1.
     async fn send(&self, host: &str, receiver: &Receiver) -> Result<OutboundResponse, SendError> {
         self.egress(host).send(post(&url(host, receiver))).await
     }
@@ -157,7 +158,7 @@ async fn server_without_tls_is_rejected() {
         drop(socket);
     })
     .await;
-    // The first waits for the end of a request's head, and gets a greeting instead.
+    // The plain receiver waits for a request and gets a TLS greeting instead.
     for (what, receiver) in [("plain", plain), ("silent", silent)] {
         let outcome = authority.send("hook.example", &receiver).await;
         assert_eq!(outcome.unwrap_err(), SendError::Timeout, "{what}");

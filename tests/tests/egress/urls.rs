@@ -1,11 +1,11 @@
-//! Texts of URLs: one reading or none.
+//! Texts of URLs: rejected unless they have exactly one interpretation.
 
 use crate::{
     Verdict::{self, Fine, NotHttps, Private, Unresolvable},
     egress, judge,
 };
 
-/// Names that resolve here.
+/// Names that the resolver of the tests knows.
 const NAMES: &[(&str, &[&str])] = &[
     ("example.com", &["93.184.216.34"]),
     ("example.com.", &["93.184.216.34"]),
@@ -16,13 +16,13 @@ const NAMES: &[(&str, &[&str])] = &[
     ("127.0.0.1.nip.example", &["127.0.0.1"]),
     ("intranet", &["10.0.0.5"]),
     ("metadata.google.internal", &["169.254.169.254"]),
-    // Nobody is asked for these.
+    // The resolver is not called for these names.
     ("localhost", &["93.184.216.34"]),
     ("a.localhost", &["93.184.216.34"]),
 ];
 
 const CASES: &[(&str, Verdict)] = &[
-    // What webhooks look like.
+    // Typical URLs of webhooks.
     ("https://example.com", Fine),
     ("https://example.com/", Fine),
     ("https://example.com/hook?token=a%20b&x=%2F", Fine),
@@ -54,7 +54,7 @@ const CASES: &[(&str, Verdict)] = &[
     ("https://例子。测试/", Fine),
     ("https://ｅｘａｍｐｌｅ.com/", Fine),
     ("https://ⓔⓧⓐⓜⓟⓛⓔ.com/", Fine),
-    // Names that lead inside.
+    // Names that resolve to private addresses.
     ("https://127.0.0.1.nip.example/", Private),
     ("https://intranet/", Private),
     ("https://metadata.google.internal/computeMetadata/v1/", Private),
@@ -65,7 +65,7 @@ const CASES: &[(&str, Verdict)] = &[
     ("https://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/", Private),
     ("https://ｌｏｃａｌｈｏｓｔ/", Private),
     ("https://ℓocalhost/", Private),
-    // Names that nobody knows.
+    // Unknown names.
     ("https://nowhere.example/", Unresolvable),
     ("https://notlocalhost/", Unresolvable),
     ("https://localhost.example/", Unresolvable),
@@ -93,7 +93,7 @@ const CASES: &[(&str, Verdict)] = &[
     ("jar:https://example.com!/", NotHttps),
     ("unix:/var/run/docker.sock", NotHttps),
     ("https+unix://%2Fvar%2Frun%2Fdocker.sock/", NotHttps),
-    // No URLs.
+    // Invalid URLs.
     ("", NotHttps),
     (" ", NotHttps),
     ("example.com", NotHttps),
@@ -176,7 +176,7 @@ const CASES: &[(&str, Verdict)] = &[
     ("https://127.0.0.1#@example.com/", Private),
     ("https://127.0.0.1?@example.com/", Private),
     ("https://127.0.0.1/@example.com/", Private),
-    // Letters in disguise.
+    // Encoded letters.
     ("https://%65xample.com/", NotHttps),
     ("https://example%2ecom/", NotHttps),
     ("https://example.com%2f.evil.example/", NotHttps),
@@ -233,7 +233,7 @@ const CASES: &[(&str, Verdict)] = &[
     ("https://𝟏𝟐𝟕.𝟎.𝟎.𝟏/", Private),
     ("https://²130706433/", Private),
     ("https://①⑥⑨。②⑤④｡①⑥⑨．②⑤④:8080/", Private),
-    // Odd notations of public addresses: legal for browsers, and read in different ways.
+    // Unusual notations of public addresses: valid in browsers, and interpreted in different ways.
     ("https://134744072/", NotHttps),
     ("https://0x08080808/", NotHttps),
     ("https://010.8.8.8/", NotHttps),
@@ -241,7 +241,7 @@ const CASES: &[(&str, Verdict)] = &[
     ("https://8.8.2056/", NotHttps),
     ("https://8.8.8.8./", NotHttps),
     ("https://８.８.８.８/", NotHttps),
-    // Numbers that are no addresses.
+    // Numbers outside the range of addresses.
     ("https://4294967296/", NotHttps),
     ("https://256.0.0.1/", NotHttps),
     ("https://127.0.0.256/", NotHttps),

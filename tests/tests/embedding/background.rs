@@ -1,4 +1,4 @@
-//! Spans get their vectors after they were committed, in full requests, whoever stops in between.
+//! Spans get their vectors after the commit, in full requests, even if a process stops in between.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tests::otlp::{Span, request};
 use super::*;
 use crate::provider::Mood;
 
-/// The texts that a provider was asked for, request by request.
+/// Returns the texts that a provider received, by request.
 fn texts(provider: &Provider) -> Vec<Vec<String>> {
     provider.asked().into_iter().map(|it| it.texts).collect()
 }
@@ -29,7 +29,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Whoever answers with numbers though base64 was asked for is understood.
+    /// Vectors as numbers are accepted although the request asks for base64.
     async fn vectors_given_as_numbers_are_accepted(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::WithNumbers);
@@ -68,7 +68,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Late spans of a trace are embedded, and those before them not again.
+    /// Late spans of a trace are embedded; earlier spans are not embedded again.
     async fn late_spans_are_embedded_once(on: On) {
         let scene = Scene::own(on).await;
         for id in [1, 2, 2] {
@@ -81,8 +81,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A process that ends between the commit and the request, or in the middle of the request,
-    /// leaves the work to the next.
+    /// A process that ends before or during the request to the provider leaves the work to the next process.
     async fn work_survives_a_restart(on: On) {
         let scene = Scene::own(on).await;
         scene.say("before").await;
@@ -101,7 +100,7 @@ on_both! {
         while scene.own.asked().iter().all(|it| it.texts != ["chat\nduring\nDone."]) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // As a kill: nobody gives the job back.
+        // Like a kill: the job is not released.
         working.abort();
         third.stop().await;
         scene.own.turn(Mood::Well);
@@ -127,13 +126,13 @@ on_both! {
         }
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         assert_eq!(scene.vectors().await.len(), 0);
-        // A stop does not wait for the provider either.
+        // A graceful stop does not wait for the provider.
         let began = Instant::now();
         scene.stop().await;
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 
-    /// A provider that answers late holds up its own tenant's spans only.
+    /// A slow provider delays only the spans of its own tenant.
     async fn slow_provider_does_not_delay_other_tenants(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Stalls);
@@ -156,12 +155,12 @@ on_both! {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(scene.vectors().await, ["platform-model"]);
-        // A job that is running may be about to be put off; a request that waits is a worker's.
+        // A running job may be about to be snoozed; a waiting request occupies a worker.
         assert_eq!(scene.own.asked().len(), 2);
         scene.stop().await;
     }
 
-    /// What was there before the credential is embedded, once.
+    /// Spans older than the credential are embedded once.
     async fn existing_spans_are_embedded_once(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         for n in 0..5 {

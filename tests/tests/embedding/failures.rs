@@ -1,17 +1,17 @@
-//! Providers that fail: the work waits, is bounded, and goes on when they are well again.
+//! Failing providers: embedding waits, retries are bounded, and embedding continues after the recovery.
 
 use api::search::DIMENSIONS;
 
 use super::*;
 use crate::provider::Mood;
 
-/// Seconds until the next job that waits is due.
+/// Returns the seconds until the next waiting job is due.
 async fn next(scene: &Scene) -> i64 {
     let now = server::clock::Clock::now(scene.app.clock.as_ref());
     (scene.waiting().await[0].run_at - now) / 1_000_000
 }
 
-/// The failure keeps spans waiting; afterwards they get their vectors.
+/// Checks that spans wait during a failure with these pauses, and get their vectors afterwards.
 async fn waits_and_goes_on(on: On, mood: Mood, pauses: &[i64]) {
     let scene = Scene::own(on).await;
     scene.own.turn(mood.clone());
@@ -20,7 +20,7 @@ async fn waits_and_goes_on(on: On, mood: Mood, pauses: &[i64]) {
     for pause in pauses {
         assert_eq!(next(&scene).await, *pause, "{mood:?}");
         assert_eq!(scene.own.asked().len(), 1, "{mood:?}");
-        // Not a moment too soon, and what comes meanwhile waits as well.
+        // The job does not run early, and new spans wait too.
         scene.say("more").await;
         scene.app.advance(pause - 1);
         scene.app.drain().await;
@@ -85,7 +85,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Another credential is tried at once, though the one before was refused for long.
+    /// A new credential is used immediately, even while the previous one is rejected for long.
     async fn changed_credential_resumes_embedding_immediately(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Status(401, None));
@@ -97,14 +97,14 @@ on_both! {
         scene.work().await;
         assert_eq!(scene.vectors().await.len(), 1);
         assert_eq!(scene.own.asked().last().unwrap().key, "sk-another");
-        // The job that waited finds nothing to do.
+        // The job that waited has nothing left to do.
         scene.app.advance(600);
         scene.app.drain().await;
         assert_eq!((scene.own.asked(), scene.waiting().await), (vec![], vec![]));
         scene.stop().await;
     }
 
-    /// One text that is refused costs the others nothing.
+    /// One rejected text does not affect the others.
     async fn one_rejected_text_does_not_affect_others(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Refusing("forbidden"));
@@ -141,7 +141,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A tenant whose provider fails holds up nobody else.
+    /// A tenant with a failing provider does not delay other tenants.
     async fn failing_provider_does_not_delay_other_tenants(on: On) {
         let scene = Scene::own(on).await;
         let (_, other) = scene.app.other_tenant(Plan::Pro).await;

@@ -1,4 +1,4 @@
-//! What the operator sees of it.
+//! Metrics about embedding for the operator.
 
 use super::*;
 use crate::provider::Mood;

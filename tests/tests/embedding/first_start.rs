@@ -1,4 +1,4 @@
-//! What the operator configures works: the first tenant gets it as its own.
+//! The operator's settings work: the first tenant gets them as its own credential.
 
 use server::{
     config::{EmbeddingSettings, JudgeSettings},
@@ -15,7 +15,7 @@ fn settings(key: Option<&str>, base_url: Option<String>) -> EmbeddingSettings {
     }
 }
 
-/// Does the first start again on an empty database, and answers its tenant's credentials.
+/// Repeats the first start on an empty database. Returns its tenant's credentials.
 async fn first_start(app: &TestApp, settings: &EmbeddingSettings) -> (TestAppTenant, Value) {
     let db = &app.app.db;
     let now = server::clock::Clock::now(app.clock.as_ref());
@@ -40,7 +40,7 @@ struct TestAppTenant {
 
 on_both! {
     async fn first_start_stores_operators_embedding_provider(on: On) {
-        // The operator's address is private, and nobody opened it.
+        // The operator's address is private and not on the allow list.
         let scene = Scene::on(on, Plan::Enterprise).await;
         let settings = settings(Some(PLATFORM_KEY), Some(scene.platform.url()));
         let (tenant, list) = first_start(&scene.app, &settings).await;
@@ -52,7 +52,7 @@ on_both! {
         scene.work().await;
         assert_eq!(scene.platform.asked().len(), 1);
         assert_eq!(scene.vectors().await, ["text-embedding-3-small"]);
-        // Its owner changes the key and the model, and the address stays.
+        // The owner changes the key and the model; the address stays.
         let path = "/v1/provider-credentials/openai_compatible";
         let changed = json!({"base_url": scene.platform.url(), "embedding_model": "e", "api_key": "sk-another"});
         assert_eq!(tenant.owner.put(path, &changed).await.ok()["base_url"], scene.platform.url());

@@ -1,7 +1,7 @@
-//! Vectors in the background: who is asked for them with whose key, and what becomes of ingest and
-//! jobs when whoever is asked fails.
+//! Embedding in the background: the choice of provider and key, and the effect of failing providers on ingest
+//! and jobs.
 //!
-//! Providers are real servers on the loopback address, opened as an operator would.
+//! Providers are real servers on the loopback address, exempted like an operator would.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "providers run beside the test")]
@@ -47,12 +47,12 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// A key that must turn up nowhere but at its provider.
+/// The tenant's key, which only its provider may receive.
 const KEY: &str = "sk-canary-of-the-tenant";
-/// The platform's.
+/// The key of the platform's provider.
 const PLATFORM_KEY: &str = "sk-canary-of-the-platform";
 
-/// A server, the platform's provider and a tenant's.
+/// A server, the platform's provider and a tenant's own provider.
 struct Scene {
     app: TestApp,
     platform: Provider,
@@ -61,7 +61,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With a tenant on this plan that has no credential, and a platform's provider.
+    /// Creates a scene with a tenant on this plan without a credential, and with the platform's provider.
     async fn on(database: On, plan: Plan) -> Self {
         let (platform, own) = (Provider::start().await, Provider::start().await);
         let flags = [
@@ -81,11 +81,11 @@ impl Scene {
         Self { app, platform, own, flags }
     }
 
-    /// With a tenant on the plan Team whose own provider embeds.
+    /// Creates a scene with a tenant on the plan Team whose own provider embeds.
     async fn own(database: On) -> Self {
         let scene = Self::on(database, Plan::Team).await;
         scene.store_credential(json!({})).await.ok();
-        // What is there is nothing.
+        // Runs the backfill, which finds no spans.
         scene.app.drain().await;
         scene
     }
@@ -97,7 +97,7 @@ impl Scene {
         self.app.session(Role::Owner).put("/v1/provider-credentials/openai_compatible", &body).await
     }
 
-    /// Another server on the same database, as after a restart.
+    /// Starts another server on the same database, like a restart.
     async fn restarted(&self) -> TestApp {
         let words: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         self.app.beside_with(&words).await
@@ -109,13 +109,13 @@ impl Scene {
         self.app.full_key().post("/v1/ingest", &json!({"spans": [span]})).await.ok();
     }
 
-    /// Moves the clock on to when waiting jobs are due, and runs them.
+    /// Moves the clock to the time when waiting jobs are due, and runs them.
     async fn work(&self) -> usize {
         self.app.advance(2);
         self.app.drain().await
     }
 
-    /// The models that made the vectors that are stored.
+    /// Returns the embedding models of the stored vectors.
     async fn vectors(&self) -> Vec<String> {
         let rows = span_vector::Entity::find().all(&self.app.app.db.write).await.unwrap();
         let mut models: Vec<String> = rows.into_iter().map(|it| it.embedding_model).collect();
@@ -123,7 +123,7 @@ impl Scene {
         models
     }
 
-    /// The jobs that wait for a provider.
+    /// Returns the jobs that wait for a provider.
     async fn waiting(&self) -> Vec<job::Model> {
         let rows = job::Entity::find().order_by_asc(job::Column::RunAt);
         let rows = rows.all(&self.app.app.db.write).await.unwrap();

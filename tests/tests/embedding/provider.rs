@@ -1,4 +1,4 @@
-//! A provider that does as it is told, and remembers what it was asked.
+//! An embedding provider with a configurable behaviour, which records its requests.
 
 use std::{
     net::SocketAddr,
@@ -18,37 +18,37 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// How a provider behaves.
+/// The behaviour of a provider.
 #[derive(Clone, Debug)]
 pub enum Mood {
-    /// It answers as it should, with base64.
+    /// Responds correctly, in base64.
     Well,
-    /// The same with numbers.
+    /// Responds correctly, with numbers.
     WithNumbers,
-    /// It answers this, with this in `Retry-After`.
+    /// Responds with this status and this `Retry-After`.
     Status(u16, Option<&'static str>),
-    /// It answers this body.
+    /// Responds with this body.
     Body(Value),
-    /// It answers nothing.
+    /// Sends no response.
     Stalls,
-    /// It answers without end.
+    /// Sends an endless response.
     Endless,
-    /// It refuses requests with texts that contain this.
+    /// Rejects requests with texts that contain this.
     Refusing(&'static str),
-    /// It refuses texts that are longer than so many characters.
+    /// Rejects texts of more characters than this.
     Short(usize),
-    /// It refuses requests with more texts than that.
+    /// Rejects requests with more texts than this.
     Few(usize),
 }
 
-/// What it was asked.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The token.
+    /// The token of the request.
     pub key: String,
-    /// The model.
+    /// The requested model.
     pub model: String,
-    /// The texts.
+    /// The texts of the request.
     pub texts: Vec<String>,
 }
 
@@ -60,14 +60,14 @@ struct Inside {
 
 /// A provider on a loopback address.
 pub struct Provider {
-    /// Where.
+    /// The address of the provider.
     pub address: SocketAddr,
     inside: Inside,
     serving: JoinHandle<()>,
 }
 
 impl Provider {
-    /// One that answers as it should.
+    /// Starts a provider that responds correctly.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -77,17 +77,17 @@ impl Provider {
         Self { address, inside, serving }
     }
 
-    /// Its base URL.
+    /// Returns the base URL.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// From now on it behaves like that.
+    /// Changes the behaviour.
     pub fn turn(&self, mood: Mood) {
         *self.inside.mood.lock().unwrap() = mood;
     }
 
-    /// Takes what it was asked so far.
+    /// Takes the requests recorded so far.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.inside.asked.lock().unwrap())
     }
@@ -117,7 +117,7 @@ async fn answer(State(inside): State<Inside>, headers: HeaderMap, body: Bytes) -
         Mood::Status(status, retry_after) => {
             let headers: HeaderMap =
                 retry_after.iter().map(|it| ("retry-after".parse().unwrap(), it.parse().unwrap())).collect();
-            // Some repeat the key that they were given.
+            // Some providers repeat the key in their errors.
             let body = json!({"error": {"message": format!("not with {key}")}}).to_string();
             (StatusCode::from_u16(status).unwrap(), headers, body).into_response()
         }
@@ -136,7 +136,7 @@ async fn answer(State(inside): State<Inside>, headers: HeaderMap, body: Bytes) -
     }
 }
 
-/// Vectors of three numbers that follow from the texts' lengths, the last text first.
+/// Returns vectors of three numbers that depend on the texts' lengths, the last text first.
 fn vectors(texts: &[String], in_base64: bool) -> Response {
     let data = texts.iter().enumerate().rev().map(|(index, text)| {
         let vector = [1.0, f32::from(u16::try_from(text.len() % 1_000).unwrap()), -0.5];

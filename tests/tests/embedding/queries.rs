@@ -17,7 +17,7 @@ on_both! {
         let refused = ask(&scene, "first").await;
         refused.is(502, "upstream_failed");
         assert!(refused.text().contains("PUT /v1/provider-credentials/openai"), "{}", refused.text());
-        // Its vectors are found by a vector search.
+        // A vector search finds the span's vector.
         let body = json!({"vector": vec![1; 1536]});
         let found = scene.app.full_key().post("/v1/search/spans", &body).await.ok();
         assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found}");
@@ -32,7 +32,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// An answer is kept for who gave it: not beyond the credential, nor for the next one.
+    /// A query vector is cached per credential, and is not used after a change of the credential.
     async fn changed_credential_embeds_query_again(on: On) {
         let scene = Scene::own(on).await;
         for _ in 0..2 {
@@ -83,7 +83,7 @@ on_both! {
             let text = refused.text();
             assert!(text.contains("the embedding provider failed") && !text.contains("canary"), "{mood:?} {text}");
         }
-        // None of it is remembered: the next one is asked again.
+        // Failures are not cached: the next query sends a request.
         scene.own.turn(Mood::Well);
         ask(&scene, "hello").await.ok();
         scene.stop().await;

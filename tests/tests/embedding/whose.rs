@@ -1,11 +1,11 @@
-//! Whose key embeds, on each plan.
+//! The choice of the embedding key on each plan.
 
 use super::*;
 
 on_both! {
     async fn embedding_provider_follows_from_plan(on: On) {
         let scene = Scene::on(on, Plan::Starter).await;
-        // Without a credential: the platform's provider for Pro alone.
+        // Without a credential, only Pro uses the platform's provider.
         for (plan, platform) in
             [(Plan::Starter, 0), (Plan::Pro, 1), (Plan::Team, 0), (Plan::Business, 0), (Plan::Enterprise, 0)]
         {
@@ -19,7 +19,7 @@ on_both! {
         assert_eq!(scene.vectors().await, ["platform-model"]);
         assert_eq!(scene.own.asked(), []);
 
-        // With one: the tenant's own, from Pro on, for what is new and for what is there.
+        // With a credential, plans from Pro on use it for new and for existing spans.
         scene.app.set_plan(Plan::Pro).await;
         scene.store_credential(json!({})).await.ok();
         scene.work().await;
@@ -39,7 +39,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What waits when the plan is lowered, or the credential goes, is not sent any more.
+    /// Waiting spans are not sent after the plan is lowered or the credential is deleted.
     async fn lowered_plan_stops_waiting_embedding(on: On) {
         let scene = Scene::own(on).await;
         scene.say("one").await;
@@ -55,7 +55,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A credential for judges alone embeds nothing.
+    /// A credential without an embedding model embeds nothing.
     async fn credential_without_embedding_model_embeds_nothing(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         scene.store_credential(json!({"embedding_model": null, "judge_model_cheap": "small"})).await.ok();
@@ -65,12 +65,12 @@ on_both! {
         scene.stop().await;
     }
 
-    /// The addresses of others are not opened by the address of one.
+    /// The allow list contains one address and no other.
     async fn private_addresses_are_refused(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         let platforms = scene.store_credential(json!({"base_url": scene.platform.url()})).await;
         platforms.is(422, "validation_failed");
-        // One that was opened once and is not any more: refused when it is used.
+        // An address that was removed from the allow list is rejected when it is used.
         scene.store_credential(json!({})).await.ok();
         scene.say("hello").await;
         let closed = scene.app.beside_with(&[]).await;

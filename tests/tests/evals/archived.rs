@@ -1,4 +1,4 @@
-//! Rules of a project that is archived.
+//! Eval rules of an archived project.
 
 use api::Role;
 use serde_json::json;
@@ -7,8 +7,8 @@ use tests::on_both_databases;
 use super::{decision, evaluations, judged, made, timed};
 
 on_both_databases! {
-    /// Nothing comes that it could judge; what is there is kept, judged when somebody asks, and when the
-    /// project is back the rule goes on.
+    /// An archived project receives no traces. Its evaluations are kept and can still be requested, and the
+    /// rule continues when the project is unarchived.
     async fn its_rules_are_kept_and_go_on(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let rule = made(app, json!({})).await;

@@ -1,4 +1,4 @@
-//! Many evaluations at once, and rules over the past.
+//! Bulk evaluations and backfills of eval rules.
 
 use api::Plan;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ on_both_databases! {
         let path = format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap());
         let waiting = key.get(&path).await.ok();
         assert_eq!((&waiting["status"], &waiting["pending"], &waiting["complete"]), (&json!("running"), &json!(2), &json!(0)));
-        // What comes now is no part of it.
+        // Later traces are not part of the run.
         app.advance(1);
         trace(&key, json!({"name": "b", "latency_ms": 7, "tags": {"n": "1"}})).await;
         app.drain().await;
@@ -77,7 +77,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "").await.len(), 0);
     }
 
-    /// More than one transaction makes.
+    /// More traces than one transaction processes.
     async fn bulk_of_thousands_takes_several_transactions(app: TestApp) {
         let key = app.full_key();
         for _ in 0..2 {
@@ -93,7 +93,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "label=pass&limit=200").await.len(), 200);
     }
 
-    /// A backfill judges what the rule would have judged, and what it has judged not again.
+    /// A backfill evaluates the traces that the rule would match, except those that it has evaluated.
     async fn backfill_evaluates_existing_traces_once(app: TestApp) {
         let key = app.full_key();
         for i in 0..6 {
@@ -116,7 +116,7 @@ on_both_databases! {
         let rows = evaluations(&key, &format!("rule_id={rule}")).await;
         assert_eq!(rows.len(), 4);
         assert_eq!(rows.iter().filter(|it| it["trace_id"] == newest).count(), 1);
-        // Again: nothing is left but what the time left out.
+        // A second backfill evaluates only what the time range of the first one excluded.
         let again = key.post(&path, &json!({})).await.ok();
         app.drain().await;
         let done = key.get(&format!("/v1/eval/bulk/{}", again["bulk_id"].as_str().unwrap())).await.ok();

@@ -1,4 +1,4 @@
-//! What a bulk run judges: each filter by itself, the type that is asked for, and an evaluator that goes.
+//! Selection in a bulk run: each filter alone, the requested type, and an evaluator that is deleted.
 
 use api::Role;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ on_both_databases! {
         }
     }
 
-    /// Of those that offer both; what is not offered is refused, and so is a judge that is not there.
+    /// For evaluators of both types. A type that is not offered is rejected, and so is a missing judge.
     async fn bulk_evaluator_type_can_be_requested(app: TestApp) {
         let key = app.full_key();
         trace(&key, json!({"output": "That is great, I love it!"})).await;
@@ -67,7 +67,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "").await.len(), 1);
     }
 
-    /// The run ends and says why; what waits fails.
+    /// The run ends with a reason, and pending evaluations fail.
     async fn deleted_evaluator_stops_bulk_evaluation(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let own = json!({"name": "short", "evaluator_type": "rule", "checks": [{"kind": "length", "max_words": 3}]});
@@ -84,7 +84,7 @@ on_both_databases! {
         let rows = evaluations(&key, "").await;
         assert_eq!((rows.len(), &rows[0]["id"], &rows[0]["status"], &rows[0]["score"]), (1, &waiting["id"], &json!("failed"), &Value::Null), "{rows:?}");
         assert!(rows[0]["error"].as_str().unwrap().contains("`short`"), "{rows:?}");
-        // Others judge as before.
+        // Other evaluators still work.
         assert_eq!(judged(app, &id, "pii_leakage", json!({})).await["status"], "complete");
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept for a time only: bulk runs, and what is left of rules and evaluators.
+//! Data with a limited lifetime: bulk runs, and the remains of deleted rules and evaluators.
 
 use api::{Plan, Role};
 use entities::{evaluator, rule_decision};
@@ -9,14 +9,14 @@ use tests::{TestApp, on_both_databases};
 
 use super::{decision, evaluations, made, timed};
 
-/// How many notes of rules there are.
+/// Returns the number of rule decisions.
 async fn notes(app: &TestApp) -> usize {
     let query = rule_decision::Entity::find().filter(rule_decision::Column::TenantId.eq(app.tenant));
     query.all(&app.app.db.write).await.unwrap().len()
 }
 
 on_both_databases! {
-    /// A run is kept while its progress may be asked for, and as long as evaluations need its options.
+    /// A run is kept while its progress can be requested, and as long as evaluations need its options.
     async fn finished_bulk_evaluation_is_purged_after_30_days(app: TestApp) {
         let key = app.full_key();
         timed(&key, 1).await;
@@ -43,7 +43,7 @@ on_both_databases! {
         key.get(&paths[1]).await.is(404, "not_found");
     }
 
-    /// Of a deleted rule nothing is left but its evaluations; others' notes stay.
+    /// Only the evaluations of a deleted rule remain; the decisions of other rules are unaffected.
     async fn notes_of_deleted_rules(app: TestApp) {
         let key = app.full_key();
         let mut rules = Vec::new();
@@ -51,7 +51,7 @@ on_both_databases! {
             rules.push(made(app, json!({})).await);
             app.advance(1);
         }
-        // The last two are more than the plan runs.
+        // The last two exceed the limit of the plan.
         app.set_plan(Plan::Starter).await;
         let id = timed(&key, 1).await;
         app.drain().await;
@@ -66,7 +66,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "").await.len(), 3);
     }
 
-    /// A deleted evaluator keeps its count of versions only.
+    /// Only the version number of a deleted evaluator remains.
     async fn definitions_of_deleted_evaluators(app: TestApp) {
         let key = app.full_key();
         let own = json!({"name": "short", "evaluator_type": "rule", "checks": [{"kind": "length", "max_words": 3}]});

@@ -1,4 +1,4 @@
-//! Backfills judge what their rules judge.
+//! Backfills evaluate the same traces as their rules.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use tests::{Caller, TestApp, on_both_databases};
 
 use super::{evaluations, made, rule, trace};
 
-/// The traces that a rule judged.
+/// Returns the traces that a rule evaluated.
 async fn judged(key: &Caller, rule: &str) -> BTreeSet<String> {
     let rows = evaluations(key, &format!("rule_id={rule}")).await;
     rows.iter().map(|it| it["trace_id"].as_str().unwrap().to_owned()).collect()
@@ -21,7 +21,7 @@ async fn backfilled(app: &TestApp, rule: &str) -> Value {
 }
 
 on_both_databases! {
-    /// A tag is read the same way on new traces and on past ones, wherever its colons are.
+    /// A tag with colons matches alike on new and existing traces.
     async fn rule_tag_with_colons_matches_alike_on_new_and_existing_traces(app: TestApp) {
         let key = app.full_key();
         let long = "a:".repeat(20);
@@ -48,12 +48,12 @@ on_both_databases! {
             let found = judged(&key, &rule).await;
             assert!(found.is_superset(&of(&past)), "{tag}: {done}");
             assert!(past.iter().all(|it| of(&past).contains(it) || !found.contains(it)), "{tag}: {done}");
-            // One rule at a time.
+            // One rule at a time exists.
             key.delete(&format!("/v1/eval-rules/{rule}")).await.ok();
         }
     }
 
-    /// A filter that is misspelt would judge every trace.
+    /// A misspelt filter would match every trace.
     async fn misspelt_rule_filter_is_rejected(app: TestApp) {
         let key = app.full_key();
         let wrong = json!({"modle": "gpt-4o", "name": "a"});

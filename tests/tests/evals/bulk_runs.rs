@@ -1,4 +1,5 @@
-//! Bulk runs under way: what they take in, what stops them, what they leave to judges.
+//! Bulk runs in progress: the traces that they cover, the reasons to stop, and the work that they leave to
+//! judges.
 
 use api::{Plan, Role};
 use queue::{JobResult, RunJob, new_job};
@@ -10,14 +11,14 @@ use uuid::Uuid;
 
 use super::{evaluations, made, timed, trace};
 
-/// Puts the tenant on the plan Team, with a provider that is never reached.
+/// Puts the tenant on the plan Team, with a provider that gets no requests.
 async fn with_judge(app: &TestApp) {
     app.set_plan(Plan::Team).await;
     let body = json!({"api_key": "sk-of-the-tenant", "judge_model_cheap": "gpt-4o"});
     app.session(Role::Owner).put("/v1/provider-credentials/openai", &body).await.ok();
 }
 
-/// Stores so many traces, which are ready afterwards.
+/// Stores `count` traces, which are ready afterwards.
 async fn stored(app: &TestApp, count: usize) {
     let traces: Vec<Value> = (0..count).map(|_| json!({"output": "Done.", "latency_ms": 1})).collect();
     for some in traces.chunks(1_000) {
@@ -27,12 +28,12 @@ async fn stored(app: &TestApp, count: usize) {
     app.drain().await;
 }
 
-/// A rule whose evaluations a judge makes.
+/// Creates a rule with an LLM evaluator.
 async fn judged(app: &TestApp) -> String {
     made(app, json!({"metric_name": "toxicity", "evaluator_type": "llm", "config": {}})).await
 }
 
-/// Asks for a run, and answers its id.
+/// Requests a run. Returns its id.
 async fn begun(key: &Caller, path: &str, body: Value) -> String {
     let reply = key.post(path, &body).await;
     assert_eq!(reply.status, 202, "{}", reply.text());
@@ -43,7 +44,7 @@ async fn progress(app: &TestApp, bulk: &str) -> Value {
     app.full_key().get(&format!("/v1/eval/bulk/{bulk}")).await.ok()
 }
 
-/// One turn of a worker.
+/// Runs one execution of the job.
 async fn turn(app: &TestApp, bulk: &str) -> JobResult {
     let payload = || FillBulk { bulk: bulk.parse().unwrap() };
     payload().run(&app.app, &new_job(app.tenant, &payload(), 0, 0)).await
@@ -54,7 +55,7 @@ async fn used(app: &TestApp) -> i64 {
 }
 
 on_both_databases! {
-    /// Rules that a lowered plan has too many of stop, also over the past.
+    /// Rules beyond the limit of a lowered plan stop, and so do their backfills.
     async fn lowered_plan_stops_backfill_of_excess_rule(app: TestApp) {
         stored(app, 3).await;
         let mut rule = String::new();
@@ -71,7 +72,7 @@ on_both_databases! {
         assert!(evaluations(&app.full_key(), "").await.is_empty());
     }
 
-    /// Without a judge nothing is asked for that could only fail, and what was taken is given back.
+    /// Without a judge, the run requests no evaluations and releases its quota.
     async fn missing_judge_stops_bulk_evaluation(app: TestApp) {
         with_judge(app).await;
         stored(app, 3).await;
@@ -89,7 +90,7 @@ on_both_databases! {
         assert_eq!((used(app).await, evaluations(&key, "").await.len()), (0, 0));
     }
 
-    /// A judge is slower than what asks for it: a rule that is paused meanwhile has not asked for all.
+    /// A judge is slower than its bulk run: a rule that is paused meanwhile stops its backfill.
     async fn paused_rule_stops_its_backfill(app: TestApp) {
         with_judge(app).await;
         stored(app, 1_200).await;
@@ -111,7 +112,7 @@ on_both_databases! {
         assert_eq!(used(app).await, 1_000);
     }
 
-    /// What a backfill may come to is no promise, and never more than the month has left.
+    /// The estimate of a backfill is an upper bound, and never exceeds the rest of the quota.
     async fn backfill_reports_upper_bound_within_quota(app: TestApp) {
         with_judge(app).await;
         app.use_evaluations(249_999).await;
@@ -130,8 +131,8 @@ on_both_databases! {
         key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.is(402, "eval_quota_exceeded");
     }
 
-    /// A run is over what was stored when it began, whatever the clocks of clients say, and over each
-    /// trace once, also if a late span moves it.
+    /// A run covers the traces stored when it began, whatever the clients' clocks say. It evaluates each
+    /// trace once, even if a late span moves it.
     async fn bulk_evaluation_covers_traces_stored_at_its_start(app: TestApp) {
         let key = app.full_key();
         stored(app, 2_100).await;
@@ -141,7 +142,7 @@ on_both_databases! {
             let span = json!({"traceId": moving, "spanId": format!("{id:016x}"), "name": "s", "startTimeUnixNano": from, "endTimeUnixNano": to});
             json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
         };
-        // Its sender's clock is ahead.
+        // The sender's clock is ahead.
         key.post("/v1/otlp/traces", &span(1, tests::app::START + 60_000_000)).await.ok();
         let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 99}});
         let bulk = begun(&key, "/v1/eval/bulk", body).await;
@@ -158,7 +159,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, &format!("trace_id={id}")).await.len(), 1);
     }
 
-    /// Backfills of one rule at the same time pay once for each evaluation.
+    /// Concurrent backfills of one rule use the quota once per evaluation.
     async fn concurrent_backfills_use_quota_once(app: TestApp) {
         with_judge(app).await;
         stored(app, 500).await;
@@ -178,7 +179,7 @@ on_both_databases! {
         assert_eq!((queued, used(app).await), (500, 500));
     }
 
-    /// One job does what several rules and runs asked for, each with its own options.
+    /// One job makes the evaluations of several rules and runs, each with its own options.
     async fn each_by_its_own_options(app: TestApp) {
         let key = app.full_key();
         let lax = made(app, json!({"config": {"max_latency_ms": 100}})).await;

@@ -1,11 +1,11 @@
-//! Built-in code evaluators, on texts that they used to judge wrong.
+//! Built-in code evaluators, on texts that they once evaluated incorrectly.
 
 use serde_json::{Value, json};
 use tests::{TestApp, on_both_databases};
 
 use super::{judged, trace};
 
-/// Judges an output and checks status, score and label; returns the evaluation.
+/// Evaluates an output and checks status, score and label. Returns the evaluation.
 async fn check(
     app: &TestApp,
     metric: &str,
@@ -125,7 +125,7 @@ on_both_databases! {
         }
     }
 
-    /// A reference out of the schema gets an error with a plain message.
+    /// A reference to a remote schema gets an error with a plain message.
     async fn remote_schema_reference_is_rejected_with_remedy(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({"output": "1"})).await;

@@ -1,4 +1,4 @@
-//! Evaluations that somebody asks for.
+//! Evaluations requested by a caller.
 
 use api::Plan;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, &format!("trace_id={id}")).await, [done]);
     }
 
-    /// What can't be judged fails with a reason and never has a score.
+    /// An evaluation without its input fails with a reason and never has a score.
     async fn evaluation_with_missing_input_fails_with_reason(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({"name": "t"})).await;
@@ -137,7 +137,7 @@ on_both_databases! {
         key.get(&format!("/v1/eval/{project}")).await.is(404, "not_found");
     }
 
-    /// A trace that goes takes its evaluations along, also those that wait.
+    /// A removed trace takes its evaluations with it, pending ones too.
     async fn traces_go_with_their_evaluations(app: TestApp) {
         let key = app.full_key();
         let id = timed(&key, 1).await;
@@ -160,7 +160,7 @@ on_both_databases! {
         assert_eq!(evaluations(&other, "").await, Vec::<Value>::new());
     }
 
-    /// Rules of code cost nobody anything, on any plan.
+    /// Code evaluators use no quota, on any plan.
     async fn code_evaluations_use_no_quota(app: TestApp) {
         app.set_plan(Plan::Starter).await;
         let key = app.full_key();

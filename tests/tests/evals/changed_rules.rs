@@ -1,4 +1,4 @@
-//! Eval rules that are changed: every member, what is wrong with a change, and two at the same time.
+//! Changes of eval rules: every field, invalid changes, and concurrent ones.
 
 use api::Plan;
 use futures::future::join_all;
@@ -20,7 +20,7 @@ on_both_databases! {
         app.drain().await;
         let decided = [decision(&key, rule, &here).await["decision"].clone(), decision(&key, rule, &there).await["decision"].clone()];
         assert_eq!(decided, ["queued", "filtered"]);
-        // Another tenant's project is none.
+        // A project of another tenant does not exist for the caller.
         let (_, other) = app.other_tenant(Plan::Team).await;
         let foreign = other.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
         patch(&key, &path, &json!({"project_id": foreign})).await.is(404, "not_found");
@@ -28,7 +28,7 @@ on_both_databases! {
         assert_eq!(key.get(&path).await.ok()["project_id"], second);
     }
 
-    /// The evaluator and its type, with the options that these take.
+    /// The evaluator and its type, with their options.
     async fn rule_evaluator_and_type_can_be_changed(app: TestApp) {
         let key = app.full_key();
         let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
@@ -55,7 +55,7 @@ on_both_databases! {
         app.drain().await;
         let rows = evaluations(&key, &format!("trace_id={id}")).await;
         assert_eq!((rows.len(), &rows[0]["metric_name"], &rows[0]["score"]), (1, &json!("sentiment_match"), &json!(1.0)), "{rows:?}");
-        // To a judge, which is not there.
+        // A change to an LLM evaluator without a judge.
         let changed = patch(&key, &path, &json!({"evaluator_type": "llm", "model_tier": "premium"})).await.ok();
         assert_eq!((&changed["evaluator_type"], &changed["model_tier"]), (&json!("llm"), &json!("premium")));
         assert_eq!(changed["paused_reason"], "provider_credentials_missing", "{changed}");
@@ -66,7 +66,7 @@ on_both_databases! {
         assert!(paused["paused_detail"].as_str().unwrap().contains("LOUPE_JUDGE_OPENAI_API_KEY"), "{paused}");
     }
 
-    /// What is absent stays; config and filter are replaced as a whole.
+    /// Absent fields stay; config and filter are replaced as a whole.
     async fn rule_change_keeps_absent_fields(app: TestApp) {
         let key = app.full_key();
         let rule = made(app, json!({"filter": {"name": "t", "error": false}})).await;
@@ -94,8 +94,7 @@ on_both_databases! {
         assert_eq!((&now["min_score_drop"], &now["config"], &now["filter"]), (&json!(0.1), &json!({"max_latency_ms": 500}), &json!({})));
     }
 
-    /// Of changes at the same time none is lost silently: who was told 200 was the last, or was seen by
-    /// whoever came next.
+    /// No concurrent change is lost: each is the last one, or the next one was applied to its result.
     async fn two_at_the_same_time(app: TestApp) {
         let key = app.full_key();
         let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
@@ -104,7 +103,7 @@ on_both_databases! {
         let changes: Vec<Value> = (1..=8).map(|it| json!({"config": {"max_latency_ms": it}})).collect();
         let changing = join_all(changes.iter().map(|it| patch(&key, &path, it)));
         let letting = async {
-            // They have looked at the rule by now, and wait for each other.
+            // Both requests have read the rule by now, and wait for the lock.
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             txn.commit().await.unwrap();
         };
@@ -125,7 +124,7 @@ on_both_databases! {
         for i in 0..7 {
             let project = if i == 3 { second.clone() } else { json!(app.project) };
             ids.push(made(app, json!({"project_id": project})).await);
-            // Some are made at the same time.
+            // Some rules have the same time of creation.
             app.advance(i % 2);
         }
         let paged = async |query: &str| {
@@ -143,7 +142,7 @@ on_both_databases! {
         assert_eq!(paged("").await, newest_first);
         newest_first.retain(|it| *it != ids[3]);
         assert_eq!(paged(&format!("&project_id={}", app.project)).await, newest_first);
-        // A cursor is of its filter.
+        // A cursor is valid for its filter only.
         let page = key.get("/v1/eval-rules?limit=3").await.ok();
         let cursor = page["next_cursor"].as_str().unwrap();
         key.get(&format!("/v1/eval-rules?project_id={}&cursor={cursor}", app.project)).await.is(400, "invalid_cursor");

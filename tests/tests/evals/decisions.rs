@@ -1,4 +1,4 @@
-//! The log of what a rule did, for all traces of its project.
+//! The decisions of an eval rule on all traces of its project.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;

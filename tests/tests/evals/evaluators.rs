@@ -1,4 +1,4 @@
-//! The list of evaluators, and those that a tenant makes.
+//! The list of evaluators, and custom evaluators.
 
 use api::{Plan, Role};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ const BUILTIN: [(&str, &str, &[&str]); 25] = [
     ("toxicity", "Toxicity", &["safety"]),
 ];
 
-/// Types of the built-ins that are not judged by a model only.
+/// Types of the built-in evaluators that are not only LLM evaluators.
 const BY_CODE: [(&str, &[&str]); 9] = [
     ("cost_threshold", &["rule"]),
     ("function_call_correctness", &["llm", "rule"]),
@@ -74,7 +74,7 @@ on_both_databases! {
         key.get("/v1/evaluators/nonsense").await.is(404, "not_found");
     }
 
-    /// Each built-in of type rule judges a good and a bad trace, over HTTP.
+    /// Each built-in code evaluator evaluates a good and a bad trace, over HTTP.
     async fn rules_of_code_judge(app: TestApp) {
         let key = app.full_key();
         let german = "Der schnelle braune Fuchs springt über den faulen Hund und läuft danach in den dunklen Wald.";
@@ -95,7 +95,7 @@ on_both_databases! {
                 assert_eq!(done["evaluator_type"], "rule");
                 assert!(!done["reasoning"].as_str().unwrap().contains("anna.schmidt"), "{done}");
             }
-            // Without what it looks at it fails, and never guesses.
+            // Without its input, an evaluator fails instead of guessing.
             let nothing = trace(&key, json!({"name": "empty"})).await;
             let done = judged(app, &nothing, metric, config).await;
             assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{metric}: {done}");
@@ -118,14 +118,14 @@ on_both_databases! {
         let done = judged(app, &good, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@1")), "{done}");
         assert_eq!(judged(app, &bad, "mentions_refund", json!({})).await["label"], "fail");
-        // A change is a new version, and what is the same is none.
+        // A change creates a new version; a request without a change does not.
         let path = "/v1/evaluators/mentions_refund";
         assert_eq!(patch(&key, path, &json!({"description": "Says refund, quickly."})).await.ok()["version"], 1);
         let changed = patch(&key, path, &json!({"combine": "any", "checks": [{"kind": "contains", "text": "No"}, {"kind": "latency_ms", "max": 1}]})).await.ok();
         assert_eq!((&changed["version"], &changed["combine"], &changed["description"]), (&json!(2), &json!("any"), &json!("Says refund, quickly.")));
         let done = judged(app, &bad, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@2")), "{done}");
-        // While a rule uses it, it stays; afterwards it goes, and its evaluations stay.
+        // An evaluator can't be deleted while a rule uses it. Its evaluations remain after the deletion.
         let rule = made(app, json!({"metric_name": "mentions_refund", "config": {}})).await;
         owner.delete(path).await.is(409, "conflict");
         key.delete(&format!("/v1/eval-rules/{rule}")).await.ok();
@@ -135,7 +135,7 @@ on_both_databases! {
         owner.delete(path).await.is(404, "not_found");
         assert_eq!(evaluations(&key, "metric_name=mentions_refund").await.len(), 3);
         key.post("/v1/eval", &json!({"trace_id": good, "metric_name": "mentions_refund"})).await.is(422, "validation_failed");
-        // Made again it goes on counting.
+        // An evaluator that is created again continues with the next version.
         assert_eq!(key.post("/v1/evaluators", &body).await.ok()["version"], 3);
         key.post("/v1/evaluators", &body).await.is(409, "conflict");
     }
@@ -148,7 +148,7 @@ on_both_databases! {
         for key_of_rule in ["checks", "combine"] {
             assert!(made.get(key_of_rule).is_none(), "{made}");
         }
-        // There is no judge: it says so, and queues nothing.
+        // Without a judge, the response says so and no job is enqueued.
         let id = trace(&key, json!({"input": "Hi", "output": "Hello."})).await;
         key.post("/v1/eval", &json!({"trace_id": id, "metric_name": "polite"})).await.is(422, "provider_credentials_missing");
         assert_eq!(evaluations(&key, "").await.len(), 0);
@@ -189,7 +189,7 @@ on_both_databases! {
             key.post("/v1/evaluators", &body).await.is(400, "invalid_body");
         }
         patch(&key, "/v1/evaluators/mine", &json!({"description": "x"})).await.is(404, "not_found");
-        // One tenant's is not another's.
+        // An evaluator belongs to one tenant only.
         key.post("/v1/evaluators", &rule(json!({}))).await.ok();
         let (_, other) = app.other_tenant(Plan::Team).await;
         other.get("/v1/evaluators/mine").await.is(404, "not_found");

@@ -1,11 +1,11 @@
-//! Evaluations that come with spans over OpenTelemetry.
+//! External evaluations that arrive with spans over OpenTelemetry.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
 use super::{evaluations, made};
 
-/// An export of one span of this trace with these attributes and events.
+/// Builds an export of one span of this trace with these attributes and events.
 fn export(trace: &str, span: u64, attributes: Value, events: Value) -> Value {
     let at = tests::app::START * 1_000;
     let span = json!({"traceId": trace, "spanId": format!("{span:016x}"), "name": "s", "startTimeUnixNano": at.to_string(),
@@ -30,7 +30,7 @@ on_both_databases! {
         for _ in 0..2 {
             key.post("/v1/otlp/traces", &body).await.ok();
         }
-        // A late span of the same trace brings its own.
+        // A late span of the same trace has its own evaluation.
         key.post("/v1/otlp/traces", &export(&trace, 2, json!([]), json!([event("Fluency", 1.0)]))).await.ok();
         let rows = evaluations(&key, "").await;
         assert_eq!(rows.len(), 3, "{rows:?}");
@@ -49,7 +49,7 @@ on_both_databases! {
         let me = key.get("/v1/me").await.ok();
         assert_eq!(me["usage"]["llm_evaluations"], 0);
         assert_eq!(key.get(&format!("/v1/eval/{}", first["id"].as_str().unwrap())).await.ok(), *first);
-        // A rule beside them judges for itself.
+        // A rule evaluates the trace independently of them.
         let rule = made(app, json!({})).await;
         key.post("/v1/otlp/traces", &export(&"6e".repeat(16), 1, json!([]), json!([event("latency_threshold", 0.0)]))).await.ok();
         app.advance(6);

@@ -1,4 +1,4 @@
-//! Evaluations that are attributes of a span itself, over protobuf.
+//! External evaluations in the attributes of a span, over protobuf.
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -11,7 +11,7 @@ use tests::{app::START, on_both_databases};
 
 use super::{evaluations, made};
 
-/// An export of one span of a trace of its own with these attributes.
+/// Builds an export of a new trace with one span and these attributes.
 fn export(id: u8, attributes: Vec<(&str, Any)>) -> Vec<u8> {
     let at = u64::try_from(START).unwrap() * 1_000;
     let attribute = |(key, value): (&str, Any)| KeyValue {
@@ -49,7 +49,7 @@ on_both_databases! {
         let scored = vec![("gen_ai.evaluation.name", text("Length")), ("gen_ai.evaluation.score.value", Any::DoubleValue(12.5))];
         let nameless = vec![("gen_ai.evaluation.score.label", text("of nothing"))];
         for (id, attributes) in [(1, labelled), (2, scored), (3, nameless)] {
-            // What a client repeats is stored once.
+            // A repeated request is stored once.
             for _ in 0..2 {
                 key.post_bytes("/v1/otlp/traces", "application/x-protobuf", export(id, attributes.clone())).await.ok();
             }
@@ -70,7 +70,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "label=too%20friendly").await, [of("Tone").clone()]);
         assert_eq!(evaluations(&key, "min_score=0").await, [of("Length").clone()]);
         assert_eq!(key.get("/v1/me").await.ok()["usage"]["llm_evaluations"], 0);
-        // A rule judges such a trace for itself.
+        // A rule evaluates such a trace independently.
         app.advance(6);
         app.drain().await;
         assert_eq!(evaluations(&key, &format!("rule_id={rule}")).await.len(), 3);

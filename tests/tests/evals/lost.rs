@@ -1,4 +1,4 @@
-//! Workers that get lost: no evaluation goes with them, and none ends twice.
+//! Lost workers: their evaluations are repeated, and none ends twice.
 
 use entities::{body, evaluation};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
@@ -24,8 +24,8 @@ async fn row(app: &TestApp, id: Uuid) -> evaluation::Model {
 }
 
 on_both_databases! {
-    /// A worker dies after it took an evaluation up: another does it, and the first, should it come
-    /// back, changes nothing.
+    /// A worker dies after it started an evaluation. Another one completes it, and the first one can't change
+    /// the result.
     async fn only_latest_worker_stores_the_result(app: TestApp) {
         let id = asked(app).await;
         let stale = store::start(&app.app.db, app.tenant, &[id]).await.unwrap();
@@ -40,7 +40,7 @@ on_both_databases! {
         assert!(store::start(&app.app.db, app.tenant, &[id]).await.unwrap().is_empty());
     }
 
-    /// What kills every worker that takes it up is given up.
+    /// An evaluation that kills every worker fails after some attempts.
     async fn evaluation_fails_after_three_lost_workers(app: TestApp) {
         let id = asked(app).await;
         for _ in 0..3 {
@@ -52,7 +52,7 @@ on_both_databases! {
         assert!(done["error"].as_str().unwrap().contains("workers were lost"), "{done}");
     }
 
-    /// A trace whose stored texts are damaged fails, and keeps no other from being judged.
+    /// A trace with damaged texts fails its own evaluation and no other.
     async fn damaged_trace_fails_only_its_own_evaluation(app: TestApp) {
         let damaged = asked(app).await;
         body::Entity::update_many()
@@ -73,7 +73,7 @@ on_both_databases! {
         assert_eq!((&run["complete"], &run["failed"], &run["status"]), (&json!(1), &json!(1), &json!("complete")), "{run}");
     }
 
-    /// Two processes work on the same queue: each evaluation is done by one of them.
+    /// Two processes work on the same queue: each evaluation is executed by one of them.
     async fn concurrent_workers_execute_each_evaluation_once(app: TestApp) {
         let beside = app.beside().await;
         let key = app.full_key();

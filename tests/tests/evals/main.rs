@@ -1,5 +1,5 @@
-//! Evaluations, eval rules and evaluators through HTTP, on both databases: everything that needs no
-//! judge. What judges do is in the suite `judge`.
+//! Evaluations, eval rules and evaluators over HTTP, on both databases, without judges. The suite `judge`
+//! tests judges.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -24,17 +24,17 @@ mod unsampled;
 use serde_json::{Value, json};
 use tests::{Caller, Reply, TestApp};
 
-/// Sends a trace and answers its id.
+/// Stores a trace. Returns its id.
 async fn trace(key: &Caller, item: Value) -> String {
     key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned()
 }
 
-/// A trace that took so long, in milliseconds.
+/// Stores a trace with this latency in milliseconds.
 async fn timed(key: &Caller, latency_ms: i64) -> String {
     trace(key, json!({"name": "t", "output": "Done.", "latency_ms": latency_ms})).await
 }
 
-/// Body of a rule on `latency_threshold` in the app's own project, with more members.
+/// Returns the body of a rule with `latency_threshold` in the tenant's first project, with more fields.
 fn rule(app: &TestApp, more: Value) -> Value {
     let mut body = json!({"project_id": app.project, "metric_name": "latency_threshold", "evaluator_type": "rule",
         "config": {"max_latency_ms": 100}});
@@ -43,26 +43,26 @@ fn rule(app: &TestApp, more: Value) -> Value {
     body
 }
 
-/// Makes a rule and answers its id.
+/// Creates a rule. Returns its id.
 async fn made(app: &TestApp, more: Value) -> String {
     let reply = app.full_key().post("/v1/eval-rules", &rule(app, more)).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.ok()["id"].as_str().unwrap().to_owned()
 }
 
-/// The evaluations of a list, newest first.
+/// Returns the evaluations of a list, newest first.
 async fn evaluations(key: &Caller, query: &str) -> Vec<Value> {
     key.get(&format!("/v1/eval?limit=200&{query}")).await.ok()["evaluations"].as_array().unwrap().clone()
 }
 
-/// What a rule did with a trace.
+/// Returns the decision of a rule on a trace.
 async fn decision(key: &Caller, rule: &str, trace: &str) -> Value {
     let list = key.get(&format!("/v1/eval-rules/{rule}/decisions?trace_id={trace}")).await.ok();
     assert_eq!((list["decisions"].as_array().unwrap().len(), &list["has_more"]), (1, &json!(false)));
     list["decisions"][0].clone()
 }
 
-/// Judges a trace by an evaluator and answers the evaluation.
+/// Evaluates a trace with an evaluator. Returns the evaluation.
 async fn judged(app: &TestApp, trace: &str, metric: &str, config: Value) -> Value {
     let key = app.full_key();
     let body = json!({"trace_id": trace, "metric_name": metric, "config": config});
@@ -72,7 +72,7 @@ async fn judged(app: &TestApp, trace: &str, metric: &str, config: Value) -> Valu
     key.get(&format!("/v1/eval/{}", reply.ok()["id"].as_str().unwrap())).await.ok()
 }
 
-/// Changes something.
+/// Sends a `PATCH` request.
 async fn patch(caller: &Caller, path: &str, change: &Value) -> Reply {
     caller.send(caller.request(reqwest::Method::PATCH, path).json(change)).await
 }

@@ -1,16 +1,16 @@
-//! Rules that a tenant made of checks: a verdict of every kind, and how several make one.
+//! Custom code evaluators: the results of every kind of check, and their combination.
 
 use serde_json::{Value, json};
 use tests::{TestApp, on_both_databases};
 
 use super::{judged, trace};
 
-/// A call of a model with these tokens.
+/// Builds a model call with these tokens.
 fn tokens(prompt: i64, completion: i64) -> Value {
     json!({"spans": [{"name": "chat", "type": "llm", "prompt_tokens": prompt, "completion_tokens": completion}]})
 }
 
-/// Calls of the tool `search`.
+/// Builds calls of the tool `search`.
 fn calls(times: usize) -> Value {
     let spans: Vec<Value> =
         (0..times).map(|_| json!({"name": "search", "type": "tool", "input": "{}"})).collect();
@@ -21,7 +21,7 @@ fn says(text: &str) -> Value {
     json!({"output": text})
 }
 
-/// Makes an evaluator of these checks.
+/// Creates an evaluator with these checks.
 async fn make(app: &TestApp, name: &str, checks: &Value, combine: &str) {
     let body = json!({"name": name, "evaluator_type": "rule", "checks": checks, "combine": combine});
     let reply = app.full_key().post("/v1/evaluators", &body).await;
@@ -63,7 +63,7 @@ on_both_databases! {
                 let found = (&done["status"], &done["score"], &done["label"], &done["evaluator_type"]);
                 assert_eq!(found, (&json!("complete"), &json!(score), &json!(label), &json!("rule")), "{check} {item}: {done}");
             }
-            // Without what it looks at it fails, and never guesses. That no tool was called is known.
+            // Without its input, a check fails instead of guessing. The absence of tool calls is known.
             let nothing = trace(&key, json!({"name": "empty"})).await;
             let done = judged(app, &nothing, &name, json!({})).await;
             let status = if check["kind"] == "tool_called" { "complete" } else { "failed" };
@@ -71,7 +71,7 @@ on_both_databases! {
         }
     }
 
-    /// `all` scores the share of those that hold; each has to hold, unless a threshold says otherwise.
+    /// `all` scores the share of passed checks; every check must pass unless a threshold is set.
     async fn several_checks_make_one_verdict(app: TestApp) {
         let key = app.full_key();
         let has = |text: &str| json!({"kind": "contains", "text": text});
@@ -94,7 +94,7 @@ on_both_databases! {
         }
         let none = trace(&key, json!({"output": "x", "latency_ms": 11})).await;
         assert_eq!(judged(app, &none, "any_of", json!({})).await["score"], 0.0);
-        // What lacks the latency could hold, if it were known.
+        // The check of an absent latency might pass if the latency were known.
         let unknown = trace(&key, json!({"output": "x"})).await;
         let done = judged(app, &unknown, "any_of", json!({})).await;
         assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");

@@ -1,4 +1,4 @@
-//! Eval rules: making and changing them, and what they do when traces are ready.
+//! Eval rules: creation, changes, and their effect on ready traces.
 
 use api::{Plan, Role};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tests::{On, TestApp, on_both_databases};
 
 use super::{decision, evaluations, made, rule, timed, trace};
 
-/// An export of one span that ended, in a trace of its own.
+/// Builds an export of one ended span of this trace.
 fn span(trace: &str, id: u64, parent: Option<u64>) -> Value {
     let at = (tests::app::START + id as i64) * 1_000;
     let mut span = json!({"traceId": trace, "spanId": format!("{id:016x}"), "name": "s", "startTimeUnixNano": at.to_string(),
@@ -45,7 +45,7 @@ on_both_databases! {
     async fn min_score_drop_follows_the_specification(app: TestApp) {
         let key = app.full_key();
         let owner = app.session(Role::Owner);
-        // Absent is 0.0, null stays null, a number is kept; all are answered everywhere.
+        // An absent value becomes 0.0, null stays null, and a number is kept; every response shows it.
         for (given, kept) in [(json!({}), json!(0.0)), (json!({"min_score_drop": null}), Value::Null), (json!({"min_score_drop": 0.05}), json!(0.05)),
             (json!({"min_score_drop": 0}), json!(0.0))] {
             let reply = key.post("/v1/eval-rules", &rule(app, given)).await.ok();
@@ -53,7 +53,7 @@ on_both_databases! {
             let path = format!("/v1/eval-rules/{}", reply["id"].as_str().unwrap());
             assert_eq!(key.get(&path).await.ok()["min_score_drop"], kept);
             let patch = async |body: Value| owner.send(owner.request(reqwest::Method::PATCH, &path).json(&body)).await;
-            // What is absent stays.
+            // An absent field stays unchanged.
             assert_eq!(patch(json!({"enabled": false})).await.ok()["min_score_drop"], kept);
             assert_eq!(patch(json!({"min_score_drop": 0.2})).await.ok()["min_score_drop"], 0.2);
             assert_eq!(patch(json!({"min_score_drop": null})).await.ok()["min_score_drop"], Value::Null);
@@ -85,7 +85,7 @@ on_both_databases! {
         assert_eq!(key.get("/v1/eval-rules").await.ok()["eval_rules"], json!([]));
     }
 
-    /// JSON items are ready at once; each is judged once.
+    /// Traces from JSON ingest are ready immediately; each is evaluated once.
     async fn rule_fires_once_per_trace(app: TestApp) {
         let key = app.full_key();
         let before = timed(&key, 500).await;
@@ -104,12 +104,12 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "").await.len(), 2);
         assert_eq!(decision(&key, &id, &slow).await["decision"], "queued");
         assert_eq!(decision(&key, &id, &slow).await["evaluation_id"], of(&slow)["id"]);
-        // What was ready before the rule was there is not judged, and the reason is told.
+        // A trace that was ready before the rule existed is not evaluated, and the decision has the reason.
         assert_eq!(decision(&key, &id, &before).await["decision"], "disabled");
     }
 
-    /// A trace that comes over OpenTelemetry is judged when it is ready, whole, and once, though late
-    /// spans make it ready again.
+    /// A trace from OpenTelemetry is evaluated when it is ready, complete, and once, even if late spans make
+    /// it ready again.
     async fn rule_evaluates_otlp_trace_when_ready(app: TestApp) {
         let key = app.full_key();
         let rule = made(app, json!({"config": {"max_latency_ms": 1}})).await;
@@ -137,7 +137,7 @@ on_both_databases! {
         assert_eq!(decision(&key, &rule, &id).await["decision"], "duplicate");
     }
 
-    /// Of more rules than the database is told to tell apart, each still judges what it selects.
+    /// With more rules than the query distinguishes, each still evaluates its matching traces.
     async fn many_rules_each_evaluate_their_traces(app: TestApp) {
         let key = app.full_key();
         for name in 0..40 {
@@ -240,7 +240,7 @@ on_both_databases! {
         key.post("/v1/eval-rules", &rule(app, json!({}))).await.is(402, "eval_rules_quota_exceeded");
         key.delete(&format!("/v1/eval-rules/{}", ids[0])).await.ok();
         ids.push(made(app, json!({})).await);
-        // A higher plan knows no limit; what a lower one has too many of rests, and says so.
+        // A higher plan has no limit; rules beyond the limit of a lower one do not run, and say so.
         app.set_plan(Plan::Pro).await;
         app.advance(1);
         ids.push(made(app, json!({})).await);
@@ -262,7 +262,7 @@ on_both_databases! {
     }
 }
 
-/// Two that are made at the same time are not both the third.
+/// Two concurrent requests can't both create the third rule.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_limit_holds_for_concurrent_requests() {
     for on in [On::Sqlite, On::Postgres] {

@@ -1,4 +1,4 @@
-//! What somebody asks for by hand is judged, however small a rule's sample.
+//! A requested evaluation is made whatever the sample rate of a rule.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;

@@ -1,4 +1,4 @@
-//! Traces by chance: texts, times and numbers of every kind that may be stored.
+//! Random traces: texts, times and numbers of every storable kind.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn one<'a>(rng: &mut Rng, of: &[&'a str]) -> &'a str {
     of[rng.usize(..of.len())]
 }
 
-/// Adds a member once in `in_how_many`.
+/// Adds a field with a probability of one in `in_how_many`.
 fn maybe(
     rng: &mut Rng,
     object: &mut Value,
@@ -67,7 +67,7 @@ fn stamp(micros: i64) -> Value {
     api::Timestamp::from_micros(micros).to_string().into()
 }
 
-/// Two times, the second not before the first.
+/// Returns two times in ascending order.
 fn times(rng: &mut Rng) -> (Value, Value) {
     let (a, b) = (time(rng), time(rng));
     (stamp(a.min(b)), stamp(a.max(b)))
@@ -139,7 +139,7 @@ fn span(rng: &mut Rng, i: usize) -> Value {
     span
 }
 
-/// An item of the JSON ingest.
+/// Returns an item of JSON ingest.
 pub fn item(rng: &mut Rng) -> Value {
     let mut item = json!({});
     let spans: Vec<Value> = (0..rng.usize(..5)).map(|i| span(rng, i)).collect();
@@ -176,7 +176,7 @@ pub fn item(rng: &mut Rng) -> Value {
     item
 }
 
-/// An OTLP request of one trace.
+/// Returns an OTLP request of one trace.
 pub fn request(rng: &mut Rng) -> Value {
     let trace = format!("{:032x}", rng.u128(1..));
     let count = rng.usize(1..8);

@@ -1,4 +1,4 @@
-//! What an export holds, and what it refuses.
+//! The contents and the errors of an export.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tests::{
 
 use crate::lines;
 
-/// A trace with its detail's spans, all of them.
+/// Stores a trace with this many spans.
 async fn send_long(app: &TestApp, trace: u128, spans: u64) {
     for first in (1..=spans).step_by(500) {
         let block: Vec<Span> = (first..(first + 500).min(spans + 1))
@@ -88,7 +88,7 @@ on_both_databases! {
         assert!(lines(&app.session(Role::Viewer), "").await.is_empty());
     }
 
-    /// Nobody who reads half of it takes it for the whole.
+    /// A reader of an interrupted export can tell that it is incomplete.
     async fn export_interrupted_by_shutdown_is_truncated(app: TestApp) {
         let key = app.full_key();
         let item = |i: usize| json!({"name": i.to_string(), "input": "x".repeat(200_000)});

@@ -1,4 +1,4 @@
-//! `GET /v1/traces/export`: what it holds, what it refuses, and that importing it gives the same.
+//! `GET /v1/traces/export`: its contents, its errors, and the import of its output.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ mod round_trip;
 use serde_json::Value;
 use tests::Caller;
 
-/// The lines of an export.
+/// Returns the lines of an export.
 async fn lines(caller: &Caller, query: &str) -> Vec<Value> {
     let reply = caller.get(&format!("/v1/traces/export{query}")).await;
     assert_eq!(reply.status, 200, "{}", reply.text());

@@ -1,6 +1,6 @@
 //! An export in OTLP, imported by another tenant, gives the same traces.
 //!
-//! What differs: ids of tenant and project, times of receipt, and readiness, which is found anew.
+//! Differences: ids of tenant and project, times of receipt, and readiness, which is determined again.
 
 use serde_json::{Value, json};
 use tests::{
@@ -11,7 +11,7 @@ use tests::{
 
 use crate::{drawn, lines};
 
-/// Exports what `from` has, imports it with `to`, and compares both.
+/// Exports the traces of `from`, imports them with `to`, and compares both.
 async fn carry_over(app: &TestApp, from: &Caller, to: &Caller) -> usize {
     let sent = lines(from, "?format=otlp").await;
     for line in &sent {
@@ -25,13 +25,13 @@ async fn carry_over(app: &TestApp, from: &Caller, to: &Caller) -> usize {
             panic!("{}", difference("trace", &ours, &theirs));
         }
     }
-    // Nothing is worn off by carrying it on.
+    // A second transfer loses nothing.
     assert_eq!(sent, lines(to, "?format=otlp").await);
     app.advance(1);
     sent.len()
 }
 
-/// A trace without what an import can't bring back.
+/// Returns a trace without the values that an import can't restore.
 fn timeless(mut trace: Value) -> Value {
     let members = trace.as_object_mut().unwrap();
     members.remove("project_id");
@@ -40,7 +40,7 @@ fn timeless(mut trace: Value) -> Value {
         let span = span.as_object_mut().unwrap();
         span.remove("tenant_id");
         span.remove("created_at");
-        // A span without an end, and so without a latency, shows the time of its receipt.
+        // A span without an end, and therefore without a latency, shows its time of receipt.
         if span["latency_ms"].is_null() {
             span.remove("end_time");
         }
@@ -48,7 +48,7 @@ fn timeless(mut trace: Value) -> Value {
     trace
 }
 
-/// The first place at which two values differ.
+/// Returns the first position at which two values differ.
 fn difference(at: &str, a: &Value, b: &Value) -> String {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) if x.len() == y.len() => x
@@ -91,7 +91,7 @@ on_both_databases! {
             files.sort();
             for file in files.iter().filter(|it| it.extension().is_some_and(|it| it == "pb")) {
                 let body = std::fs::read(file).unwrap();
-                // Packed ones are the same spans as others.
+                // Compressed requests contain the same spans.
                 if body.starts_with(&[0x1f, 0x8b]) {
                     continue;
                 }
@@ -103,7 +103,7 @@ on_both_databases! {
         assert!(carry_over(app, &key, &importer).await > 150);
     }
 
-    /// Spans of both ways in one trace, parents that never came, events that belong to no span.
+    /// A trace with spans of both formats, missing parents, and events without a span.
     async fn odd_traces_come_back_as_they_were(app: TestApp) {
         let (_, importer) = app.other_tenant(api::Plan::Enterprise).await;
         let key = app.full_key();
@@ -137,7 +137,7 @@ on_both_databases! {
         assert_eq!(carry_over(app, &key, &importer).await, 6);
     }
 
-    /// A record comes from outside: whatever it says is held to the limits of all others.
+    /// An imported record is subject to the same limits as any other request.
     async fn records_of_strangers_are_held_to_the_limits(app: TestApp) {
         let key = app.full_key();
         let long = "x".repeat(100_000);

@@ -1,6 +1,6 @@
-//! The built server under attack and under faults of its surroundings: a tenant that exhausts
-//! memory, connections or the processor, a full disk, a replaced database file, a database that
-//! is away. Each attack runs in a short form; `LOUPE_TEST_FAULTS=full` runs the whole size.
+//! The built server under attack and during faults of its environment: a tenant that exhausts memory,
+//! connections or the processor, a full disk, a replaced database file, a database that does not respond.
+//! Each attack runs in a short form; `LOUPE_TEST_FAULTS=full` runs it in full size.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "attackers and bystanders run beside the test")]

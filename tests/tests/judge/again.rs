@@ -1,4 +1,4 @@
-//! What is judged again, and what a judge that was asked in vain costs.
+//! Repeated evaluations, and the cost of judge requests without a verdict.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use super::{over_http::METRIC, *};
 
 impl Scene {
-    /// A rule of the project that asks the judge; its path.
+    /// Creates a rule of the project with an LLM evaluator. Returns its path.
     pub async fn rule(&self) -> String {
         let rule = json!({"project_id": self.app.project, "metric_name": METRIC, "evaluator_type": "llm"});
         let rule = self.app.full_key().post("/v1/eval-rules", &rule).await.ok();
@@ -15,7 +15,7 @@ impl Scene {
         format!("/v1/eval-rules/{}", rule["id"].as_str().unwrap())
     }
 
-    /// Lets what was stored become ready, and does what is asked for then.
+    /// Makes the stored traces ready, and runs the jobs that follow.
     pub async fn fire(&self) {
         for _ in 0..3 {
             self.app.advance(10);
@@ -23,12 +23,12 @@ impl Scene {
         }
     }
 
-    /// All evaluations, newest first.
+    /// Returns all evaluations, newest first.
     pub async fn evaluations(&self) -> Vec<Value> {
         self.get("/v1/eval").await["evaluations"].as_array().unwrap().clone()
     }
 
-    /// Waits until the tenant's provider was asked so often.
+    /// Waits until the tenant's provider has received this many requests.
     pub async fn until_asked(&self, times: usize) {
         while self.own.count() < times {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -36,7 +36,7 @@ impl Scene {
     }
 }
 
-/// It holds this answer back until it is told to give it.
+/// Returns a mood that holds the response back until the notification.
 pub fn held(then: Mood) -> (Arc<Notify>, Mood) {
     let told = Arc::new(Notify::new());
     (Arc::clone(&told), Mood::Held(told, Box::new(then)))
@@ -47,7 +47,7 @@ pub fn statuses(evaluations: &[Value]) -> Vec<&str> {
 }
 
 on_both! {
-    /// A failed evaluation is no judgement: a backfill asks for it again, and for what is judged not.
+    /// A backfill repeats failed evaluations, and not completed ones.
     async fn backfill_repeats_failed_evaluations(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -74,7 +74,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A refusal of a key that was replaced while it was under way pauses nothing.
+    /// The rejection of a key that was replaced during the request pauses nothing.
     async fn credential_replaced_during_call_does_not_pause_rule(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -94,7 +94,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Nor one that the rule no longer wants.
+    /// The rejection of a judge that the rule no longer uses does not pause it.
     async fn rule_changed_during_call_is_not_paused(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -115,7 +115,8 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Deleting the one that fails, or another plan, says anew who judges: rules try again.
+    /// Paused rules resume when the failing credential is deleted or the plan changes, because both change
+    /// the judge.
     async fn rules_try_again_when_another_judges(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -144,7 +145,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What a rule asked for is judged though the rule is gone.
+    /// Pending evaluations of a deleted rule are completed.
     async fn deleted_rule_leaves_waiting_evaluations(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -161,7 +162,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What was answered before the judge went away is paid for as well.
+    /// The tokens of responses before an outage of the judge are counted too.
     async fn all_asks_are_counted(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let away = || Mood::Status(503, None, "away", "");
@@ -177,7 +178,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Whoever tests a rule and hangs up does not pay for a test that comes to nothing.
+    /// A caller that cancels the test of a rule does not use quota for it.
     async fn hanging_up_costs_nothing(on: On) {
         let scene = Scene::on(on, Plan::Pro, &[]).await;
         let rule = scene.rule().await;
@@ -198,7 +199,7 @@ on_both! {
         }
         key.post(&path, &body).await.is(402, "eval_quota_exceeded");
         told.notify_one();
-        // It is given back, soon.
+        // The quota is released soon.
         while key.post(&path, &body).await.status != 200 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -206,7 +207,7 @@ on_both! {
     }
 }
 
-/// A trace is not read for a judge that can't be asked.
+/// An open circuit breaker is checked before the trace is read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_asked_out_of_turn() {
     let scene = Scene::own("openai").await;
@@ -217,7 +218,7 @@ async fn nobody_is_asked_out_of_turn() {
     let rests = scene.app.app.judge.would_admit(&chosen).unwrap_err();
     assert_eq!((rests.kind, rests.retry_after), (Kind::Waiting, Some(Duration::from_secs(30))));
     scene.app.advance(30);
-    // It takes nobody's place.
+    // The check itself takes no permit.
     for _ in 0..2 {
         assert!(scene.app.app.judge.would_admit(&chosen).is_ok());
     }

@@ -1,14 +1,14 @@
-//! Evaluations by judges from the request to the end, over HTTP.
+//! LLM evaluations from the request to the result, over HTTP.
 
 use super::*;
 
-/// Stores a trace with an answer.
+/// Stores a trace with an output.
 async fn trace(scene: &Scene) -> String {
     let item = json!({"input": "What is the capital of France?", "output": "Paris.", "latency_ms": 5});
     scene.app.full_key().post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned()
 }
 
-/// Asks for an evaluation of a new trace.
+/// Requests an evaluation of a new trace.
 async fn ask(scene: &Scene) -> String {
     let body = json!({"trace_id": trace(scene).await, "metric_name": "answer_relevance"});
     let reply = scene.app.full_key().post("/v1/eval", &body).await;
@@ -24,7 +24,7 @@ async fn used(scene: &Scene) -> Value {
     scene.app.full_key().get("/v1/me").await.ok()["usage"]["llm_evaluations"].clone()
 }
 
-/// Makes a rule for judges and answers its id.
+/// Creates a rule with an LLM evaluator. Returns its id.
 async fn rule(scene: &Scene) -> String {
     let body =
         json!({"project_id": scene.app.project, "metric_name": "answer_relevance", "evaluator_type": "llm"});
@@ -69,7 +69,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What passes is waited for, in the queue.
+    /// A temporary failure is retried by the queue.
     async fn temporary_judge_failure_is_retried(on: On) {
         let scene = team(on).await;
         let busy = || Mood::Status(429, None, "slow down", "rate_limit_exceeded");
@@ -89,7 +89,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// But not for ever, and what came to nothing is given back.
+    /// Retries are limited, and the quota of a failed evaluation is released.
     async fn evaluation_fails_after_eight_judge_attempts(on: On) {
         let scene = team(on).await;
         scene.own.turn([Mood::Status(429, Some("1"), "slow down", "rate_limit_exceeded")]);
@@ -123,7 +123,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A key that does not work pauses the rule, which says why; a new one lets it run.
+    /// A rejected key pauses the rule with a reason; a new key resumes it.
     async fn rejected_key_pauses_rule_until_replaced(on: On) {
         let scene = team(on).await;
         let rule = rule(&scene).await;
@@ -144,7 +144,7 @@ on_both! {
         scene.app.drain().await;
         let decided = decision(&scene, &rule, &second).await;
         assert_eq!((&decided["decision"], &decided["detail"]), (&json!("paused"), &json!(why)));
-        // It tries again by itself after a while, and rests again.
+        // The rule resumes after a while, and is paused again.
         scene.own.turn([Mood::Status(401, None, "invalid key", "invalid_api_key")]);
         scene.app.advance(1_000);
         assert_eq!(shown(&scene, &rule).await["paused_reason"], Value::Null);
@@ -164,7 +164,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Without a judge a rule is made, and says that it is paused and what to do.
+    /// A rule without a judge can be created; it is paused and says how to resume it.
     async fn rule_without_judge_is_created_paused(on: On) {
         let scene = Scene::on(on, Plan::Team, &[]).await;
         let rule = rule(&scene).await;
@@ -188,8 +188,8 @@ on_both! {
         scene.stop().await;
     }
 
-    /// With ten evaluations left, a hundred at once and judges that fail: ten are taken, and what
-    /// failed can be used again.
+    /// With a quota of ten, a hundred concurrent requests and failing judges: ten are reserved, and the quota
+    /// of the failed ones is released.
     async fn concurrent_evaluations_respect_quota(on: On) {
         let scene = Scene::on(on, Plan::Starter, &[]).await;
         scene.app.use_evaluations(2_490).await;
@@ -205,7 +205,7 @@ on_both! {
             answer.is(402, "eval_quota_exceeded");
         }
         let bad = || Mood::Says("nonsense".to_owned());
-        // Four of them fail, each twice: a repair is asked for.
+        // Four of them fail, each after two requests, because an unparsable reply is requested again.
         scene.platform.turn((0..8).map(|_| bad()).chain([Mood::Well]));
         scene.app.drain().await;
         let count = async |status: &str| {
@@ -219,14 +219,14 @@ on_both! {
         scene.app.full_key().post("/v1/eval", &body).await.is(402, "eval_quota_exceeded");
         scene.app.drain().await;
         assert_eq!((count("complete").await, used(&scene).await), (10, json!(2_500)));
-        // A rule that finds none left says so; one of code goes on.
+        // A rule without quota says so; a rule with a code evaluator continues.
         let rule = rule(&scene).await;
         let late = trace(&scene).await;
         scene.app.drain().await;
         let decided = decision(&scene, &rule, &late).await;
         assert_eq!(decided["decision"], "quota");
         assert!(decided["detail"].as_str().unwrap().contains("2500"), "{decided}");
-        // A bulk run takes what there is. Next month there is enough again.
+        // A bulk run uses the rest of the quota. The next month has a new quota.
         scene.app.full_key().post("/v1/eval/bulk", &json!({"metric_name": "bias"})).await.is(402, "eval_quota_exceeded");
         scene.app.advance(31 * 86_400);
         let begun = scene.app.full_key().post("/v1/eval/bulk", &json!({"metric_name": "answer_relevance"})).await.ok();
@@ -236,7 +236,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A bulk run takes what there is, and gives back what it did not need.
+    /// A bulk run uses the rest of the quota, and releases the part that it did not need.
     async fn bulk_evaluation_releases_unused_quota(on: On) {
         let scene = Scene::on(on, Plan::Starter, &[]).await;
         for _ in 0..5 {
@@ -250,7 +250,7 @@ on_both! {
         let done = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
         assert_eq!((&done["complete"], &done["status"]), (&json!(3), &json!("complete")));
         assert!(done["detail"].as_str().unwrap().contains("used up"), "{done}");
-        // A backfill leaves out what the rule has judged, and gives that back.
+        // A backfill skips the traces that the rule has evaluated, and releases their quota.
         scene.app.advance(31 * 86_400);
         let rule = rule(&scene).await;
         let latest = trace(&scene).await;
@@ -261,7 +261,7 @@ on_both! {
         assert_eq!(used(&scene).await, 1, "a backfill takes what it needs when it needs it");
         scene.app.drain().await;
         assert_eq!(used(&scene).await, 6);
-        // What waits for a judge when its trace goes is given back.
+        // The quota of a pending evaluation is released when its trace is removed.
         let id = trace(&scene).await;
         key.post("/v1/eval", &json!({"trace_id": id, "metric_name": "bias"})).await.ok();
         assert_eq!(used(&scene).await, 7);

@@ -1,8 +1,9 @@
-//! Each of the 25 built-ins comes to a verdict, by the type that its row of the table says.
+//! Each of the 25 built-in evaluators returns a verdict, with the type that the table states.
 
 use super::*;
 
-/// Each built-in with a config and the type that judges with it; those of both types twice.
+/// Each built-in evaluator with a config and the type that evaluates it; evaluators of both types occur
+/// twice.
 const ROWS: [(&str, &str, &str); 28] = [
     ("answer_relevance", "{}", "llm"),
     ("bias", "{}", "llm"),
@@ -43,7 +44,8 @@ fn config(text: &str) -> Value {
 }
 
 impl Scene {
-    /// Stores a trace that has all that a built-in may look at, after an earlier turn of its session.
+    /// Stores a trace with every input that a built-in evaluator may read, after an earlier trace of its
+    /// session.
     async fn say_everything(&self) -> Value {
         let key = self.app.full_key();
         let earlier =
@@ -67,7 +69,7 @@ impl Scene {
 }
 
 on_both! {
-    /// By code when the config names what is expected, by a judge otherwise.
+    /// Code evaluates when the config names the expected values; otherwise a judge does.
     async fn each_comes_to_a_verdict(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let trace = scene.say_everything().await;
@@ -91,7 +93,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A type that is asked for is the one that judges, whatever the config; one that is not offered is refused.
+    /// A requested type is used whatever the config; a type that is not offered is rejected.
     async fn evaluator_type_can_be_requested(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let trace = scene.say_everything().await;
@@ -100,7 +102,8 @@ on_both! {
             let both = ROWS.iter().filter(|it| it.0 == metric).count() == 2;
             for asked in ["llm", "rule"] {
                 let more = json!({"evaluator_type": asked, "config": config(options)});
-                // Code can't judge by what is not named; calls it holds to the schemas of their tools then.
+                // Code needs expected values in the config; without them, tool calls are compared with the
+                // schemas of their tools.
                 let field = match (both, asked == kind, asked) {
                     (true, false, "rule") if metric != "function_call_correctness" => "config.",
                     (false, false, _) => "evaluator_type",

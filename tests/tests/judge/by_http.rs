@@ -1,11 +1,11 @@
-//! What several files of this suite ask of the server.
+//! Requests that several files of this suite send.
 
 use reqwest::Method;
 
 use super::*;
 
 impl Scene {
-    /// Asks for an evaluation of a trace, with more members; answers its path.
+    /// Requests an evaluation of a trace, with more fields. Returns its path.
     pub async fn want(&self, trace: &Value, metric: &str, more: Value) -> String {
         let mut body = json!({"trace_id": trace, "metric_name": metric});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -14,32 +14,32 @@ impl Scene {
         format!("/v1/eval/{}", reply.ok()["id"].as_str().unwrap())
     }
 
-    /// The same, when it is done.
+    /// Requests an evaluation and returns the result.
     pub async fn judged(&self, trace: &Value, metric: &str, more: Value) -> Value {
         let path = self.want(trace, metric, more).await;
         self.app.drain().await;
         self.get(&path).await
     }
 
-    /// Makes an evaluator.
+    /// Creates an evaluator.
     pub async fn make(&self, evaluator: Value) {
         let reply = self.app.full_key().post("/v1/evaluators", &evaluator).await;
         assert_eq!(reply.status, 201, "{evaluator}: {}", reply.text());
     }
 
-    /// Changes something.
+    /// Sends a `PATCH` request.
     pub async fn patch(&self, path: &str, change: &Value) -> Reply {
         let key = self.app.full_key();
         key.send(key.request(Method::PATCH, path).json(change)).await
     }
 
-    /// How many of the month's evaluations are used.
+    /// Returns the number of LLM evaluations used this month.
     pub async fn used(&self) -> Value {
         self.get("/v1/me").await["usage"]["llm_evaluations"].clone()
     }
 }
 
-/// A judge's answer of this score.
+/// Returns the mood of a judge that gives this score.
 pub fn scores(score: f64) -> Mood {
     Mood::Says(json!({"reasoning": "So it is.", "score": score}).to_string())
 }

@@ -1,11 +1,12 @@
-//! Who is asked, seen from the request: by plan, by what the evaluator prefers, by tier.
+//! The selection of the judge as seen in its requests: by plan, by the preference of the evaluator, and by
+//! model tier.
 
 use super::{over_http::METRIC, *};
 
-/// A provider of the other kind, on the tenant's own server and on the platform's.
+/// The key of a provider of the other kind, on the tenant's and on the platform's server.
 const OTHER_KEY: &str = "sk-canary-of-the-other";
 
-/// Where, with which key and for which model a provider was asked.
+/// Returns path, key and model of the requests to a provider.
 fn who(asked: &[provider::Asked]) -> Vec<(&str, &str, &str)> {
     asked.iter().map(|it| (it.path.as_str(), it.key.as_str(), it.body["model"].as_str().unwrap())).collect()
 }
@@ -60,7 +61,7 @@ on_both! {
         scene.make(json!({"name": "polite", "evaluator_type": "llm", "rubric": "Is {{output}} polite?"})).await;
         let trace = scene.say().await;
         let (openai, anthropic) = ("/v1/chat/completions", "/v1/messages");
-        // One that a tenant made prefers nobody.
+        // A custom evaluator has no preference.
         for (metric, path, key) in [(METRIC, openai, KEY), ("bias", anthropic, OTHER_KEY), ("polite", openai, KEY)] {
             scene.app.set_plan(Plan::Team).await;
             assert_eq!(scene.judged(&trace, metric, json!({})).await["status"], "complete");
@@ -74,7 +75,7 @@ on_both! {
                 false => assert_eq!((who(&other), asked.len()), (vec![(path, OTHER_KEY, "platform-other")], 0), "{metric}"),
             }
         }
-        // When only the other is there, that one judges.
+        // If only the other provider is available, it is used.
         scene.app.set_plan(Plan::Team).await;
         scene.app.session(Role::Owner).delete("/v1/provider-credentials/openai").await.ok();
         for metric in [METRIC, "bias", "polite"] {
@@ -84,7 +85,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// By hand, in bulk, by a rule, by its test and by its backfill.
+    /// On request, in bulk, by a rule, in its test and in its backfill.
     async fn premium_asks_the_premium_model(on: On) {
         let scene = Scene::on(on, Plan::Team, &[]).await;
         let models = json!({"judge_model_cheap": "own-cheap", "judge_model_premium": "own-premium"});

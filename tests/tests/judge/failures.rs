@@ -1,4 +1,4 @@
-//! Providers that fail: who has to do something about it, and for how long they are left alone.
+//! Failing providers: the classification of failures, and the time for which the circuit breaker stays open.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ fn seconds(failure: &JudgeFailure) -> Option<u64> {
     failure.retry_after.map(|it| it.as_secs())
 }
 
-/// Somebody has to change something. The provider is not asked meanwhile, but soon again.
+/// A failure that needs a change of settings. No request is sent for a short cool-down.
 #[tokio::test]
 async fn permanent_judge_failure_opens_circuit_breaker() {
     for (status, message, code) in [
@@ -28,7 +28,7 @@ async fn permanent_judge_failure_opens_circuit_breaker() {
         assert_eq!((failure.kind, scene.own.count()), (Kind::Broken, 1), "{status} {message}: {failure}");
         assert!(failure.message.contains("PUT /v1/provider-credentials/openai"), "{failure}");
         assert!(failure.message.contains(message), "{failure}");
-        // Others are told the same without asking.
+        // Other callers get the same failure without a request.
         let again = scene.fails().await;
         assert_eq!((again.kind, again.message.as_str()), (Kind::Broken, failure.message.as_str()));
         assert_eq!(scene.own.count(), 1);
@@ -39,7 +39,7 @@ async fn permanent_judge_failure_opens_circuit_breaker() {
     }
 }
 
-/// A changed credential is tried at once; a model that is gone keeps no other from judging.
+/// A changed credential is used immediately; a missing model does not affect other models.
 #[tokio::test]
 async fn changed_credential_is_tried_immediately() {
     let scene = Scene::own("openai").await;
@@ -76,7 +76,7 @@ async fn rejected_content_fails_only_its_evaluation() {
         assert!(scene.ask().await.is_ok(), "others are judged");
         scene.stop().await;
     }
-    // Too long with the answer that is allowed, and without.
+    // Too long for the context, with and without the space for the response.
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Status(400, None, "maximum context length is 4096 tokens", "")]);
     assert_eq!((scene.fails().await.kind, scene.own.count()), (Kind::Refused, 2));
@@ -85,7 +85,7 @@ async fn rejected_content_fails_only_its_evaluation() {
     scene.stop().await;
 }
 
-/// `Retry-After` is obeyed for all callers of that credential, and for no other.
+/// `Retry-After` applies to all callers of the credential, and to no other credential.
 #[tokio::test]
 async fn too_many_requests_for_ever() {
     let scene = Scene::own("openai").await;
@@ -120,7 +120,7 @@ async fn transient_judge_failure_is_retried_immediately() {
     }
 }
 
-/// A few failures are borne; then one asks, after pauses that grow, and the others wait.
+/// A few failures are tolerated; then single probes follow after growing pauses, and other callers wait.
 #[tokio::test]
 async fn unreachable_judge_opens_circuit_breaker() {
     let scene = Scene::own("openai").await;
@@ -152,7 +152,7 @@ async fn silence_and_drops_are_bounded_in_time() {
         assert_eq!(failure.kind, Kind::Later, "{mood:?}");
         assert!(failure.message.contains("no complete response in time"), "{failure}");
         assert!(began.elapsed() < Duration::from_secs(10), "{mood:?} {:?}", began.elapsed());
-        // The platform's provider is asked by another way, with the same bounds.
+        // The platform's provider uses another code path with the same limits.
         scene.platform.turn([mood.clone()]);
         let platform = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
         let failure = scene.app.app.judge.ask(&platform, &question()).await.unwrap_err();
@@ -170,12 +170,12 @@ async fn closed_port_is_a_temporary_failure() {
     drop(own);
     let scene = Scene { app, platform, own: Provider::start().await };
     let failure = scene.fails().await;
-    // Somebody else may have the port by now, who speaks no such protocol.
+    // Another process may use the port by now, with another protocol.
     assert!(matches!(failure.kind, Kind::Later | Kind::Broken), "{address} {failure}");
     scene.stop().await;
 }
 
-/// An address that leads inside is not connected to, however it came into the database.
+/// A private address is never connected to, even if the database contains it.
 #[tokio::test]
 async fn addresses_that_lead_inside() {
     let scene = Scene::on(On::Sqlite, Plan::Team, &[]).await;

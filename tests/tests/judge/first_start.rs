@@ -1,4 +1,4 @@
-//! What the operator configures works: the first tenant gets it as its own.
+//! The operator's settings work: the first tenant gets them as its own credential.
 
 use sea_orm::EntityTrait;
 use server::{
@@ -8,7 +8,7 @@ use server::{
 
 use super::*;
 
-/// Does the first start again on an empty database; answers its tenant and its credentials.
+/// Repeats the first start on an empty database. Returns its tenant and the tenant's credentials.
 async fn first_start(
     app: &TestApp,
     embedding: &EmbeddingSettings,
@@ -38,7 +38,7 @@ fn shown(list: &Value) -> Vec<String> {
 }
 
 on_both! {
-    /// The operator's address is private, and nobody opened it.
+    /// The operator's address is private and not on the allow list.
     async fn first_start_stores_operators_judge(on: On) {
         let scene = Scene::on(on, Plan::Enterprise, &[]).await;
         let judge = JudgeSettings {
@@ -58,7 +58,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// One credential a provider, also where the same provider embeds.
+    /// Each provider has one credential, even if the same provider embeds.
     async fn first_start_stores_one_credential_per_provider(on: On) {
         let app = TestApp::on(on).await;
         let judge = JudgeSettings { judge_openai_api_key: some("sk-key-that-judges"), ..JudgeSettings::default() };

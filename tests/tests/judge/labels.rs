@@ -1,4 +1,4 @@
-//! What a score is called: by the threshold of its config, or by the level's own label.
+//! The label of a score: from the threshold of the config, or from the level of the scale.
 
 use super::{by_http::scores, over_http::METRIC, *};
 
@@ -39,7 +39,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A level is called what it is called, whatever the threshold.
+    /// The label of a level does not depend on the threshold.
     async fn levels_keep_their_labels(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let levels = json!([{"label": "polite", "score": 1}, {"label": "curt", "score": 0.6}, {"label": "rude", "score": 0}]);

@@ -1,4 +1,4 @@
-//! The form in which a verdict is asked for: the surest that server and model take.
+//! The structured-output mode: the most reliable one that the server and the model support.
 
 use super::*;
 
@@ -10,7 +10,7 @@ async fn openai_is_asked_by_schema() {
     let judged = scene.ask().await.unwrap();
     assert_eq!((judged.verdict.score, judged.verdict.reasoning.as_str()), (0.75, "It answers the question."));
     assert_eq!((judged.model.as_str(), judged.spent.prompt_tokens), ("gpt-4o", Some(1_000)));
-    // 1,000 at 2.5 and 100 at 10 dollars a million.
+    // 1,000 tokens at 2.5 and 100 at 10 dollars per million.
     assert_eq!((judged.spent.completion_tokens, judged.spent.cost), (Some(100), Some(3_500_000_000)));
     let asked = scene.own.asked().remove(0);
     assert_eq!((asked.path.as_str(), asked.key.as_str()), ("/v1/chat/completions", KEY));
@@ -29,14 +29,14 @@ async fn anthropic_is_asked_by_schema_then_by_tool() {
     let scene = Scene::own("anthropic").await;
     scene.store_credential("anthropic", json!({"judge_model_cheap": "claude-haiku-4-5"})).await.ok();
     let judged = scene.ask().await.unwrap();
-    // 1,000 at 1 and 100 at 5 dollars a million.
+    // 1,000 tokens at 1 and 100 at 5 dollars per million.
     assert_eq!((judged.verdict.score, judged.spent.cost), (0.75, Some(1_500_000_000)));
     let asked = scene.own.asked().remove(0);
     assert_eq!((asked.path.as_str(), asked.key.as_str(), asked.rung()), ("/v1/messages", KEY, "schema"));
     assert_eq!((&asked.body["system"], asked.said()), (&json!(question().system), vec!["What is judged."]));
     scene.own.turn([Mood::Without(&["output_config", "temperature"])]);
     assert_eq!(scene.ask().await.unwrap().verdict.score, 0.75);
-    // Told of both, it does without both; and the next time at once.
+    // After the rejection of both, the request omits both; the next request omits them at once.
     assert_eq!(scene.own.rungs(), ["schema", "tool", "tool"]);
     assert!(scene.ask().await.is_ok());
     let asked = scene.own.asked();
@@ -44,7 +44,7 @@ async fn anthropic_is_asked_by_schema_then_by_tool() {
     scene.stop().await;
 }
 
-/// What is refused is done without, and that is remembered.
+/// Checks that a rejected feature is omitted, and that this is cached.
 async fn goes_down(mood: Mood, first: &[&str], then: &str) {
     let scene = Scene::own("openai").await;
     scene.own.turn([mood.clone()]);
@@ -69,7 +69,7 @@ async fn rejected_request_feature_is_omitted() {
 async fn refusals_that_do_not_say_of_what() {
     goes_down(Mood::Mutely(RESPONSE_FORMAT), &["schema", "tool"], "tool").await;
     goes_down(Mood::Mutely(&["temperature"]), &["schema", "tool", "json", "text", "text"], "text").await;
-    // Where a form has worked, it is what was asked.
+    // A mode that has worked before is kept; the failure then concerns the request.
     let scene = Scene::own("openai").await;
     scene.ask().await.unwrap();
     scene.own.asked();
@@ -79,7 +79,7 @@ async fn refusals_that_do_not_say_of_what() {
     scene.stop().await;
 }
 
-/// Some fall over a schema instead of refusing it.
+/// Some servers crash on a schema instead of rejecting it.
 #[tokio::test]
 async fn server_that_crashes_on_schema_gets_fallback_mode() {
     let scene = Scene::own("openai_compatible").await;
@@ -92,25 +92,25 @@ async fn server_that_crashes_on_schema_gets_fallback_mode() {
 #[tokio::test]
 async fn server_that_ignores_schema_gets_fallback_mode() {
     let scene = Scene::own("openai_compatible").await;
-    // A verdict in the midst of prose is one.
+    // A verdict within prose is accepted.
     scene.own.turn([Mood::Says(format!("<think>Hm {{}}</think>Sure!\n```json\n{}\n```", provider::VERDICT))]);
     assert_eq!(scene.ask().await.unwrap().verdict.score, 0.75);
     assert_eq!(scene.own.rungs(), ["schema"]);
-    // Prose alone says that the schema was ignored: another form may be heeded.
+    // Prose without a verdict shows that the server ignored the schema; another mode may work.
     scene.own.turn([Mood::Says("I would say it is rather good.".to_owned()), Mood::Well]);
     let judged = scene.ask().await.unwrap();
     assert_eq!((judged.verdict.score, judged.spent.prompt_tokens), (0.75, Some(2_000)));
     let asked = scene.own.asked();
     assert_eq!(asked.iter().map(provider::Asked::rung).collect::<Vec<_>>(), ["schema", "tool"]);
     assert_eq!(asked[1].said()[1..3], ["What is judged.", "I would say it is rather good."]);
-    // One such answer is no rule.
+    // A single such response does not change the cached mode.
     scene.own.turn([Mood::Well]);
     assert!(scene.ask().await.is_ok());
     assert_eq!(scene.own.rungs(), ["schema"]);
     scene.stop().await;
 }
 
-/// Another model, or the same one elsewhere, is another matter.
+/// The mode is cached per model and address.
 #[tokio::test]
 async fn output_mode_is_cached_per_model() {
     let scene = Scene::own("openai").await;

@@ -1,4 +1,4 @@
-//! How many wait for a provider at the same time, and what the operator sees.
+//! The number of concurrent requests to a provider, and the operator's metrics about them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{over_http::METRIC, *};
 
 type Asking = Vec<tokio::task::JoinHandle<Result<JudgeResult, JudgeFailure>>>;
 
-/// As many as may wait for a provider that answers nothing.
+/// Starts as many evaluations as may wait for a provider that does not respond.
 async fn hold_all_turns(scene: &Arc<Scene>) -> Asking {
     scene.own.turn([Mood::Stalls]);
     let chosen = scene.chosen().await;
@@ -35,14 +35,14 @@ async fn only_so_many_wait_for_one_provider() {
     let failure = scene.fails().await;
     assert_eq!((failure.kind, failure.retry_after), (Kind::Waiting, Some(Duration::from_secs(1))));
     assert_eq!(scene.own.count(), 8);
-    // Whoever stops waiting gives the turn back.
+    // A cancelled caller releases its permit.
     let_go(waiting).await;
     scene.own.turn([Mood::Well]);
     assert!(scene.ask().await.is_ok());
     Arc::into_inner(scene).unwrap().stop().await;
 }
 
-/// Waiting for others is no reason to give up, however long it takes; a judge that fails is, in the end.
+/// Waiting for a permit never fails an evaluation; a failing judge does after several attempts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_for_a_turn_never_ends() {
     let scene = Arc::new(Scene::own("openai").await);
@@ -52,7 +52,7 @@ async fn waiting_for_a_turn_never_ends() {
     scene.app.drain().await;
     assert_eq!(scene.get(&path).await["status"], "pending");
     let_go(stalled).await;
-    // One of them asks each time, and the others wait for it.
+    // One of them sends a request each time, and the others wait for its result.
     scene.own.turn([Mood::Status(429, Some("3600"), "Come back later", "rate_limit_exceeded")]);
     let paths = [path, scene.evaluate().await, scene.evaluate().await];
     let statuses = async || {
@@ -75,7 +75,7 @@ async fn waiting_for_a_turn_never_ends() {
     Arc::into_inner(scene).unwrap().stop().await;
 }
 
-/// A tenant whose judge hangs keeps some workers and leaves the others to the others.
+/// A tenant whose judge does not respond occupies some workers and leaves the others to other tenants.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenant_with_hanging_judge_leaves_workers_to_others() {
     let scene = Scene::own("openai").await;
@@ -95,7 +95,7 @@ async fn tenant_with_hanging_judge_leaves_workers_to_others() {
     while other.get(&path).await.ok()["status"] != "complete" {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Nobody took up what has no turn: it was neither read nor written meanwhile.
+    // Evaluations without a permit were neither read nor written meanwhile.
     let rows = entities::evaluation::Entity::find().all(&scene.app.app.db.write).await.unwrap();
     let taken = rows.iter().filter(|it| it.tenant_id == scene.app.tenant && it.attempts > 0).count();
     assert_eq!((taken, scene.own.count()), (8, 8));

@@ -1,6 +1,6 @@
-//! Asking judges: in which form, whose key, and what becomes of one that fails.
+//! Judges: structured-output modes, the choice of the key, and failures.
 //!
-//! Providers are real servers on the loopback address, opened as an operator would.
+//! Providers are real servers on the loopback address, exempted like an operator would.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "providers run beside the test")]
@@ -59,12 +59,12 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// A key that must turn up nowhere but at its provider.
+/// The tenant's key, which only its provider may receive.
 const KEY: &str = "sk-canary-of-the-tenant";
-/// The platform's.
+/// The key of the platform's provider.
 const PLATFORM_KEY: &str = "sk-canary-of-the-platform";
 
-/// A server, the platform's provider and a tenant's.
+/// A server, the platform's provider and a tenant's own provider.
 struct Scene {
     app: TestApp,
     platform: Provider,
@@ -72,7 +72,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// With a tenant on this plan that has no credential, and a platform's provider at OpenAI's.
+    /// Creates a scene with a tenant on this plan without a credential, and a platform's provider that speaks
+    /// OpenAI's protocol.
     async fn on(database: On, plan: Plan, more: &[&str]) -> Self {
         let (platform, own) = (Provider::start().await, Provider::start().await);
         let (url, own_address) = (platform.url(), own.address.to_string());
@@ -92,12 +93,12 @@ impl Scene {
         Self { app, platform, own }
     }
 
-    /// With a tenant on the plan Team whose own provider, of this kind, judges.
+    /// Creates a scene with a tenant on the plan Team whose own provider, of this kind, judges.
     async fn own(provider: &str) -> Self {
         Self::own_with(provider, &[]).await
     }
 
-    /// The same with these settings.
+    /// Creates a scene like [`Self::own`] with these settings.
     async fn own_with(provider: &str, flags: &[&str]) -> Self {
         let scene = Self::on(On::Sqlite, Plan::Team, flags).await;
         scene.store_credential(provider, json!({})).await.ok();
@@ -111,17 +112,17 @@ impl Scene {
         self.app.session(Role::Owner).put(&format!("/v1/provider-credentials/{provider}"), &body).await
     }
 
-    /// Who judges.
+    /// Selects the judge.
     async fn choose(&self, plan: Plan, prefers: Prefers, tier: ModelTier) -> Result<SelectedJudge, NoJudge> {
         self.app.app.judge.choose(self.app.tenant, plan, Some(prefers), tier).await.unwrap()
     }
 
-    /// Who judges for the plan Team.
+    /// Selects the judge for the plan Team.
     async fn chosen(&self) -> SelectedJudge {
         self.choose(Plan::Team, Prefers::OpenAi, ModelTier::Cheap).await.unwrap()
     }
 
-    /// Asks the tenant's own provider for a verdict.
+    /// Requests a verdict from the tenant's own provider.
     async fn ask(&self) -> Result<JudgeResult, JudgeFailure> {
         let asked = self.app.app.judge.ask(&self.chosen().await, &question()).await;
         if let Err(failure) = &asked {
@@ -131,7 +132,7 @@ impl Scene {
         asked
     }
 
-    /// Asks, and is told that there is no verdict.
+    /// Requests a verdict and returns the failure.
     async fn fails(&self) -> JudgeFailure {
         self.ask().await.unwrap_err()
     }
@@ -141,7 +142,7 @@ impl Scene {
     }
 }
 
-/// A question with an answer from 0 to 1.
+/// Returns a question with a score from 0 to 1.
 fn question() -> Ask {
     Ask {
         system: "Judge. Answer with one JSON object.".to_owned(),

@@ -1,4 +1,4 @@
-//! Judges behind `POST /v1/eval` and rules: what a caller sees of them.
+//! Judges as a caller of `POST /v1/eval` and of rules sees them.
 
 use futures::future::join_all;
 use sea_orm::{EntityTrait, Set};
@@ -9,20 +9,20 @@ use super::*;
 pub const METRIC: &str = "answer_relevance";
 
 impl Scene {
-    /// Stores a trace that can be judged.
+    /// Stores a trace that a judge can evaluate.
     pub async fn say(&self) -> Value {
         let item = json!({"name": "chat", "input": "Where is my parcel?", "output": "On its way."});
         self.app.full_key().post("/v1/ingest", &item).await.ok()["id"].clone()
     }
 
-    /// Asks for an evaluation of a new trace; answers its path.
+    /// Requests an evaluation of a new trace. Returns its path.
     pub async fn evaluate(&self) -> String {
         let body = json!({"trace_id": self.say().await, "metric_name": METRIC});
         let asked = self.app.full_key().post("/v1/eval", &body).await.ok();
         format!("/v1/eval/{}", asked["id"].as_str().unwrap())
     }
 
-    /// An evaluation of a new trace, after the judge was asked once.
+    /// Returns an evaluation of a new trace after the first attempt.
     pub async fn evaluated(&self) -> (String, Value) {
         let path = self.evaluate().await;
         self.app.drain().await;
@@ -34,14 +34,14 @@ impl Scene {
         self.app.full_key().get(path).await.ok()
     }
 
-    /// With a tenant on the plan Team whose own provider judges.
+    /// Creates a scene with a tenant on the plan Team whose own provider judges.
     pub async fn judging(database: On, flags: &[&str]) -> Self {
         let scene = Self::on(database, Plan::Team, flags).await;
         scene.store_credential("openai", json!({})).await.ok();
         scene
     }
 
-    /// Counts so many evaluations as used in this month.
+    /// Counts `n` LLM evaluations as used in the current month.
     pub async fn use_evaluations(&self, n: i64) {
         let row = entities::quota_use::ActiveModel {
             tenant_id: Set(self.app.tenant),
@@ -70,7 +70,8 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Garbage is asked for once more and then a failure, never a score; what it cost is told.
+    /// An unparsable reply is requested once more and then fails the evaluation, with its cost and without a
+    /// score.
     async fn unparsable_reply_is_requested_once_more_over_http(on: On) {
         let scene = Scene::judging(on, &[]).await;
         for mood in [Mood::Says("Great answer! 10/10".to_owned()), Mood::Says(r#"{"reasoning": "x", "score": 11}"#.to_owned())] {
@@ -85,7 +86,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Whoever says when to come back is asked then; for ever is eight times.
+    /// `Retry-After` decides the time of a retry; there are at most eight attempts.
     async fn temporary_failure_over_http_is_retried_eight_times(on: On) {
         let scene = Scene::judging(on, &[]).await;
         scene.own.turn([Mood::Status(429, Some("30"), "Rate limit reached", "rate_limit_exceeded")]);
@@ -109,7 +110,7 @@ on_both! {
         let done = scene.get(&path).await;
         assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");
         assert!(done["error"].as_str().unwrap().contains("it returned status 503"), "{done}");
-        // Each time once more at once.
+        // Each attempt includes one immediate repetition.
         assert_eq!(scene.own.count(), 16);
         scene.stop().await;
     }
@@ -126,7 +127,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A rule whose judge can't work is paused, and says why.
+    /// A rule whose judge fails permanently is paused with a reason.
     async fn broken_judge_pauses_rule_over_http(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let key = scene.app.full_key();
@@ -160,7 +161,8 @@ on_both! {
         app.stop().await;
     }
 
-    /// With ten left, a hundred at once and judges that fail: ten are complete, and the failed cost nothing.
+    /// With a quota of ten, a hundred concurrent requests and failing judges: ten are complete, and failed
+    /// ones use no quota.
     async fn quota_is_respected_over_http(on: On) {
         let scene = Scene::on(on, Plan::Pro, &[]).await;
         scene.use_evaluations(49_990).await;

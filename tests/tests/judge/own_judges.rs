@@ -1,10 +1,10 @@
-//! Judges that a tenant made: their scales, and what the provider is shown for their placeholders.
+//! Custom LLM evaluators: their scales, and the data that the provider receives for placeholders.
 
 use std::collections::BTreeMap;
 
 use super::{by_http::scores, *};
 
-/// The sections of data in what a provider was asked, line by line without their marks.
+/// Returns the data sections of a request, line by line without their marks.
 fn sections(asked: &provider::Asked) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut open = None;
@@ -36,7 +36,7 @@ on_both! {
                 assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("complete"), &json!(part), &json!(label)), "{done}");
                 assert_eq!(done["evaluator_version"], format!("{name}@1"));
             }
-            // The provider is told the ends, and nothing beyond them is a score.
+            // The schema contains both ends of the scale, and a score beyond them is invalid.
             let asked = &scene.own.asked().pop().unwrap().body["response_format"]["json_schema"]["schema"]["properties"]["score"];
             assert_eq!((asked["minimum"].as_f64(), asked["maximum"].as_f64()), (Some(min), Some(max)));
             for beyond in [min - 1.0, max + 1.0] {
@@ -48,7 +48,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What placeholders name is shown behind the fence, and never among the instructions.
+    /// The data of placeholders is within the fence, and never among the instructions.
     async fn placeholders_are_shown_as_data(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rubric = "Is {{output}} right by {{documents}}, with {{tools}}, {{calls}} and {{turns?}}, for a customer of {{metadata.customer.tier}} in {{config.region}}?";
@@ -70,7 +70,7 @@ on_both! {
         for (section, word) in [("documents", "found_document"), ("tools", "offered_tool"), ("calls", "called_result")] {
             assert!(shown[section].concat().contains(word), "{section}: {shown:?}");
         }
-        // Of what is not named, and of what the trace lacks, nothing is shown.
+        // Placeholders that the rubric does not use, and data that the trace lacks, produce no section.
         assert_eq!(shown.len(), 6, "{shown:?}");
         let instructions = asked.said()[0];
         assert!(instructions.contains("[section output]") && instructions.contains("[section metadata.customer.tier]"), "{instructions}");
@@ -81,7 +81,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What a rubric is about has to be there: nobody is asked in vain, and it costs nothing.
+    /// Missing data of a placeholder is an error without a request to the judge, and uses no quota.
     async fn what_a_placeholder_lacks_is_named(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let trace = scene.say().await;
@@ -95,7 +95,7 @@ on_both! {
             assert!(done["error"].as_str().unwrap().contains(named), "{done}");
         }
         assert_eq!((scene.own.count(), scene.used().await), (0, json!(0)));
-        // An option that no config can have is no option.
+        // A placeholder for an option that the evaluator does not declare is rejected.
         let undeclared = json!({"name": "undeclared", "evaluator_type": "llm", "rubric": "{{output}} {{config.region}}"});
         scene.app.full_key().post("/v1/evaluators", &undeclared).await.is(422, "validation_failed");
         scene.stop().await;

@@ -1,4 +1,4 @@
-//! A judge provider that does as it is told, and remembers what it was asked.
+//! A judge provider with a configurable behaviour, which records its requests.
 
 use std::{
     collections::VecDeque,
@@ -17,49 +17,49 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
-/// A verdict in the form that was asked for.
+/// A valid verdict.
 pub const VERDICT: &str = r#"{"reasoning": "It answers the question.", "score": 0.75}"#;
 
-/// How a provider behaves.
+/// The behaviour of a provider.
 #[derive(Clone, Debug)]
 pub enum Mood {
-    /// It answers a verdict in whichever form is asked for.
+    /// Responds with a verdict in the requested mode.
     Well,
-    /// It answers this text, whatever form was asked for.
+    /// Responds with this text in any mode.
     Says(String),
-    /// It answers the beginning of a verdict, cut off where the tokens end.
+    /// Responds with a verdict that is cut off at the token limit.
     Cut,
-    /// It answers this, with this in `Retry-After`, and this message and code.
+    /// Responds with this status, this `Retry-After`, and this message and code.
     Status(u16, Option<&'static str>, &'static str, &'static str),
-    /// It answers this body with the status 200.
+    /// Responds with this body and the status 200.
     Body(String),
-    /// It refuses requests that have one of these members, naming it.
+    /// Rejects requests with one of these fields, and names the field.
     Without(&'static [&'static str]),
-    /// The same without saying what is wrong.
+    /// Rejects requests with one of these fields without naming it.
     Mutely(&'static [&'static str]),
-    /// It behaves like this once it is told to.
+    /// Behaves like this after the notification.
     Held(Arc<Notify>, Box<Mood>),
-    /// It answers nothing.
+    /// Sends no response.
     Stalls,
-    /// It answers without end.
+    /// Sends an endless response.
     Endless,
-    /// It answers a byte now and then.
+    /// Sends single bytes slowly.
     Drips,
 }
 
-/// What it was asked.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Where.
+    /// The path of the request.
     pub path: String,
-    /// The token, by whichever header.
+    /// The token, from either header.
     pub key: String,
-    /// The body.
+    /// The body of the request.
     pub body: Value,
 }
 
 impl Asked {
-    /// Which form was asked for.
+    /// Returns the structured-output mode of the request.
     pub fn rung(&self) -> &'static str {
         match &self.body {
             it if it["response_format"]["type"] == "json_schema" => "schema",
@@ -70,7 +70,7 @@ impl Asked {
         }
     }
 
-    /// What was said to it, message by message.
+    /// Returns the texts of the messages.
     pub fn said(&self) -> Vec<&str> {
         let messages = self.body["messages"].as_array().unwrap();
         messages.iter().map(|it| it["content"].as_str().unwrap()).collect()
@@ -85,14 +85,14 @@ struct Inside {
 
 /// A provider on a loopback address that speaks both protocols.
 pub struct Provider {
-    /// Where.
+    /// The address of the provider.
     pub address: SocketAddr,
     inside: Inside,
     serving: JoinHandle<()>,
 }
 
 impl Provider {
-    /// One that answers as it should.
+    /// Starts a provider that responds correctly.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -102,27 +102,27 @@ impl Provider {
         Self { address, inside, serving }
     }
 
-    /// Its base URL.
+    /// Returns the base URL.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// From now on it behaves like these, one request after the other, and then like the last.
+    /// Changes the behaviour: each mood serves one request, and the last one all further requests.
     pub fn turn(&self, moods: impl IntoIterator<Item = Mood>) {
         *self.inside.moods.lock().unwrap() = moods.into_iter().collect();
     }
 
-    /// Takes what it was asked so far.
+    /// Takes the requests recorded so far.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.inside.asked.lock().unwrap())
     }
 
-    /// Takes the forms that it was asked for so far.
+    /// Takes the structured-output modes of the requests so far.
     pub fn rungs(&self) -> Vec<&'static str> {
         self.asked().iter().map(Asked::rung).collect()
     }
 
-    /// How often it was asked so far.
+    /// Returns the number of requests so far.
     pub fn count(&self) -> usize {
         self.inside.asked.lock().unwrap().len()
     }
@@ -165,7 +165,7 @@ async fn behave(asked: &Asked, key: &str, mood: Mood) -> Response {
         Mood::Says(text) => says(asked, &text, false),
         Mood::Cut => says(asked, &VERDICT[..20], true),
         Mood::Status(status, retry_after, message, code) => {
-            // Some repeat the key that they were given.
+            // Some providers repeat the key in their errors.
             failure(status, retry_after, &format!("{message} (key {key})"), code)
         }
         Mood::Body(body) => body.into_response(),
@@ -202,7 +202,7 @@ fn failure(status: u16, retry_after: Option<&str>, message: &str, code: &str) ->
     (StatusCode::from_u16(status).unwrap(), headers, body).into_response()
 }
 
-/// A verdict where it was asked for.
+/// Builds a response with a verdict in the requested mode.
 fn well(asked: &Asked) -> Response {
     let verdict: Value = serde_json::from_str(VERDICT).unwrap();
     if asked.rung() != "tool" {

@@ -1,9 +1,9 @@
-//! The month's evaluations by judges: where they end, what is given back, what a lowered plan leaves.
+//! The monthly quota of LLM evaluations: its limit, its release, and a lowered plan.
 
 use super::{over_http::METRIC, *};
 
 impl Scene {
-    /// Every way to ask a judge is refused: the month's evaluations are used up.
+    /// Checks that every kind of request for a judge is rejected, because the quota is used up.
     async fn refuses_all(&self, rule: &str, trace: &Value) {
         for (path, body) in [
             ("/v1/eval", json!({"trace_id": trace, "metric_name": METRIC})),
@@ -29,7 +29,7 @@ on_both! {
         scene.refuses_all(&rule, &trace).await;
         let decided = scene.get(&format!("{rule}/decisions?trace_id={}", trace.as_str().unwrap())).await;
         assert_eq!(decided["decisions"][0]["decision"], "quota", "{decided}");
-        // Code goes on.
+        // Code evaluators continue.
         let by_code = scene.judged(&trace, "pii_leakage", json!({})).await;
         assert_eq!(by_code["status"], "complete", "{by_code}");
         assert_eq!((scene.platform.count(), scene.used().await), (1, json!(2_500)));
@@ -54,7 +54,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What was taken on the higher plan is done; more there is only when that plan, or the next month, comes.
+    /// Evaluations reserved on the higher plan are completed; more need that plan or the next month.
     async fn a_plan_lowered_below_what_is_used(on: On) {
         let scene = Scene::on(on, Plan::Pro, &[]).await;
         scene.use_evaluations(2_998).await;

@@ -1,4 +1,4 @@
-//! What becomes of evaluations that wait, or run, when something that they need goes.
+//! Pending and running evaluations whose trace, rule, plan or credential changes or is removed.
 
 use super::{
     again::{held, statuses},
@@ -6,13 +6,14 @@ use super::{
     *,
 };
 
-/// It is busy, and then as it should be.
+/// Returns the moods of a provider that is busy once and then works.
 fn busy() -> [Mood; 2] {
     [Mood::Status(429, Some("30"), "Rate limit reached", "rate_limit_exceeded"), Mood::Well]
 }
 
 on_both! {
-    /// The rule is paused, what waits fails and costs nothing; a new credential mends both.
+    /// The rule is paused, and pending evaluations fail without using quota; a new credential lets both work
+    /// again.
     async fn a_credential(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -38,7 +39,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// Whoever judges is chosen when it is judged: the plan of that time says whose provider is asked.
+    /// The judge is selected at the time of the evaluation, according to the plan of that time.
     async fn a_plan(on: On) {
         let scene = Scene::on(on, Plan::Pro, &[]).await;
         let trace = scene.say().await;
@@ -62,7 +63,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// The verdict that comes afterwards is nobody's, and is not paid for.
+    /// The verdict on a removed trace is dropped and uses no quota.
     async fn a_trace_while_its_judge_thinks(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let (told, thinking) = held(Mood::Well);
@@ -85,7 +86,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// What it asked for stays: what is judged as it is, and what waits is judged as it was asked for.
+    /// Evaluations of a removed rule remain, and pending ones are completed with the requested options.
     async fn a_rule(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
@@ -120,7 +121,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A rule that asks for something else from now on: what waits is judged as it was asked for.
+    /// After a change of a rule, pending evaluations are completed with the requested options.
     async fn what_a_rule_wanted_before_it_was_changed(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;

@@ -1,4 +1,4 @@
-//! Evaluations whose judge thinks, as they are read meanwhile.
+//! The representation of evaluations while their judge runs.
 
 use super::{again::held, over_http::METRIC, *};
 

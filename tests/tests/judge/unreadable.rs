@@ -1,8 +1,8 @@
-//! Answers that hold no verdict: asked for once more, and then never a score.
+//! Replies without a verdict: requested once more, and then a failure without a score.
 
 use super::*;
 
-/// Twice this answer is no verdict.
+/// Checks that two such replies are no verdict.
 async fn is_none(text: &str) -> JudgeFailure {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Says(text.to_owned())]);
@@ -11,7 +11,7 @@ async fn is_none(text: &str) -> JudgeFailure {
     assert_eq!(failure.retry_after, None);
     let asked = scene.own.asked();
     assert_eq!((asked.len(), asked[1].said().len()), (2, 4), "{text}");
-    // The provider works: nobody else has to wait.
+    // The provider works, so other callers need not wait.
     scene.own.turn([Mood::Well]);
     assert!(scene.ask().await.is_ok());
     scene.stop().await;
@@ -43,7 +43,7 @@ async fn one_repair_is_enough() {
     let judged = scene.ask().await.unwrap();
     assert_eq!((judged.verdict.score, judged.spent.cost), (0.75, Some(7_000_000_000)));
     let asked = scene.own.asked();
-    // The same conversation, in the same form, goes on.
+    // The repetition continues the conversation in the same mode.
     assert_eq!(asked[1].rung(), "schema");
     assert_eq!(asked[1].said()[..2], asked[0].said());
     assert!(asked[1].said()[2].contains("\"score\": 7"));
@@ -65,7 +65,7 @@ async fn an_answer_that_is_cut_off_may_be_longer() {
     }
 }
 
-/// What is not in the protocol at all is not asked for again.
+/// A reply outside the protocol is not requested again.
 #[tokio::test]
 async fn another_protocol() {
     for body in ["<html>Welcome</html>", "{}", "[]", "[[[[", r#"{"choices": []}"#, ""] {

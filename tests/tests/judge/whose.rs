@@ -1,4 +1,4 @@
-//! Whose key judges, on each plan.
+//! The choice of the judge's key on each plan.
 
 use super::*;
 
@@ -23,7 +23,7 @@ on_both! {
         for plan in [Plan::Team, Plan::Business, Plan::Enterprise] {
             assert_eq!(who(plan).await, Ok("own-model".to_owned()), "{plan}");
         }
-        // Each is asked with its own key.
+        // Each provider receives its own key.
         let chosen = scene.choose(Plan::Starter, Prefers::Anthropic, ModelTier::Premium).await.unwrap();
         let judged = scene.app.app.judge.ask(&chosen, &question()).await.unwrap();
         assert_eq!((judged.model.as_str(), judged.spent.cost), ("platform-premium", None));
@@ -44,7 +44,7 @@ on_both! {
     }
 }
 
-/// The platform's failures name the settings, and no credential of a tenant.
+/// Failures of the platform's provider name the settings and no credential of a tenant.
 #[tokio::test]
 async fn the_platforms_failures() {
     let scene = Scene::on(On::Sqlite, Plan::Pro, &[]).await;
@@ -54,7 +54,7 @@ async fn the_platforms_failures() {
     assert_eq!(failure.kind, Kind::Broken);
     assert!(failure.message.contains("LOUPE_JUDGE_OPENAI_"), "{failure}");
     assert!(failure.message.contains("it returned status 401"), "{failure}");
-    // Nor is the operator's account a tenant's business.
+    // The operator's account is not revealed to a tenant.
     assert!(!failure.message.contains("canary") && !failure.message.contains("org-1"), "{failure}");
     assert!(!format!("{chosen:?}").contains("canary"));
     scene.stop().await;

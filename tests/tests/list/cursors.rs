@@ -1,10 +1,10 @@
-//! Cursors: what a changed, borrowed or invented one is worth.
+//! Changed, foreign and invented cursors.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::json;
 use tests::{Caller, on_both_databases};
 
-/// Every byte percent-encoded: nothing of it is syntax.
+/// Percent-encodes every byte, so that no byte is syntax.
 fn encoded(bytes: &[u8]) -> String {
     bytes.iter().map(|it| format!("%{it:02X}")).collect()
 }
@@ -66,7 +66,7 @@ on_both_databases! {
         let filtered = cursor(&key, "/v1/traces?limit=2&model=m").await;
         let spans = cursor(&key, &format!("/v1/traces/{trace}/spans?limit=2")).await;
 
-        // The size of a page and the cut of texts may change on the way, and so may the token.
+        // The page size, the length of previews and the token may change between pages.
         let reader = app.new_key(api::Role::Owner, &["query"]).await;
         for caller in [&key, &reader, &app.session(api::Role::Viewer)] {
             caller.get(&format!("/v1/traces?limit=1&cursor={plain}&preview=true")).await.ok();
@@ -114,7 +114,7 @@ on_both_databases! {
             key.get(&path).await.is(400, "invalid_cursor");
         }
         key.get("/v1/traces?cursor=%00").await.is(400, "invalid_query");
-        // An empty one is not an absent one, and of several the last counts.
+        // An empty cursor is invalid, and of several the last one counts.
         key.get("/v1/traces?cursor=").await.is(400, "invalid_cursor");
         key.get(&format!("/v1/traces?cursor=x&cursor={good}")).await.ok();
         key.get(&format!("/v1/traces?cursor={good}&cursor=x")).await.is(400, "invalid_cursor");

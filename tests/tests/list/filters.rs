@@ -1,4 +1,4 @@
-//! Every filter, alone and with others, against the model.
+//! Every filter, alone and combined, compared with the model.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::model::{Cond, Row, expected, page, pages, store};
 
-/// Ids of the projects by name.
+/// Returns the ids of the projects by name.
 async fn projects(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
     let list = app.full_key().get("/v1/projects").await.ok();
     let rows = list["projects"].as_array().unwrap();
@@ -24,14 +24,14 @@ on_both_databases! {
         let items: Vec<_> = (0..300).map(|_| Row::random(&mut rng)).collect();
         let spans: Vec<_> = (0..20).map(|_| Row::random_otlp(&mut rng)).collect();
         store(&key, &items, &spans).await;
-        // What another tenant stores is nowhere in any answer.
+        // No response contains the traces of another tenant.
         let (_, other) = app.other_tenant(api::Plan::Enterprise).await;
         let theirs: Vec<_> = (0..50).map(|_| Row::random(&mut rng)).collect();
         store(&other, &theirs, &[]).await;
 
         let rows: Vec<_> = items.into_iter().chain(spans).collect();
         let projects = projects(app).await;
-        // Each kind alone, several times, and then mixtures.
+        // Each kind alone, several times, and then combinations.
         let alone = (0..Cond::KINDS * 6).map(|i| vec![i % Cond::KINDS]);
         let mixed: Vec<Vec<usize>> = (0..150)
             .map(|_| {
@@ -52,7 +52,7 @@ on_both_databases! {
             selected += wanted.len();
         }
         assert!(selected > 3_000, "the conditions select next to nothing: {selected}");
-        // The ids of our projects select nothing elsewhere.
+        // For another tenant, the ids of these projects select nothing.
         for id in projects.values() {
             assert_eq!(page(&other, &[("project_id", id.to_string())]).await, (Vec::new(), None));
         }
@@ -124,7 +124,7 @@ on_both_databases! {
             ("from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59.999999Z", 2),
             ("latency_min=250", 1), ("latency_min=251", 0), ("latency_max=250", 1), ("latency_max=249", 0), ("latency_min=0", 1),
             ("latency_min=250&latency_max=250", 1), ("latency_max=9223372036854775807", 1),
-            // A trace without tokens has 0 of them; any other minimum leaves it out.
+            // A trace without tokens counts as 0; any other minimum excludes it.
             ("token_count_min=100", 1), ("token_count_min=101", 0), ("token_count_max=100", 2), ("token_count_max=99", 1),
             ("token_count_min=0", 2), ("token_count_min=1", 1), ("token_count_max=0", 1), ("token_count_min=0&token_count_max=0", 1),
             ("min_cost=0.3", 1), ("min_cost=0.300000000001", 0), ("max_cost=0.3", 1), ("max_cost=0.299999999999", 0), ("min_cost=0", 1),
@@ -143,7 +143,7 @@ on_both_databases! {
         }
     }
 
-    /// Words are looked for in a bounded number of traces a page; the search goes on after it.
+    /// A page searches a bounded number of traces for words; the next page continues.
     async fn a_search_goes_on_over_pages(app: TestApp) {
         let key = app.full_key();
         let at = |i: i64| api::Timestamp::from_micros(START - i * 1_000_000);
@@ -165,7 +165,8 @@ on_both_databases! {
     }
 }
 
-/// One of each kind, as a query has one value a parameter; a lower bound below its upper one.
+/// Keeps one condition of each kind, because a query has one value per parameter, and lower bounds below
+/// upper ones.
 fn drop_contradictions(conditions: &mut Vec<Cond>) {
     let parts = |it: &Cond| matches!(it, Cond::TagParts(..));
     if conditions.iter().filter(|it| parts(it)).count() > 1 {

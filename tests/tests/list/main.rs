@@ -1,4 +1,4 @@
-//! The list of traces, from outside: held against a list that filters rows one by one.
+//! The list of traces over HTTP, compared with a list that filters rows one by one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! What the list is held against: rows in memory, conditions asked one by one, plain sorting.
+//! The model of the list: rows in memory, filtered one by one and sorted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tests::{Caller, app::START, otlp};
 use uuid::Uuid;
 
-/// One trace as it was sent.
+/// A trace as it is sent.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub id: Uuid,
-    /// Name of the project; none means the key's own.
+    /// The name of the project; none for the key's project.
     pub project: Option<&'static str>,
     pub started_at: i64,
     pub name: Option<String>,
@@ -54,21 +54,21 @@ pub enum Cond {
     Words(&'static str),
 }
 
-/// Errors of spans, and the failure that each is.
+/// Errors of spans with their failure types.
 const FAILURES: [(&str, &str); 4] = [
     ("request timed out", "timeout"),
     ("429 too many requests", "rate_limit"),
     ("JSONDecodeError: bad", "invalid_response"),
     ("maximum context length", "context_length"),
 ];
-/// Keys that are hard to look for in text: parts of each other, with what JSON is made of.
+/// Keys that are difficult to find in text: parts of each other, with characters of JSON syntax.
 const KEYS: [&str; 9] = ["env", "x\"env", "x,\"env", "{\"env", "en", "a:b", "back\\slash", "\u{1F600}", "%_"];
 const VALUES: [&str; 8] = ["prod", "", "dev", "\"env\":", ",\"env\":\"prod\"", "a:b", "caf\u{e9}", "'"];
 const MODELS: [&str; 3] = ["house-1", "house-2", "HOUSE-1"];
 const WORDS: [&str; 6] = ["Alpha", "beta", "gamma ray", "\u{c4}pfel", "delta_", "100%"];
 
 impl Row {
-    /// A row of one of few times, so that many are of the same.
+    /// Returns a random row. Start times are few, so that many rows have the same.
     pub fn random(rng: &mut fastrand::Rng) -> Self {
         let mut maybe = |list: &[&str]| rng.bool().then(|| list[rng.usize(..list.len())].to_owned());
         let mut row = Self {
@@ -85,7 +85,7 @@ impl Row {
         row.id = Uuid::from_u128(rng.u128(..));
         row.started_at = START - rng.i64(0..40) * 1_000_000 + rng.i64(0..2);
         row.project = rng.bool().then_some("second");
-        // The bounds of classes, and what lies beside them.
+        // The bounds of classes, and the values next to them.
         row.latency = rng.bool().then(|| (1_i64 << rng.u32(0..14)) + rng.i64(-1..2));
         row.tokens = if rng.bool() { 0 } else { (1_i64 << rng.u32(1..18)) + rng.i64(-1..2) };
         row.cost = rng.bool().then(|| f64::from(rng.u32(0..40)) / 1_000.0);
@@ -102,14 +102,14 @@ impl Row {
             // A trace without a name takes that of its root span.
             row.name.get_or_insert_with(|| "c".to_owned());
         }
-        // A key of more values than are merged.
+        // A key with more values than the list merges.
         if rng.bool() {
             row.tags.insert("n".to_owned(), rng.u8(..90).to_string());
         }
         row
     }
 
-    /// As the JSON ingest takes it.
+    /// Returns the item of JSON ingest.
     pub fn item(&self) -> Value {
         let mut spans = Vec::new();
         if self.tokens > 0 {
@@ -129,7 +129,7 @@ impl Row {
         })
     }
 
-    /// A row that can be said in OTLP: one span, which has a name and an end.
+    /// Returns a random row that OTLP can represent: one span with a name and an end.
     pub fn random_otlp(rng: &mut fastrand::Rng) -> Self {
         let row = Self::random(rng);
         Self {
@@ -147,7 +147,7 @@ impl Row {
         }
     }
 
-    /// As an SDK of OpenTelemetry sends it.
+    /// Returns the span as an OpenTelemetry SDK sends it.
     pub fn span(&self) -> otlp::Span {
         let end = self.started_at + self.latency.unwrap() * 1_000;
         let mut span = otlp::Span::new(self.id.as_u128(), 1, self.name.as_deref().unwrap(), self.started_at)
@@ -178,7 +178,7 @@ impl Row {
 }
 
 impl Cond {
-    /// A condition of a kind, mostly one that something in `rows` meets.
+    /// Returns a condition of a kind, usually one that some of the `rows` meet.
     pub fn random(rng: &mut fastrand::Rng, rows: &[Row], kind: usize) -> Self {
         let row = rows[rng.usize(..rows.len())].clone();
         let or = |text: Option<String>, other: &str| text.unwrap_or_else(|| other.to_owned());
@@ -227,10 +227,10 @@ impl Cond {
         }
     }
 
-    /// Kinds of [`Self::random`].
+    /// Number of kinds of [`Self::random`].
     pub const KINDS: usize = 17;
 
-    /// Whether a row meets it.
+    /// Returns whether a row meets the condition.
     pub fn holds(&self, row: &Row) -> bool {
         let within = |value: Option<i64>, min: &Option<i64>, max: &Option<i64>| {
             value.is_some_and(|it| min.is_none_or(|min| it >= min) && max.is_none_or(|max| it <= max))
@@ -257,7 +257,7 @@ impl Cond {
         }
     }
 
-    /// The parameters that ask for it.
+    /// Returns the parameters of the condition.
     pub fn parameters(&self, projects: &BTreeMap<&str, Uuid>) -> Vec<(&'static str, String)> {
         let range = |names: [&'static str; 2], bounds: [Option<String>; 2]| {
             names.into_iter().zip(bounds).filter_map(|(name, bound)| Some((name, bound?))).collect()
@@ -287,14 +287,14 @@ impl Cond {
     }
 }
 
-/// The ids of the rows that meet all conditions, in the order of the list.
+/// Returns the ids of the rows that meet all conditions, in the order of the list.
 pub fn expected(rows: &[Row], conditions: &[Cond]) -> Vec<Uuid> {
     let mut found: Vec<_> = rows.iter().filter(|row| conditions.iter().all(|it| it.holds(row))).collect();
     found.sort_by_key(|it| std::cmp::Reverse((it.started_at, it.id)));
     found.into_iter().map(|it| it.id).collect()
 }
 
-/// Stores rows: those of `items` over the JSON ingest, those of `spans` over OTLP.
+/// Stores the rows of `items` with JSON ingest, and those of `spans` with OTLP.
 pub async fn store(caller: &Caller, items: &[Row], spans: &[Row]) {
     for some in items.chunks(100) {
         let items: Vec<_> = some.iter().map(Row::item).collect();
@@ -306,7 +306,7 @@ pub async fn store(caller: &Caller, items: &[Row], spans: &[Row]) {
     }
 }
 
-/// One page: the ids, and the cursor of the next.
+/// Returns the ids of one page, and the cursor of the next page.
 pub async fn page(caller: &Caller, parameters: &[(&str, String)]) -> (Vec<Uuid>, Option<String>) {
     let request = caller.request(reqwest::Method::GET, "/v1/traces").query(parameters);
     let body = caller.send(request).await.ok();
@@ -320,7 +320,7 @@ pub async fn page(caller: &Caller, parameters: &[(&str, String)]) -> (Vec<Uuid>,
     (ids, body["next_cursor"].as_str().map(str::to_owned))
 }
 
-/// All pages, each of `limit` but the last; with words a page may be shorter.
+/// Returns all pages. Each but the last has `limit` rows, or fewer in a search for words.
 pub async fn pages(caller: &Caller, parameters: &[(&str, String)], limit: usize) -> Vec<Uuid> {
     let searched = parameters.iter().any(|it| it.0 == "q");
     let mut parameters = parameters.to_vec();

@@ -1,4 +1,4 @@
-//! Pages: order, size, and what may happen between two of them.
+//! Pages: order, size, and changes between two pages.
 
 use serde_json::{Value, json};
 use tests::{app::START, on_both_databases};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::model::{Row, expected, page, pages, store};
 
-/// A row at `seconds` before the start of the test.
+/// Returns a row that starts `seconds` before the start of the test.
 fn row(rng: &mut fastrand::Rng, seconds: i64) -> Row {
     Row { id: Uuid::from_u128(rng.u128(..)), started_at: START - seconds * 1_000_000, ..Row::default() }
 }
@@ -15,7 +15,7 @@ on_both_databases! {
     async fn every_limit_gives_the_same_list(app: TestApp) {
         let mut rng = fastrand::Rng::with_seed(1);
         let key = app.full_key();
-        // Ten of each second: the id decides.
+        // Ten rows per second, so that the id decides the order.
         let rows: Vec<_> = (0..210).map(|i| row(&mut rng, i / 10)).collect();
         store(&key, &rows, &[]).await;
         let wanted = expected(&rows, &[]);
@@ -25,7 +25,7 @@ on_both_databases! {
         let (first, next) = page(&key, &[]).await;
         assert_eq!(first, wanted[..50], "50 unless asked for otherwise");
         assert!(next.is_some());
-        // As many as there are: no empty page follows.
+        // Exactly as many rows as the limit: there is no empty next page.
         let (all, next) = page(&key, &[("limit", "200".to_owned()), ("to", api::Timestamp::from_micros(START - 1_000_000).to_string())]).await;
         assert_eq!((all.len(), next), (200, None));
     }
@@ -39,7 +39,7 @@ on_both_databases! {
         loop {
             let (ids, next) = page(&key, &parameters).await;
             listed.extend(ids);
-            // Newer, among those listed, at the very place of the cursor, among those to come, older.
+            // New rows: newer, among the listed ones, at the cursor, among the following ones, older.
             let place = listed.len() as i64 - 1;
             let arriving: Vec<_> = [-5, place / 2, place, place + 3, 1_000].map(|it| row(&mut rng, it)).to_vec();
             store(&key, &arriving, &[]).await;

@@ -1,4 +1,4 @@
-//! Whatever happens to traces, and however far deltas are folded, metrics are those of the rows.
+//! Metrics equal the totals of the rows after any change to traces, whatever part of the deltas is folded.
 
 use entities::trace;
 use fastrand::Rng;
@@ -37,7 +37,7 @@ on_both_databases! {
         }
     }
 
-    /// Old traces go with their retention, and their metrics with them.
+    /// Traces whose retention has ended are removed from the metrics too.
     async fn metrics_go_with_the_traces(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
         let mut rng = Rng::with_seed(3);
@@ -67,13 +67,13 @@ async fn change(app: &TestApp, key: &Caller, owner: &Caller, second: &str, rng: 
         0..3 => {
             key.post("/v1/ingest/batch", &batch(rng, START - 40 * DAY, 41 * DAY, 30)).await.ok();
         }
-        // So many within so short a time that nodes of every level are summed up.
+        // Enough traces within a short period that nodes of every level are divided.
         3 => {
             let (span, at) = ([HOUR, MINUTE, 1_000_000, 900][rng.usize(0..4)], START - rng.i64(0..3) * DAY);
             key.post("/v1/ingest/batch", &batch(rng, at, span, 180)).await.ok();
         }
         4..6 => {
-            // Spans of a few traces, again and again, so that most of them come late.
+            // Spans of a few traces, repeatedly, so that most of them are late.
             let trace = u128::from(rng.u8(1..12));
             let start = START - rng.i64(0..4) * HOUR;
             let mut span = Span::new(trace, rng.u64(1..6), "late", start);
@@ -116,7 +116,7 @@ async fn any_trace(app: &TestApp, rng: &mut Rng) -> Option<trace::Model> {
     (!rows.is_empty()).then(|| rows.swap_remove(rng.usize(0..rows.len())))
 }
 
-/// A batch of up to `most` traces that start within `span` microseconds from `at` on.
+/// Returns a batch of up to `most` traces that start within `span` microseconds from `at` on.
 fn batch(rng: &mut Rng, at: i64, span: i64, most: usize) -> Value {
     let items = (0..rng.usize(most / 2..=most)).map(|_| {
         let mut item = json!({

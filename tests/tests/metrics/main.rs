@@ -1,4 +1,4 @@
-//! Rolling metrics: against the rows, through HTTP, on both databases.
+//! Metrics, compared with the rows, over HTTP and on both databases.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

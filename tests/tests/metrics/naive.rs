@@ -1,4 +1,4 @@
-//! The metrics of a question, worked out from the rows of the traces one by one.
+//! The metrics of a query, computed from the rows of the traces one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tests::{Caller, TestApp};
 use uuid::Uuid;
 
-/// What is asked.
+/// The parameters of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub project: Option<Uuid>,
@@ -19,14 +19,14 @@ pub struct Asked {
     pub group_by: Option<&'static str>,
 }
 
-/// All rows of the tenant.
+/// Returns all traces of the tenant.
 pub async fn rows(app: &TestApp) -> Vec<trace::Model> {
     let query = trace::Entity::find().filter(trace::Column::TenantId.eq(app.tenant));
     query.all(&app.app.db.write).await.unwrap()
 }
 
 impl Asked {
-    /// Asks the server, and compares.
+    /// Sends the query and compares the response.
     pub async fn check(&self, key: &Caller, rows: &[trace::Model], what: &str) {
         let answer = key.get(&self.path()).await.ok();
         let rows: Vec<&trace::Model> = rows.iter().filter(|it| self.wants(it)).collect();
@@ -120,7 +120,7 @@ fn compare(found: &Value, rows: &[&trace::Model], what: &str) {
         ("feedback_good_rate", rate(good, labelled)),
         ("total_cost", Some(cost as f64 / 1e12)),
     ] {
-        // Equal but for how a reader of JSON rounds the last digit.
+        // Equal up to the rounding of the last digit in JSON.
         let near = |found: f64, right: f64| (found - right).abs() <= right * 1e-15;
         let same = match (found[metric].as_f64(), right) {
             (Some(found), Some(right)) => near(found, right),

@@ -1,4 +1,4 @@
-//! What can be asked, and what can't.
+//! Valid and invalid metrics queries.
 
 use serde_json::{Value, json};
 use server::metric_folding;
@@ -18,7 +18,7 @@ on_both_databases! {
         assert_eq!((&answer["groups"], &answer["groups_truncated"]), (&json!([]), &json!(false)));
     }
 
-    /// Windows end now and begin exactly as long ago; both ends belong to them.
+    /// A window ends now and includes both of its ends.
     async fn windows_are_exact(app: TestApp) {
         let key = app.full_key();
         let starts = [0, 1, 60, 61, 24 * 60, 24 * 60 + 1, 7 * 24 * 60, 30 * 24 * 60, 31 * 24 * 60];
@@ -31,7 +31,7 @@ on_both_databases! {
                 let answer = key.get(&format!("/v1/metrics?window={window}")).await.ok();
                 assert_eq!(answer["metrics"]["trace_count"], count, "{window}");
             }
-            // Both ends win over the window; one of them is completed by it.
+            // Both ends take precedence over the window; with one end, the window determines the other.
             let path = format!("/v1/metrics?window=1h&from={}&to={}", at(START - 30 * 24 * HOUR), at(START));
             assert_eq!(key.get(&path).await.ok()["metrics"]["trace_count"], 9);
             let answer = key.get(&format!("/v1/metrics?window=1h&to={}", at(START - HOUR))).await.ok();
@@ -76,7 +76,7 @@ on_both_databases! {
         }
     }
 
-    /// Names without end: the largest hundred are shown, and that there are more.
+    /// Of very many groups, the largest hundred are shown, and the response says that there are more.
     async fn very_many_groups(app: TestApp) {
         let key = app.full_key();
         for batch in 0..3 {
@@ -97,7 +97,7 @@ on_both_databases! {
                 assert_eq!((groups.len(), &answer["groups_truncated"]), (100, &json!(true)), "{by}");
                 assert_eq!((&groups[0]["key"], &groups[0]["metrics"]["trace_count"]), (&json!("big"), &json!(300)));
             }
-            // One among too many to be kept apart.
+            // A model without totals of its own in the nodes.
             let answer = key.get("/v1/metrics?model=m2-399").await.ok();
             assert_eq!((&answer["metrics"]["trace_count"], &answer["metrics"]["latency_p50"]), (&json!(1), &json!(99.0)));
             assert_eq!(key.get("/v1/metrics?model=big").await.ok()["metrics"]["trace_count"], 300);

@@ -1,4 +1,4 @@
-//! How metrics are kept: at once, once, by any number of processes, from old rows too.
+//! Updates of metrics: immediate, exactly once, by any number of processes, and for old rows.
 
 use entities::{metric_delta, metric_node, trace};
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
@@ -7,21 +7,21 @@ use server::metric_folding;
 use tests::{Caller, TestApp, app::START, on_both_databases};
 use tokio::task::JoinSet;
 
-/// How many deltas of the tenant wait to be folded.
+/// Returns the number of the tenant's deltas.
 async fn deltas(app: &TestApp) -> u64 {
     let own = metric_delta::Column::TenantId.eq(app.tenant);
     metric_delta::Entity::find().filter(own).count(&app.app.db.write).await.unwrap()
 }
 
-/// How many nodes hold the tenant's metrics.
+/// Returns the number of the tenant's nodes.
 async fn nodes(app: &TestApp) -> u64 {
     let own = metric_node::Column::TenantId.eq(app.tenant);
     metric_node::Entity::find().filter(own).count(&app.app.db.write).await.unwrap()
 }
 
 on_both_databases! {
-    /// Every answer counts what was acknowledged before it was asked for, and nothing that was
-    /// not sent, while deltas are being folded by two processes.
+    /// While two processes fold deltas, every response counts the traces that were acknowledged before the
+    /// request, and no others.
     async fn acknowledged_is_counted(app: TestApp) {
         let beside = app.beside().await;
         let key = app.full_key();
@@ -66,7 +66,7 @@ on_both_databases! {
         assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 35);
     }
 
-    /// Of traces that go, more than one fold takes, no node stays that would be in the way later.
+    /// Removing more traces than one fold processes leaves no nodes behind.
     async fn nothing_is_left_of_what_goes(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
         for round in 0..2 {
@@ -88,12 +88,12 @@ on_both_databases! {
         }
     }
 
-    /// Traces from before there were metrics are counted when they are asked for, once.
+    /// Traces from before metrics existed are counted once, when metrics are requested.
     async fn old_rows_are_counted_too(app: TestApp) {
         let key = app.full_key();
         ingest(&key, 40).await;
         let db = &app.app.db.write;
-        // As an older program left them.
+        // The state that an older version leaves.
         metric_delta::Entity::delete_many().filter(metric_delta::Column::TenantId.eq(app.tenant)).exec(db).await.unwrap();
         trace::Entity::update_many()
             .col_expr(trace::Column::Measured, Expr::value(false))
@@ -103,7 +103,7 @@ on_both_databases! {
             .unwrap();
         ingest(&key, 2).await;
         assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 42);
-        // One goes, one is said something of.
+        // One trace is removed, and one gets feedback.
         let ids: Vec<Value> = key.get("/v1/traces?limit=200").await.ok()["traces"].as_array().unwrap().clone();
         let old = |at: usize| ids[ids.len() - at]["id"].as_str().unwrap().to_owned();
         app.session(api::Role::Owner).delete(&format!("/v1/traces/{}", old(1))).await;
@@ -118,7 +118,7 @@ on_both_databases! {
         assert_eq!(left.filter(trace::Column::Measured.eq(false)).count(db).await.unwrap(), 0);
     }
 
-    /// Too many of them to be read on demand: the caller is asked to come back.
+    /// With too many of them to read on demand, the caller must retry later.
     async fn very_many_old_rows_are_waited_for(app: TestApp) {
         let row = |i: u128| trace::ActiveModel {
             tenant_id: Set(app.tenant), id: Set(uuid::Uuid::from_u128(i)), project_id: Set(app.project),

@@ -1,4 +1,4 @@
-//! Keys that come, go and can't be had.
+//! Keys of the provider that are added, removed or unavailable.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Claims that stay good however the clock of a test moves.
+/// Returns claims that stay valid however far a test moves the clock.
 fn lasting(provider: &Provider, app: &TestApp) -> Value {
     let mut claims = provider.claims(app);
     claims["exp"] = json!(app.clock.now() / 1_000_000 + 30 * DAY);
@@ -27,7 +27,7 @@ async fn me(app: &TestApp, token: &str) -> Reply {
     app.bearer(token).get("/v1/me").await
 }
 
-/// The answer to a token that can't be checked at the moment.
+/// Checks the response to a token that can't be verified at the moment.
 fn undecided(reply: &Reply) {
     reply.is(503, "overloaded");
     assert!(reply.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
@@ -76,13 +76,13 @@ async fn a_removed_key_is_dead_within_ten_minutes() {
     let (old_token, new_token) = (old.token(&claims), new.token(&claims));
     me(&app, &old_token).await.ok();
     provider.publish(&[&new]);
-    // Nobody came meanwhile, so the first one to come finds out.
+    // Without requests meanwhile, the first request fetches the keys.
     app.advance(10 * MINUTE);
     me(&app, &old_token).await.is(401, "unauthorized");
     me(&app, &new_token).await.ok();
     assert_eq!(provider.fetches(), 2);
 
-    // With traffic the keys are fetched beside it, and it never waits.
+    // With regular requests, the keys are fetched in the background, and no request waits.
     provider.publish(&[&old]);
     provider.is(Mood::Slow(Duration::from_millis(300)));
     for minute in 1..10 {
@@ -100,7 +100,7 @@ async fn a_removed_key_is_dead_within_ten_minutes() {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
-    // One for the age of the keys, and one for a key that might have been new.
+    // One fetch because of the age of the keys, and one for a key that might have been new.
     assert_eq!(provider.fetches(), 4);
     me(&app, &new_token).await.is(401, "unauthorized");
     me(&app, &old_token).await.ok();
@@ -120,9 +120,9 @@ async fn an_outage_goes_unnoticed_for_a_day() {
         app.advance(MINUTE);
         me(&app, &token).await.ok();
     }
-    // One attempt a minute and no more, from the eighth on.
+    // At most one attempt per minute, from the eighth on.
     assert!((2..=20).contains(&provider.fetches()), "{}", provider.fetches());
-    // Whether a key is new or invented can't be told now.
+    // The server can't determine whether a key is new or invented.
     undecided(&me(&app, &new.token(&claims)).await);
     app.advance(23 * HOUR);
     me(&app, &token).await.ok();
@@ -152,7 +152,7 @@ async fn a_provider_that_hangs_holds_up_one_moment_at_most() {
         me(&app, &token).await.ok();
         assert!(began.elapsed() < Duration::from_secs(1), "minute {minute}: {:?}", began.elapsed());
         if minute == 8 {
-            // The fetch that this began gives up after five seconds.
+            // The background fetch gives up after five seconds.
             tokio::time::sleep(Duration::from_millis(5_200)).await;
         }
     }
@@ -169,7 +169,7 @@ async fn without_keys_nobody_is_told_that_the_token_is_bad() {
     let token = signer.token(&claims);
     undecided(&me(&app, &token).await);
     undecided(&me(&app, &token).await);
-    // What could not be good with any key needs no provider.
+    // Tokens that no key could make valid need no provider.
     for bad in
         ["x.y.z", &token[1..], &signer.token(&json!({})), &signer.sign(&json!({"alg": "none"}), &claims)]
     {
@@ -206,7 +206,7 @@ async fn invented_key_ids_are_no_way_to_disturb_anybody() {
     let good = app.bearer(&signer.token(&claims));
     good.get("/v1/me").await.ok();
     app.advance(31);
-    // Whoever waits for the provider waits for a second.
+    // A request that waited for the provider would take a second.
     provider.is(Mood::Slow(Duration::from_secs(1)));
     let forger = Signer::p256("forger");
     let invented = async {
@@ -275,7 +275,7 @@ async fn what_is_no_key_set_changes_nothing() {
         me(&app, &token).await.ok();
         assert_eq!(provider.fetches(), before + 1);
     }
-    // A set without keys is one: the provider takes them all back.
+    // An empty set is a valid set: the provider revokes all keys.
     provider.is(Mood::Saying(r#"{"keys":[]}"#.to_owned()));
     app.advance(11 * MINUTE);
     me(&app, &token).await.is(401, "unauthorized");

@@ -1,5 +1,5 @@
-//! Session tokens of an identity provider, from outside: which are taken and which are not, and
-//! what happens when the provider changes its keys, is slow, or is away.
+//! Session tokens of an identity provider, over HTTP: valid and invalid tokens, and a provider that changes
+//! its keys, is slow, or is unavailable.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

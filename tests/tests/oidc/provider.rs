@@ -1,4 +1,4 @@
-//! An identity provider on a port of its own, that can be slow, broken or away.
+//! An identity provider on its own port, which can be slow, broken or unavailable.
 
 #![allow(clippy::disallowed_methods, reason = "the provider runs beside the test")]
 
@@ -24,25 +24,25 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::signer::Signer;
 
-/// What the tokens of the tests are for.
+/// The audience of the tests' tokens.
 pub const AUDIENCE: &str = "https://loupe.example";
 
-/// How the provider answers.
+/// The behaviour of the provider.
 #[derive(Clone, Debug)]
 pub enum Mood {
-    /// As it should.
+    /// Responds correctly.
     Well,
-    /// With this status.
+    /// Responds with this status.
     Failing(u16),
-    /// As it should, after this time.
+    /// Responds correctly after this delay.
     Slow(Duration),
-    /// With this body.
+    /// Responds with this body.
     Saying(String),
 }
 
 /// A running provider.
 pub struct Provider {
-    /// Its issuer.
+    /// The issuer.
     pub issuer: String,
     state: Arc<Published>,
     serving: JoinHandle<()>,
@@ -57,7 +57,7 @@ struct Published {
 }
 
 impl Provider {
-    /// A provider with these keys.
+    /// Starts a provider with these keys.
     pub async fn with(keys: &[&Signer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
@@ -79,44 +79,44 @@ impl Provider {
         provider
     }
 
-    /// Publishes these keys from now on, and no others.
+    /// Replaces the published keys.
     pub fn publish(&self, keys: &[&Signer]) {
         self.publish_raw(keys.iter().map(|it| it.jwk.clone()).collect());
     }
 
-    /// The same for keys of any shape.
+    /// Replaces the published keys by these, which may have any shape.
     pub fn publish_raw(&self, keys: Vec<Value>) {
         *self.state.keys.lock().unwrap() = keys;
     }
 
-    /// Answers in this way from now on.
+    /// Changes the behaviour.
     pub fn is(&self, mood: Mood) {
         *self.state.mood.lock().unwrap() = mood;
     }
 
-    /// Says in its discovery document that it is this issuer, and that its keys are there.
+    /// Sets the issuer and the address of the keys in the discovery document.
     pub fn claims_to_be(&self, issuer: Value, jwks_uri: &str) {
         *self.state.issuer.lock().unwrap() = issuer;
         jwks_uri.clone_into(&mut self.state.jwks_uri.lock().unwrap());
     }
 
-    /// How often its keys, or what leads to them, were asked for in vain or with success.
+    /// Returns the number of requests for the keys or the discovery document, successful or not.
     pub fn fetches(&self) -> usize {
         self.state.fetches.load(Ordering::SeqCst)
     }
 
-    /// A server that trusts it, on SQLite, with these flags too.
+    /// Starts a server on SQLite that trusts the provider, with these flags.
     pub async fn app(&self, flags: &[&str]) -> TestApp {
         self.app_on(On::Sqlite, flags).await
     }
 
-    /// A server that trusts it.
+    /// Starts a server that trusts the provider, with these flags.
     pub async fn app_on(&self, database: On, flags: &[&str]) -> TestApp {
         let trust = ["--oidc-issuer", &self.issuer, "--oidc-audience", AUDIENCE];
         TestApp::with(database, api::Plan::Enterprise, &[&trust, flags].concat()).await
     }
 
-    /// Claims of an owner that are good for an hour.
+    /// Returns claims of an owner that are valid for an hour.
     pub fn claims(&self, app: &TestApp) -> Value {
         let now = app.clock.now() / 1_000_000;
         json!({
@@ -133,7 +133,7 @@ impl Drop for Provider {
 }
 
 async fn discovery(State(state): State<Arc<Published>>) -> Response {
-    // Fetched before the keys each time; counted as one fetch with them unless it goes no further.
+    // Requested before the keys each time; both count as one fetch unless only the document is requested.
     let document =
         json!({"issuer": *state.issuer.lock().unwrap(), "jwks_uri": *state.jwks_uri.lock().unwrap()});
     let mood = state.mood.lock().unwrap().clone();

@@ -1,4 +1,4 @@
-//! What the operator says of a provider.
+//! The operator's settings for a provider.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ async fn claims_have_the_names_that_are_set() {
     claims["https://acme.example/org.id"] = json!(app.tenant);
     claims["realm_access"] = json!({"roles": ["offline_access", "member"]});
     let me = app.bearer(&signer.token(&claims)).get("/v1/me").await.ok();
-    // The claims of the usual names are not looked at.
+    // The claims with the default names are ignored.
     assert_eq!((&me["role"], &me["subject"]), (&json!("member"), &json!("auth0|ada")));
     assert_eq!(me["expires_at"], "2026-06-15T13:00:00.000000Z");
     claims["realm_access.roles"] = json!("viewer");
@@ -63,7 +63,7 @@ async fn keys_at_an_address_need_no_discovery() {
     app.stop().await;
 }
 
-/// A document that is not exactly the issuer's own could be anybody's.
+/// A document must name the configured issuer exactly; otherwise any issuer could have written it.
 #[tokio::test]
 async fn discovery_has_to_lead_to_the_issuers_own_keys() {
     let signer = Signer::p256("only");

@@ -1,4 +1,4 @@
-//! Keys of every kind, and tokens put together by hand from what their parts say.
+//! Keys of every kind, and tokens that are assembled from their parts.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, crypto, jwk::Jwk};
@@ -8,39 +8,39 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 
-/// A key pair under a name.
+/// A named key pair.
 pub struct Signer {
-    /// Its name.
+    /// The key ID.
     pub id: String,
-    /// What it signs with.
+    /// The algorithm of the key.
     pub algorithm: Algorithm,
-    /// The private half.
+    /// The private key.
     pub key: EncodingKey,
-    /// The public half, as a provider publishes it: with its name, and neither `alg` nor `use`.
+    /// The public key as a provider publishes it: with its ID, without `alg` and `use`.
     pub jwk: Value,
-    /// The public half in PEM.
+    /// The public key in PEM.
     pub pem: String,
-    /// The public half in DER.
+    /// The public key in DER.
     pub der: Vec<u8>,
 }
 
 impl Signer {
-    /// A new key for RS256.
+    /// Generates a key for RS256.
     pub fn rsa(id: &str) -> Self {
         Self::new(id, Algorithm::RS256, &PKCS_RSA_SHA256)
     }
 
-    /// A new key for ES256.
+    /// Generates a key for ES256.
     pub fn p256(id: &str) -> Self {
         Self::new(id, Algorithm::ES256, &PKCS_ECDSA_P256_SHA256)
     }
 
-    /// A new key for ES384.
+    /// Generates a key for ES384.
     pub fn p384(id: &str) -> Self {
         Self::new(id, Algorithm::ES384, &PKCS_ECDSA_P384_SHA384)
     }
 
-    /// A new key for EdDSA.
+    /// Generates a key for EdDSA.
     pub fn ed25519(id: &str) -> Self {
         Self::new(id, Algorithm::EdDSA, &PKCS_ED25519)
     }
@@ -63,35 +63,35 @@ impl Signer {
         Self { id: id.to_owned(), algorithm, key, jwk, pem, der }
     }
 
-    /// The header of its tokens.
+    /// Returns the header of the key's tokens.
     pub fn header(&self) -> Value {
         json!({"alg": format!("{:?}", self.algorithm), "kid": self.id})
     }
 
-    /// A token with these claims.
+    /// Returns a token with these claims.
     pub fn token(&self, claims: &Value) -> String {
         self.sign(&self.header(), claims)
     }
 
-    /// A token with this header, signed by what is the key's algorithm whatever the header says.
+    /// Returns a token with this header. It is signed with the key's algorithm, whatever the header states.
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
         signed(&header.to_string(), &claims.to_string(), &self.key, self.algorithm)
     }
 }
 
-/// A token of these two texts.
+/// Returns a token of these two texts.
 pub fn signed(header: &str, claims: &str, key: &EncodingKey, algorithm: Algorithm) -> String {
     signed_bytes(header.as_bytes(), claims.as_bytes(), key, algorithm)
 }
 
-/// A token of these bytes.
+/// Returns a token of these bytes.
 pub fn signed_bytes(header: &[u8], claims: &[u8], key: &EncodingKey, algorithm: Algorithm) -> String {
     let message = format!("{}.{}", encoded(header), encoded(claims));
     let signature = crypto::sign(message.as_bytes(), key, algorithm).unwrap();
     format!("{message}.{signature}")
 }
 
-/// Base64url without padding.
+/// Encodes in Base64url without padding.
 pub fn encoded(bytes: &[u8]) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -1,5 +1,5 @@
-//! Every captured payload, posted as it was captured, and the stored traces held against what
-//! a correct reading of it is.
+//! Posts every captured payload as it was captured, and compares the stored traces with the correct
+//! interpretation.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -29,7 +29,7 @@ on_both_databases! {
     }
 }
 
-/// Posts a scenario's requests, compares what is stored, and posts them once more.
+/// Posts a scenario's requests, compares the stored traces, and posts the requests again.
 async fn check(key: &Caller, scenario: &Path) -> Vec<String> {
     let expect = read_json(&scenario.join("expect.json"));
     let mut differences = Differences::default();
@@ -62,7 +62,7 @@ async fn check(key: &Caller, scenario: &Path) -> Vec<String> {
     differences.0
 }
 
-/// Posts the requests with the content type and encoding that they were captured with.
+/// Posts the requests with their captured content type and encoding.
 async fn post(key: &Caller, scenario: &Path, expect: &Value) {
     for request in expect["requests"].as_array().unwrap() {
         let file = request.as_str().unwrap();
@@ -79,7 +79,7 @@ async fn post(key: &Caller, scenario: &Path, expect: &Value) {
         let reply = key.send(request).await;
         assert_eq!(reply.status, 200, "{} {file}: {}", scenario.display(), reply.text());
         assert_eq!(reply.headers["content-type"], text(&meta["content_type"]), "{}", scenario.display());
-        // Nothing refused: the answer is an empty message in either form.
+        // No span was rejected: the response is an empty message in either form.
         assert!(
             reply.body.is_empty() || reply.body == b"{}",
             "{} {file}: {}",
@@ -150,7 +150,7 @@ fn check_texts(trace: &Value, about: &impl Fn(&str) -> String, differences: &mut
     }
 }
 
-/// The failure types of the spans, and that the list finds the trace by them and by no other.
+/// Checks the failure types of the spans, and that only these filters of the list find the trace.
 async fn check_failures(
     key: &Caller,
     trace: &Value,
@@ -180,7 +180,7 @@ async fn check_failures(
 fn check_span(span: &Value, expected: &Value, differences: &mut Differences) {
     let name = text(&expected["name"]);
     let about = |what: &str| format!("{name}: {what}");
-    // Templates are shown filled in.
+    // Templates are shown with their values.
     if !name.contains('{') {
         differences.equal(&about("name"), span["name"].clone(), &expected["name"]);
     }
@@ -192,7 +192,7 @@ fn check_span(span: &Value, expected: &Value, differences: &mut Differences) {
     if !expected["model_any_of"].is_null() {
         differences.one_of(&about("model"), span["model"].clone(), &expected["model_any_of"]);
     }
-    // What another span reports already stands in the metadata.
+    // Values that another span reports are in the metadata.
     let sent = |field: &str| match &span[field] {
         Value::Null => span["metadata"]["usage"][field].clone(),
         counted => counted.clone(),
@@ -214,7 +214,7 @@ fn check_span(span: &Value, expected: &Value, differences: &mut Differences) {
     if let Some(part) = expected["error_contains"].as_str() {
         differences.contains(&about("error"), span["error"].as_str(), part);
     }
-    // Expectations leave out failures that are of none of the named types.
+    // Expectations omit failures without a named type.
     let failure = span["failure_type"].as_str().filter(|it| *it != "other");
     differences.one_of(&about("failure"), failure, &expected["failure_type_any_of"]);
     if let Some(part) = expected["input_contains"].as_str() {
@@ -228,7 +228,7 @@ fn check_span(span: &Value, expected: &Value, differences: &mut Differences) {
     }
 }
 
-/// The tags in the order in which the server lists them.
+/// Returns the tags in the server's order.
 fn sorted_tags(tags: &Value) -> Value {
     let mut tags = tags.clone();
     if let Some(list) = tags.as_array_mut() {

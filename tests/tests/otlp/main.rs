@@ -1,4 +1,4 @@
-//! The OTLP ingest, from outside: what real SDKs send, the protocol, and traces that come in pieces.
+//! OTLP ingest over HTTP: the requests of real SDKs, the protocol, and traces that arrive in pieces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Traces that come in pieces: late roots, late spans, repeated usage, readiness.
+//! Traces that arrive in pieces: late roots, late spans, repeated usage, readiness.
 
 use serde_json::{Value, json};
 use tests::{
@@ -96,7 +96,7 @@ on_both_databases! {
         send(&key, &[Span::new(TRACE, 3, "later", START).under(1)]).await;
         assert!(!ready_after(app, 4).await, "a late span opens it again");
         assert!(ready_after(app, 1).await);
-        // What is known already moves nothing.
+        // A span that is stored already changes nothing.
         send(&key, &[Span::new(TRACE, 3, "later", START).under(1)]).await;
         assert!(ready_after(app, 0).await);
     }
@@ -137,7 +137,7 @@ async fn trace(key: &Caller) -> Value {
     key.get(&format!("/v1/traces/{TRACE:032x}")).await.ok()
 }
 
-/// Whether the trace is ready when so many seconds have passed and every due job has run.
+/// Returns whether the trace is ready after this many seconds, when every due job has run.
 async fn ready_after(app: &TestApp, seconds: i64) -> bool {
     app.advance(seconds);
     app.drain().await;

@@ -1,4 +1,4 @@
-//! The protocol: addresses, encodings, forms, what is refused and how.
+//! The protocol: paths, encodings, formats, and errors.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ use tests::{
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
-/// The addresses of the one handler.
+/// The paths of the ingest handler.
 const ADDRESSES: [&str; 4] = ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces", LANGFUSE];
 /// The path of Langfuse's exporter.
 const LANGFUSE: &str = "/api/public/otel/v1/traces";
@@ -135,12 +135,12 @@ on_both_databases! {
         key.post(ADDRESSES[0], &elsewhere).await.ok();
         let stored = key.get(&format!("/v1/traces/{:032x}", 1)).await.ok();
         assert_eq!((stored["project_id"].as_str().unwrap(), &stored["span_count"]), (id("shop").as_str(), &json!(2)));
-        // The header wins over the resource.
+        // The header has precedence over the resource.
         let header = key.request(Method::POST, ADDRESSES[0]).header("x-project-name", "desk").json(&named("shop", 9));
         key.send(header).await.ok();
         let stored = key.get(&format!("/v1/traces/{:032x}", 9)).await.ok();
         assert_eq!(stored["project_id"].as_str().unwrap(), id("desk"));
-        // An archived one takes nothing.
+        // An archived project accepts no traces.
         let archived = app.session(api::Role::Owner).post(&format!("/v1/projects/{}/archive", id("shop")), &json!({})).await;
         assert!(archived.status < 300, "{}", archived.text());
         key.post(ADDRESSES[0], &named("shop", 5)).await.is(403, "error.project.archived");
@@ -151,7 +151,7 @@ on_both_databases! {
     }
 }
 
-/// `google.rpc.Status`, as far as exporters read it.
+/// `google.rpc.Status`, as exporters read it.
 #[derive(Clone, PartialEq, Message)]
 struct Status {
     #[prost(int32, tag = "1")]

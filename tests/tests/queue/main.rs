@@ -1,4 +1,4 @@
-//! The durable queue, held to what it promises on both databases, with a clock that stands still.
+//! The guarantees of the durable queue on both databases, with a stopped clock.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,10 +14,10 @@ use serde::Serialize;
 use tests::TestApp;
 use uuid::Uuid;
 
-/// The pool of all jobs here.
+/// The worker pool of all jobs in this suite.
 const POOL: &WorkerPool = &server::pools::INGEST;
 
-/// Work that no worker knows.
+/// A job that no worker of the server executes.
 #[derive(Serialize)]
 struct Work {
     n: usize,
@@ -29,7 +29,7 @@ impl Job for Work {
     const MAX_ATTEMPTS: i32 = 3;
 }
 
-/// Enqueues one piece of work in a transaction of its own.
+/// Enqueues one job in its own transaction.
 async fn enqueue(app: &TestApp, tenant: Uuid, n: usize, run_at: i64) -> Uuid {
     let row = new_job(tenant, &Work { n }, run_at, now(app));
     let id = row.id;
@@ -41,7 +41,7 @@ async fn insert(app: &TestApp, row: job::Model) {
     job::Entity::insert(job::ActiveModel::from(row)).exec_without_returning(&app.app.db.write).await.unwrap();
 }
 
-/// Every job that is stored, by id.
+/// Returns all stored jobs by id.
 async fn stored(app: &TestApp) -> Vec<job::Model> {
     job::Entity::find().order_by_asc(job::Column::Id).all(&app.app.db.write).await.unwrap()
 }

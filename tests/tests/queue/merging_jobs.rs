@@ -1,11 +1,11 @@
-//! A job that takes others of its tenant and kind into its own.
+//! Jobs that merge other jobs of their tenant and kind into themselves.
 
 use queue::{JobResult, candidates, claim, finish, merge_waiting};
 use tests::on_both_databases;
 
 use super::*;
 
-/// Takes all that it is offered, and answers the numbers of all together as one decimal number.
+/// Merges all offered jobs. Returns the numbers of all as the digits of one decimal number.
 fn all(own: usize) -> impl FnOnce(&[String]) -> (usize, Work) {
     move |others| (others.len(), Work { n: others.iter().fold(own, |sum, it| sum * 10 + number(it)) })
 }
@@ -40,13 +40,13 @@ on_both_databases! {
         let claimed = claim(db, app.tenant, POOL, now, 2).await.unwrap();
         assert!(merge_waiting(db, &claimed[0], 9, |_| (0, Work { n: 0 })).await.unwrap().is_none());
         assert_eq!(merge_waiting(db, &claimed[0], 2, all(1)).await.unwrap().unwrap().n, 134);
-        // What is claimed by somebody is not taken.
+        // A claimed job is not merged.
         assert_eq!(merge_waiting(db, &claimed[0], 9, all(134)).await.unwrap().unwrap().n, 1_345);
         assert!(merge_waiting(db, &claimed[0], 9, all(1_345)).await.unwrap().is_none());
         assert_eq!(stored(app).await.len(), 2);
     }
 
-    /// Who lost the claim takes nothing along.
+    /// A worker that lost its claim merges nothing.
     async fn not_without_the_claim(app: TestApp) {
         let (db, now) = (&app.app.db, now(app));
         for n in 1..=3 {

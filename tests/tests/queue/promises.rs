@@ -1,4 +1,4 @@
-//! One promise a test.
+//! The guarantees of the queue, one per test.
 
 use std::collections::HashSet;
 
@@ -45,8 +45,8 @@ on_both_databases! {
 
     async fn a_claim_takes_no_more_than_asked(app: TestApp) {
         let db = &app.app.db;
-        // What the planner believes of the table decides its plan, and not every plan reads a
-        // limit once: it is told of few jobs, and then there are more.
+        // The planner's estimate of the table decides its plan, and some plans apply a limit more than once.
+        // The statistics say few jobs, and then the table grows.
         for believed in [0, 1, 2, 5, 50] {
             for n in 0..believed {
                 enqueue(app, app.tenant, n, now(app)).await;
@@ -85,7 +85,7 @@ on_both_databases! {
         for small in &tenants[10..] {
             enqueue(app, *small, 0, now(app)).await;
         }
-        // As a worker goes round: one claim of the next tenant after the last one served.
+        // Like a worker: one claim from the next tenant after the last one served.
         let mut last = Uuid::nil();
         let mut served = Vec::new();
         for _ in 0..tenants.len() {

@@ -1,5 +1,5 @@
-//! Commands drawn from a seed, against a model of the queue in memory. After each command the
-//! answers agree, and at the end of a run every stored row does. A failure names its seed.
+//! Random commands from a seed, compared with a model of the queue in memory: the results after each command,
+//! and all rows at the end of a run. A failure names its seed.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use super::{POOL, enqueue, now, stored};
 
-/// Runs on each database, and commands in each.
+/// Number of runs on each database, and of commands in each.
 const SEEDS: u64 = 200;
 const COMMANDS: usize = 40;
-/// As [`super::Work`] has it.
+/// The same as in [`super::Work`].
 const MAX_ATTEMPTS: i32 = 3;
 
 on_both_databases! {
@@ -25,7 +25,7 @@ on_both_databases! {
     }
 }
 
-/// What the model knows of a job.
+/// The model of a job.
 #[derive(Clone, Debug, PartialEq)]
 struct Known {
     tenant: Uuid,
@@ -39,7 +39,7 @@ struct Known {
 #[derive(Default)]
 struct Model {
     jobs: BTreeMap<Uuid, Known>,
-    /// Claims, also those lost since: a worker may come back at any time.
+    /// All claims, including lost ones: a worker may return at any time.
     claims: Vec<job::Model>,
 }
 
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// The job, if this claim is the newest and not ended.
+    /// Returns the job if this claim is the newest and has not ended.
     fn holds(&mut self, claim: &job::Model) -> Option<&mut Known> {
         self.jobs.get_mut(&claim.id).filter(|it| it.status == "running" && it.fence == claim.fence)
     }
@@ -192,7 +192,7 @@ fn known(row: &job::Model) -> Known {
     Known { tenant: tenant_id, status, run_at, attempts, lease_until, fence }
 }
 
-/// Numbers from a seed (xorshift).
+/// Pseudo-random numbers from a seed (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -207,7 +207,7 @@ impl Dice {
         (self.next() >> 11) % bound
     }
 
-    /// Between minus `bound` and `bound`.
+    /// Returns a number between minus `bound` and `bound`.
     fn signed(&mut self, bound: i64) -> i64 {
         i64::try_from(self.below(2 * bound.unsigned_abs())).unwrap() - bound
     }

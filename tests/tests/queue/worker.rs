@@ -1,4 +1,4 @@
-//! What workers do with jobs, by those that the server knows.
+//! Execution of jobs by workers, with jobs that the server knows.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ on_both_databases! {
     }
 }
 
-/// Waits for what workers do by themselves; fails when it does not come about.
+/// Waits for an effect of the workers; panics if it does not occur.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     for _ in 0..100 {
         if is_so().await {

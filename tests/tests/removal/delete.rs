@@ -17,7 +17,8 @@ use uuid::Uuid;
 use crate::{orphans, rows};
 
 const LONG: u128 = 0x10;
-/// Spans of the long trace: more than one transaction removes, and texts that straddle its bound.
+/// Number of spans of the long trace: more than one transaction removes, with texts on both sides of its
+/// limit.
 const SPANS: u64 = 4_500;
 
 async fn send(app: &TestApp, spans: &[Span]) {
@@ -60,7 +61,7 @@ on_both_databases! {
         assert_eq!(owner.delete(&path).await.status, 204);
         owner.delete(&path).await.is(404, "not_found");
         owner.get(&path).await.is(404, "not_found");
-        // By the digits of OpenTelemetry.
+        // By the hexadecimal OpenTelemetry id.
         assert_eq!(owner.delete(&format!("/v1/traces/{:032x}", 7)).await.status, 204);
         assert_eq!(rows(app).await, kept);
         for filter in ["", "?tag=env:prod", "?tag=vip", "?name=item"] {
@@ -68,7 +69,7 @@ on_both_databases! {
             assert_eq!(list["traces"].as_array().unwrap().len(), 1, "{filter}");
             assert_eq!(list["traces"][0]["id"], keep["id"]);
         }
-        // What they had enqueued finds nothing to do.
+        // The enqueued jobs of the removed traces have nothing to do.
         app.advance(10);
         app.drain().await;
         assert_eq!(rows(app).await, kept);
@@ -85,7 +86,7 @@ on_both_databases! {
         assert_eq!(rows(app).await, [0; 5]);
         app.advance(1);
         send(app, &[Span::new(LONG, 1, "anew", START)]).await;
-        // The job that would have ended the removal leaves the new trace alone.
+        // The job that would have completed the removal does not touch the new trace.
         app.advance(100);
         app.drain().await;
         assert_eq!(app.full_key().get(&path).await.ok()["name"], "anew");
@@ -100,14 +101,14 @@ on_both_databases! {
         assert_eq!((removal.traces, removal.more), (0, true));
         assert_eq!(rows(app).await[0], 1, "the row is there as long as anything is");
         assert_eq!(app.full_key().get(&format!("/v1/traces/{id}")).await.status, 200);
-        // A span that comes in between goes with the trace.
+        // A span that arrives meanwhile is removed with the trace.
         send(app, &[Span::new(LONG, 9_999, "late", START).under(1).with("input.value", "late")]).await;
         app.advance(61);
         app.drain().await;
         assert_eq!(rows(app).await, [0; 5]);
     }
 
-    /// The late span finds the row in its way, waits for it, and then it is gone.
+    /// The late span conflicts with the row and waits for it until the row is removed.
     async fn a_span_that_waited_for_a_trace_that_went_begins_a_new_one(app: TestApp) {
         let id = Uuid::from_u128(7);
         send(app, &[Span::new(7, 1, "old", START).with("input.value", "text")]).await;
@@ -149,7 +150,7 @@ on_both_databases! {
     }
 }
 
-/// Waits until a statement waits for a lock. On SQLite a writer waits before it begins.
+/// Waits until a statement waits for a lock. On SQLite a writer waits before its transaction begins.
 async fn await_lock(app: &TestApp) {
     let db = &app.app.db;
     let waiting = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pid IN \

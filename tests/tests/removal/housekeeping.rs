@@ -1,4 +1,4 @@
-//! What else is kept for a time only.
+//! Other rows with a limited lifetime.
 
 use api::Plan;
 use entities::{idempotency, rate_window};

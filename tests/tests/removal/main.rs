@@ -1,4 +1,4 @@
-//! Traces that go, by hand or with time, and that nothing of them stays.
+//! Removal of traces, on request and by retention, with all their rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ use sea_orm::{ConnectionTrait, Statement};
 use tests::TestApp;
 use uuid::Uuid;
 
-/// Rows of the tenant in every table of traces: trace, span, event, trace_tag, body.
+/// Returns the number of the tenant's rows in each table of traces: trace, span, event, `trace_tag`, body.
 async fn rows(app: &TestApp) -> [i64; 5] {
     let mut counts = [0; 5];
     for (count, table) in counts.iter_mut().zip(["trace", "span", "event", "trace_tag", "body"]) {
@@ -19,7 +19,7 @@ async fn rows(app: &TestApp) -> [i64; 5] {
     counts
 }
 
-/// Rows that belong to no trace, of the same tables but the first.
+/// Returns the number of rows without a trace, in the same tables except the first.
 async fn orphans(app: &TestApp) -> [i64; 4] {
     let mut counts = [0; 4];
     for (count, table) in counts.iter_mut().zip(["span", "event", "trace_tag"]) {

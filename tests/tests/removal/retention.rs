@@ -11,7 +11,7 @@ use crate::{orphans, rows};
 
 const DAY: i64 = 86_400;
 
-/// Sets what a project keeps, past the endpoint.
+/// Sets the retention of a project directly in the database.
 async fn db_keep(app: &TestApp, project: Uuid, days: Option<i32>) {
     let row = project::ActiveModel {
         tenant_id: Set(app.tenant),
@@ -22,7 +22,7 @@ async fn db_keep(app: &TestApp, project: Uuid, days: Option<i32>) {
     row.update(&app.app.db.write).await.unwrap();
 }
 
-/// Stores a trace that began so many seconds ago.
+/// Stores a trace that started `age` seconds ago.
 async fn send(app: &TestApp, name: &str, age: i64, project: Option<&str>) {
     let at = api::Timestamp::from_micros(app.app.clock.now() - age * 1_000_000);
     let item = json!({"name": name, "started_at": at, "project_name": project, "input": "text", "tags": {"a": "b"},
@@ -30,7 +30,7 @@ async fn send(app: &TestApp, name: &str, age: i64, project: Option<&str>) {
     app.full_key().post("/v1/ingest", &item).await.ok();
 }
 
-/// Names of what is there, newest first.
+/// Returns the names of the stored traces, newest first.
 async fn names(app: &TestApp) -> Vec<String> {
     let list = app.full_key().get("/v1/traces?limit=200").await.ok();
     list["traces"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! What is found is what a plain comparison finds, and is shown whole.
+//! A search finds the same spans as an exhaustive comparison, and shows them completely.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ async fn compare(app: &TestApp) {
             page["results"].as_array().unwrap().iter().zip(&expected).enumerate()
         {
             assert!((result["distance"].as_f64().unwrap() - distance).abs() < 3e-4, "{result}");
-            // Of two that are all but equally near, either may be first.
+            // Of two almost equally near spans, either may be first.
             let own = expected.iter().find(|it| it.1 == names[i]).unwrap().0;
             assert!((own - distance).abs() < 3e-4, "{result}");
             let score = (1.0 - distance).clamp(0.0, 1.0);

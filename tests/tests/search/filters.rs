@@ -1,4 +1,4 @@
-//! Filters narrow what is compared, and never cost a span that they let through.
+//! Filters restrict the compared vectors and never lose a span that passes them.
 
 use api::Plan;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{distance, item, names, search, store, vector};
 
-/// Adds the vectors of a model to all spans that have none.
+/// Adds vectors of an embedding model to all spans without one. Returns their number.
 async fn embed(app: &TestApp, model: &str, random: &mut fastrand::Rng) -> usize {
     let list = app.full_key().get("/v1/traces?limit=200").await.ok();
     let traces: Vec<Uuid> = list["traces"]

@@ -1,21 +1,21 @@
-//! Vectors and parameters that make no sense.
+//! Invalid vectors and parameters.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
 use super::{DIMENSIONS, names, search};
 
-/// A body with this text as its vector, and what else.
+/// Builds a body with this text as its vector and more fields.
 fn body(vector: &str, rest: &str) -> Vec<u8> {
     format!(r#"{{"vector": {vector}{rest}}}"#).into_bytes()
 }
 
-/// A list of as many numbers as there must be, the first of them given.
+/// Returns a list with the required number of components, beginning with `first`.
 fn list(first: &str) -> String {
     format!("[{first}{}]", ",1".repeat(DIMENSIONS - 1))
 }
 
-/// Vectors that are refused with 422.
+/// Returns vectors that are rejected with 422.
 fn hostile() -> Vec<String> {
     let zeros = format!("[0{}]", ",-0.0".repeat(DIMENSIONS - 1));
     let tiny = format!("[1e-400{}]", ",0".repeat(DIMENSIONS - 1));

@@ -1,4 +1,4 @@
-//! Finding spans by their vectors: the same on both databases.
+//! Vector search, with the same results on both databases.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,10 +13,10 @@ mod walk;
 use serde_json::{Value, json};
 use tests::{Reply, TestApp};
 
-/// Numbers of a vector.
+/// Number of components of a vector.
 const DIMENSIONS: usize = api::search::DIMENSIONS;
 
-/// A vector in which only a few numbers differ from zero, so that it is quickly made.
+/// Returns a vector with only a few components other than zero, so that it is generated quickly.
 fn vector(random: &mut fastrand::Rng) -> Vec<f32> {
     let mut numbers = vec![0.0; DIMENSIONS];
     for _ in 0..40 {
@@ -25,14 +25,14 @@ fn vector(random: &mut fastrand::Rng) -> Vec<f32> {
     numbers
 }
 
-/// The cosine distance, in the plainest way.
+/// Computes the cosine distance in the simplest way.
 fn distance(a: &[f32], b: &[f32]) -> f64 {
     let dot =
         |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum() };
     1.0 - dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// A trace with one span of this vector.
+/// Builds a trace with one span with this vector.
 fn item(id: &str, vector: &[f32]) -> Value {
     json!({"id": id, "spans": [{"id": format!("{id}-span"), "name": id, "input": format!("in {id}"), "embedding": vector}]})
 }
@@ -48,7 +48,7 @@ async fn search(app: &TestApp, body: &Value) -> Reply {
     app.full_key().post("/v1/search/spans", body).await
 }
 
-/// The names of the spans on a page.
+/// Returns the names of the spans on a page.
 fn names(page: &Value) -> Vec<String> {
     let results = page["results"].as_array().unwrap();
     results.iter().map(|it| it["span"]["name"].as_str().unwrap().to_owned()).collect()

@@ -1,11 +1,11 @@
-//! Spans like a stored one.
+//! Searches for spans similar to a stored one.
 
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
 use super::{DIMENSIONS, item, names, search, store, vector};
 
-/// The ids of a stored trace's span, as `near` takes them.
+/// Returns the ids of a stored trace's span, in the form of `near`.
 async fn span_of(app: &tests::TestApp, name: &str) -> Value {
     let traces = app.full_key().get(&format!("/v1/traces?name={name}")).await.ok();
     let trace = traces["traces"][0]["id"].as_str().unwrap();

@@ -1,11 +1,11 @@
-//! Pages: every span once, in one order, also where many are equally near.
+//! Pages contain every span once and in a fixed order, even at equal distances.
 
 use serde_json::{Value, json};
 use tests::{TestApp, on_both_databases};
 
 use super::{item, search, store, vector};
 
-/// All results, page by page.
+/// Returns all results, page by page.
 async fn all(app: &TestApp, question: &[f32], limit: usize) -> Vec<(String, String, f64)> {
     let (mut cursor, mut found) = (Value::Null, Vec::new());
     loop {
@@ -30,7 +30,7 @@ on_both_databases! {
         let same = vector(&mut random);
         let mut items: Vec<Value> =
             (0..70).map(|i| item(&format!("t{i}"), &vector(&mut random))).collect();
-        // Equally near, and some of them of one id in different traces.
+        // Equal distances, and some spans with the same id in different traces.
         let id = "0190a000-0000-7000-8000-000000000001";
         items.extend((0..50).map(|i| {
             let mut span = json!({"name": "same", "embedding": same});
@@ -50,7 +50,7 @@ on_both_databases! {
         }
     }
 
-    /// Few numbers among zeros, and many spans of the same: what codes leave open is largest there.
+    /// Sparse vectors, many of them equal: the case in which coarse codes are least precise.
     async fn equal_sparse_vectors_are_paged_through(app: TestApp) {
         let of = |numbers: &[(usize, f32)]| {
             let mut vector = vec![0.0; crate::DIMENSIONS];

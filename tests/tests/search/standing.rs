@@ -1,4 +1,4 @@
-//! What was stored or removed since the last search.
+//! Traces that were stored or removed since the last search.
 
 use api::Role;
 use serde_json::{Value, json};
@@ -30,13 +30,13 @@ on_both_databases! {
         assert_eq!(found().await, ["t0", "t1", "t2"]);
         store(app, &items[3..5]).await;
         assert_eq!(found().await, ["t0", "t1", "t2", "t3", "t4"]);
-        // One in the middle, and then the newest, whose place the next one may take.
+        // Removes one in between, and then the newest, whose row ID the next one may reuse.
         remove(app, "t1").await;
         assert_eq!(found().await, ["t0", "t2", "t3", "t4"]);
         remove(app, "t4").await;
         store(app, &items[5..6]).await;
         assert_eq!(found().await, ["t0", "t2", "t3", "t5"]);
-        // As many as have gone.
+        // Stores as many as were removed.
         remove(app, "t0").await;
         store(app, &items[6..7]).await;
         assert_eq!(found().await, ["t2", "t3", "t5", "t6"]);
@@ -73,7 +73,7 @@ on_both_databases! {
         assert_eq!(spans.len(), 1);
         let after = Some((spans[0].trace_id, spans[0].id));
         assert!(vectors::missing(&app.app.db, app.tenant, &[id], 0, after, 10).await.unwrap().is_empty());
-        // Neither does one that was stored anew.
+        // A span that was replaced meanwhile gets no vector either.
         let old: Vec<_> = spans.iter().cloned().map(|it| entities::span::Model { created_at: it.created_at - 1, ..it })
             .map(|it| (it, UnitVector::of(&vector(&mut random)).unwrap())).collect();
         assert_eq!(vectors::insert(&app.app.db, app.tenant, "m", &old).await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! Many vectors on PostgreSQL, of which only some are compared.
+//! Many vectors on PostgreSQL, where only candidates are compared.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use super::{DIMENSIONS, distance, vector};
 
 const SPANS: usize = 200;
 
-/// What a test knows of a stored vector: its span, whether that is of the model `rare`, and numbers.
+/// A stored vector: its span, whether its model is `rare`, and its components.
 type Known = (Uuid, bool, Vec<f32>);
 
-/// Stores a trace of spans with these vectors, every fortieth of the model `rare`.
+/// Stores a trace of spans with these vectors, every fortieth with the model `rare`.
 async fn fill(app: &TestApp, tenant: Uuid, key: &Caller, made: Vec<Vec<f32>>) -> Vec<Known> {
     let spans: Vec<Value> = (0..made.len())
         .map(|it| json!({"name": "s", "model": if it % 40 == 0 { "rare" } else { "common" }}))
@@ -33,7 +33,7 @@ async fn fill(app: &TestApp, tenant: Uuid, key: &Caller, made: Vec<Vec<f32>>) ->
         .collect()
 }
 
-/// Which share of the 20 nearest to the questions is found.
+/// Returns the recall: the share of the 20 nearest vectors that the search finds.
 async fn recall(key: &Caller, known: &[&Known], questions: &[Vec<f32>], filter: &Value) -> f64 {
     let mut found = 0;
     for question in questions {
@@ -54,7 +54,7 @@ async fn recall(key: &Caller, known: &[&Known], questions: &[Vec<f32>], filter: 
     found as f64 / (20 * questions.len()) as f64
 }
 
-/// How many vectors of a tenant the graph holds.
+/// Returns the number of a tenant's vectors in the graph.
 async fn indexed(app: &TestApp, tenant: Uuid) -> i64 {
     let count = "SELECT COUNT(*) FROM span_vector WHERE tenant_id = $1 AND indexed";
     sqlx::query_scalar(count)
@@ -69,7 +69,8 @@ async fn a_walk_finds_nearly_all_of_the_nearest_whatever_the_filter() {
     let app = TestApp::with(On::Postgres, Plan::Enterprise, &["--search-exact", "30"]).await;
     let mut random = fastrand::Rng::with_seed(31);
     let mut known = Vec::new();
-    // Every second trace is another tenant's, so that the index is full of what is not meant.
+    // Every second trace belongs to another tenant, so that the index contains many vectors that do not
+    // match.
     let (other, others_key) = app.other_tenant(Plan::Enterprise).await;
     let (few, few_key) = app.other_tenant(Plan::Enterprise).await;
     let mut made = |spans: usize| (0..spans).map(|_| vector(&mut random)).collect::<Vec<_>>();
@@ -100,7 +101,7 @@ async fn a_walk_finds_nearly_all_of_the_nearest_whatever_the_filter() {
         );
     }
     assert_eq!((indexed(&app, other).await, indexed(&app, few).await), (1_000, 0));
-    // Pages of a walk neither repeat nor come out of order.
+    // Pages of a graph search contain no duplicates and are in order.
     let (mut cursor, mut seen, mut last) = (Value::Null, HashSet::new(), 0.0);
     for _ in 0..10 {
         let page =
@@ -121,8 +122,8 @@ async fn a_walk_finds_nearly_all_of_the_nearest_whatever_the_filter() {
 async fn candidates_are_well_chosen_whatever_vectors_are_like() {
     let app = TestApp::with(On::Postgres, Plan::Enterprise, &[]).await;
     let mut random = fastrand::Rng::with_seed(5);
-    // How many numbers a vector has, as of models with fewer dimensions, and the least of them: where
-    // none is below zero, their signs say nothing.
+    // The number of components, as of models with fewer dimensions, and the minimum of their values: without
+    // negative values, the signs carry no information.
     for (numbers, least) in [(DIMENSIONS, -0.5), (384, -0.5), (12, -0.5), (384, 0.0), (DIMENSIONS, 0.0)] {
         let (tenant, key) = app.other_tenant(Plan::Enterprise).await;
         let centres: Vec<Vec<f32>> =

@@ -1,4 +1,4 @@
-//! Where the arrows between crates point, and what may come in from outside.
+//! The allowed dependencies between the crates, and on external libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
-/// Which of our crates a crate may use; `tests` may use all.
+/// The crates of the workspace that each crate may use; `tests` may use all.
 const ARROWS: [(&str, &[&str]); 11] = [
     ("api", &[]),
     ("semantics", &["api"]),
@@ -21,7 +21,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("cli", &["api", "evaluators", "present", "tui"]),
 ];
 
-/// Libraries of the server that a program on a user's machine has no use for.
+/// Libraries of the server that programs on a user's machine do not need.
 const SERVER_ONLY: [&str; 5] = ["sea-orm", "sea-orm-migration", "sqlx", "axum", "utoipa"];
 
 #[test]
@@ -51,7 +51,7 @@ fn programs_for_users_carry_no_database() {
             found.push(format!("{name}/Cargo.toml: feature `{it}` of api is the server's; use `client`"));
         }
     }
-    // The arrow above holds only while `api` keeps such libraries behind those features.
+    // The rule above holds only while `api` keeps such libraries behind those features.
     for (dependency, how) in Manifest::of("api").dependencies {
         if SERVER_ONLY.contains(&dependency.as_str()) && !how.contains("optional = true") {
             found.push(format!("api/Cargo.toml: `{dependency}` has to be optional, behind `db` or `schema`"));
@@ -98,13 +98,13 @@ fn the_lock_file_names_only_the_registry() {
     report(found);
 }
 
-/// The dependencies that a crate declares, each with what stands behind its name.
+/// The dependencies that a crate declares, each with its specification.
 struct Manifest {
     dependencies: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// Reads the one-line forms, `name.workspace = true` and `name = { … }`, that this workspace uses.
+    /// Reads the one-line forms that this workspace uses: `name.workspace = true` and `name = { … }`.
     fn of(name: &str) -> Self {
         let text = fs::read_to_string(root().join(folder_of(name)).join("Cargo.toml")).unwrap();
         let mut dependencies = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What the documents name exists.
+//! Paths in documents exist.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ fn links_and_paths_in_documents_exist() {
     report(found);
 }
 
-/// Whether a piece of code in a document is the path of something in the repository.
+/// Returns whether a piece of code in a document is a path in the repository.
 fn is_path(text: &str) -> bool {
     let first = text.split('/').next().unwrap_or_default();
     let plain = text.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it));

@@ -1,12 +1,12 @@
-//! How every file looks.
+//! The form of every file.
 
 use crate::report;
 use crate::source::{has_word, product_files, rust_files};
 
-/// Beyond this a reader needs two tables of contents.
+/// Maximum length of a file; longer ones need a table of contents.
 const MOST_LINES: usize = 700;
 
-/// Where text goes straight to the terminal; everywhere else it is an event of `tracing`.
+/// Files that write to the terminal; all others emit `tracing` events.
 const SPEAKERS: [&str; 4] = ["cli/src/output/", "cli/src/output.rs", "cli/src/main.rs", "server/src/main.rs"];
 
 #[test]
@@ -32,7 +32,7 @@ fn nothing_is_left_for_later() {
                 found.push(file.at(index + 1, &format!("`{name}`: finish it, or leave it out")));
             }
         }
-        // Such marks stand in comments; this file has to name them.
+        // The marks occur in comments; this file must name them.
         if file.is_in("tests/tests/tidy/hygiene.rs") {
             continue;
         }
@@ -68,7 +68,7 @@ fn exceptions_from_lints_say_why() {
     let mut found = Vec::new();
     for file in product_files() {
         for (number, line) in file.product_code() {
-            // What a whole test program allows itself needs no word; unit tests are left out here.
+            // An `allow` for a whole test program needs no reason; unit tests are skipped here.
             let excuse =
                 ["#[allow(", "#![allow(", "#[expect(", "#![expect("].iter().any(|it| line.contains(it));
             let attribute = file.code[number - 1..].iter().take(6).scan(false, |done, it| {

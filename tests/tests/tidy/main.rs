@@ -1,8 +1,7 @@
-//! The architecture's sentences, as tests: who may use what, how files look, where arrows point.
+//! Tests of the architecture: dependencies, imports, and the form of files.
 //!
-//! Each rule prints the file and line that break it and what to do instead. Files are read as
-//! text ([`source`]); what needs types is clippy's work, and what needs a database is the
-//! schema suite's.
+//! Each rule prints the file and the line that violate it, and the remedy. Files are read as text
+//! ([`source`]). Clippy checks rules that need types, and the schema suite those that need a database.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +14,7 @@ mod source;
 mod tables;
 mod words;
 
-/// Fails with every violation at once, so that one run shows all there is to do.
+/// Panics with every violation at once.
 fn report(violations: Vec<String>) {
     assert!(violations.is_empty(), "{} to put right:\n  {}", violations.len(), violations.join("\n  "));
 }

@@ -25,7 +25,7 @@ const TUI: &[Arrows<'_>] = &[
     ("bookmarks", &[]),
     ("change", &[]),
     ("record", &[]),
-    // Records for unit tests.
+    // Rows for unit tests.
     ("fixture", &[]),
     ("evaluations", &[]),
     ("widgets", &["theme"]),
@@ -218,7 +218,7 @@ const SERVER: &[Arrows<'_>] = &[
         ],
     ),
     ("signals", &[]),
-    // The program, whose names of the library's modules are the same.
+    // The program, which has modules with the same names as the library.
     ("", &["admin", "demo", "features", "first_start", "http", "idle", "later_start", "signals"]),
 ];
 

@@ -1,9 +1,9 @@
-//! Which library may be used where.
+//! The places where each library may be used.
 
 use crate::report;
 use crate::source::{has_word, product_files};
 
-/// A library, and the only places that know it.
+/// A library and the only places that may use it.
 struct Home {
     names: &'static [&'static str],
     /// Files, or folders with a `/` at the end.
@@ -62,7 +62,7 @@ const HOMES: &[Home] = &[
     Home { names: &["ratatui", "crossterm"], places: &["tui/", "cli/src/"], instead: "draw in tui" },
 ];
 
-/// What a crate does not do at all.
+/// Things that a crate never does.
 const ABSENCES: &[(&str, &[&str], &str)] = &[
     (
         "crates/semantics/src/",
@@ -120,7 +120,7 @@ fn pure_crates_do_no_input_or_output() {
     let mut found = Vec::new();
     for file in product_files() {
         for (place, names, instead) in ABSENCES.iter().filter(|(place, _, _)| file.is_in(place)) {
-            // The client is the part of `api` that does talk.
+            // The client is the only part of `api` that uses the network.
             if file.is_in("crates/api/src/client/") {
                 continue;
             }
@@ -134,8 +134,8 @@ fn pure_crates_do_no_input_or_output() {
     report(found);
 }
 
-/// Words on the wire are stored as they are, so their enums carry the storage's derive behind
-/// feature `db`; that is all of sea-orm that `api` knows.
+/// The enums of the wire are stored as they are, so they derive the storage traits behind the feature `db`;
+/// `api` uses nothing else of sea-orm.
 fn derives_for_storage(line: &str) -> bool {
     line.contains("cfg_attr(feature =") || line.trim_start().starts_with("#[sea_orm(")
 }

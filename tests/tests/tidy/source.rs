@@ -1,10 +1,10 @@
-//! The workspace's Rust files, with comments and text literals told apart from code.
+//! The Rust files of the workspace, with comments and literals separated from code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates, in the order of their arrows. The products are top-level folders, the libraries below
-/// them are in `crates`.
+/// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
+/// in `crates`.
 pub const CRATES: [&str; 12] = [
     "api",
     "semantics",
@@ -20,30 +20,30 @@ pub const CRATES: [&str; 12] = [
     "tests",
 ];
 
-/// One Rust file.
+/// A Rust file.
 pub struct Source {
-    /// From the repository's root, with `/`.
+    /// The path from the root of the repository, with `/`.
     pub path: String,
-    /// The lines as they are.
+    /// The unchanged lines.
     pub lines: Vec<String>,
-    /// The same lines with comments and the insides of literals blanked.
+    /// The lines with comments and the contents of literals replaced by spaces.
     pub code: Vec<String>,
     /// Index of the first line of a trailing `#[cfg(test)] mod`; the number of lines without one.
     pub tests_from: usize,
 }
 
 impl Source {
-    /// The lines of code that are not unit tests, with their numbers counted from 1.
+    /// Returns the lines of code before the unit tests, with their numbers counted from 1.
     pub fn product_code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.code[..self.tests_from].iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
     }
 
-    /// A violation at a line: where, what, and what to do instead.
+    /// Formats a violation: the position, the problem and the remedy.
     pub fn at(&self, line: usize, what: &str) -> String {
         format!("{}:{line}: {what}", self.path)
     }
 
-    /// Whether the file is `place`, or lies below it when it ends with `/`.
+    /// Returns whether the file is `place`, or is below it if `place` ends with `/`.
     pub fn is_in(&self, place: &str) -> bool {
         if place.ends_with('/') { self.path.starts_with(place) } else { self.path == place }
     }
@@ -52,7 +52,7 @@ impl Source {
         Self::of(relative(root, file), &fs::read_to_string(file).unwrap())
     }
 
-    /// A file of this path and text.
+    /// Parses a file with this path and text.
     pub fn of(path: String, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let code: Vec<String> = blank(text).lines().map(str::to_owned).collect();
@@ -63,18 +63,18 @@ impl Source {
     }
 }
 
-/// The repository's root.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
 
-/// The folder of a crate, from the repository's root.
+/// Returns the folder of a crate, from the root of the repository.
 pub fn folder_of(name: &str) -> String {
     let library = format!("crates/{name}");
     if root().join(&library).is_dir() { library } else { name.to_owned() }
 }
 
-/// All Rust files of all crates.
+/// Returns all Rust files of all crates.
 pub fn rust_files() -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
@@ -85,14 +85,14 @@ pub fn rust_files() -> Vec<Source> {
     found.iter().map(|it| Source::read(&root, it)).collect()
 }
 
-/// The Rust files that make up the product: everything but tests in files of their own.
+/// Returns the Rust files of the product: all but test files.
 pub fn product_files() -> impl Iterator<Item = Source> {
     let is_test =
         |it: &Source| it.is_in("tests/") || it.path.contains("/tests/") || it.path.ends_with("/tests.rs");
     rust_files().into_iter().filter(move |it| !is_test(it))
 }
 
-/// Every file below `folder` whose extension is `extension`, sorted.
+/// Collects every file below `folder` with this extension, sorted.
 pub fn collect(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
@@ -108,26 +108,26 @@ pub fn collect(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `file` seen from `root`, with `/`.
+/// Returns the path of `file` from `root`, with `/`.
 pub fn relative(root: &Path, file: &Path) -> String {
     file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/")
 }
 
-/// Whether `word` stands in `line` on its own, not as a part of a longer name.
+/// Returns whether `word` occurs in `line` as a whole word.
 pub fn has_word(line: &str, word: &str) -> bool {
     let part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
     line.match_indices(word)
         .any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
 }
 
-/// Only attributes may stand between `#[cfg(test)]` and a module with a body.
+/// Returns whether the lines open a module with a body, after attributes only.
 fn opens_module(rest: &[String]) -> bool {
     rest.iter()
         .find(|it| !it.starts_with("#["))
         .is_some_and(|it| (it.starts_with("mod ") || it.starts_with("pub mod ")) && it.ends_with('{'))
 }
 
-/// Replaces comments and the insides of text and character literals by spaces, line by line.
+/// Replaces comments and the contents of text and character literals by spaces, line by line.
 fn blank(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -145,7 +145,7 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// The end of the comment or literal that begins at `at`; `at` itself when none does.
+/// Returns the end of the comment or literal that begins at `at`, or `at` itself if none does.
 fn skipped(chars: &[char], at: usize) -> usize {
     let next = |offset: usize| chars.get(at + offset).copied().unwrap_or('\0');
     match chars[at] {
@@ -184,7 +184,7 @@ fn text_end(chars: &[char], mut at: usize) -> usize {
     (at + 1).min(chars.len())
 }
 
-/// `r"…"`, `r#"…"#` and so on; None when this `r` is the end of a name, or begins `r#name`.
+/// Returns the end of `r"…"`, `r#"…"#` and so on; `None` if this `r` ends a name or begins `r#name`.
 fn raw_text_end(chars: &[char], from: usize) -> Option<usize> {
     if from > 0 && (chars[from - 1].is_alphanumeric() || chars[from - 1] == '_') && chars[from - 1] != 'b' {
         return None;

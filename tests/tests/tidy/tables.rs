@@ -1,11 +1,11 @@
-//! Every table that a tenant owns begins its primary key with the tenant.
+//! The primary key of every table of a tenant begins with the tenant.
 //!
-//! This reads the entities; that the databases agree with them is the schema suite's matter.
+//! These tests read the entities; the schema suite compares them with the databases.
 
 use crate::report;
 use crate::source::{Source, product_files};
 
-/// Tables of the installation, not of a tenant, each with its reason.
+/// Tables of the installation, which have no tenant, each with the reason.
 const NOT_OF_A_TENANT: [(&str, &str); 3] = [
     ("setting", "settings of the installation"),
     ("api_key", "a key is looked up by its hash before its tenant is known"),
@@ -49,7 +49,7 @@ fn exemptions_are_of_tables_that_exist() {
     }
 }
 
-/// The line and the name of the first field marked as a primary key below line `from`.
+/// Returns the line and the name of the first field after line `from` that is marked as a primary key.
 fn first_key_column(file: &Source, from: usize) -> (usize, String) {
     let below = file.lines.iter().enumerate().skip(from);
     let mut key = below.skip_while(|(_, line)| !line.contains("primary_key"));

@@ -241,7 +241,7 @@ fn type_names_are_unique_within_their_crate() {
     let mut seen: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut found = Vec::new();
     for file in clean_files() {
-        // Rows and migrations are always written with their module; the server's names are not unique yet.
+        // Rows and migrations are always written with their module; names in the server are not unique yet.
         if file.is_in("entities/") || file.is_in("migrations/") || file.is_in("server/") {
             continue;
         }
@@ -382,7 +382,7 @@ fn every_document_is_linked_from_another() {
     report(found);
 }
 
-/// The names declared with one of these keywords, with the numbers of their lines.
+/// Returns the names declared with one of these keywords, with their line numbers.
 fn declared<'a>(file: &'a Source, keywords: &'a [&str]) -> impl Iterator<Item = (usize, &'a str)> {
     file.code
         .iter()
@@ -390,7 +390,7 @@ fn declared<'a>(file: &'a Source, keywords: &'a [&str]) -> impl Iterator<Item = 
         .filter_map(|(index, line)| declaration(line.trim(), keywords).map(|name| (index + 1, name)))
 }
 
-/// The name that a line declares with one of these keywords.
+/// Returns the name that a line declares with one of these keywords.
 fn declaration<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
     let mut rest = line;
     if let Some(after) = rest.strip_prefix("pub(") {
@@ -407,13 +407,13 @@ fn declaration<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
     Some(&after[..end]).filter(|it| !it.is_empty() && *it != "fn" && *it != "_")
 }
 
-/// The comments and literals of a line: its characters that `code` blanks.
+/// Returns the comments and literals of a line: the characters that `code` replaces by spaces.
 fn prose(line: &str, code: &str) -> String {
     let mut code = code.chars();
     line.chars().map(|it| if code.next().unwrap_or(' ') == it && it != ' ' { '\u{1}' } else { it }).collect()
 }
 
-/// The banned phrases in a text. Words are compared whole.
+/// Returns the banned phrases in a text. Words are compared whole.
 fn phrases_in(text: &str) -> Vec<&'static str> {
     let text = text.to_lowercase();
     let is_letter = |it: Option<char>| it.is_some_and(char::is_alphabetic);

@@ -27,7 +27,7 @@ pub struct LoginArgs {
     no_check: bool,
 }
 
-/// The two kinds of credential.
+/// Kinds of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Key,
@@ -35,7 +35,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What the secret looks like, if it looks like one of them.
+    /// Returns the kind of a secret by its form; `None` if it has neither form.
     fn of(secret: &str) -> Option<Self> {
         if secret.starts_with("lp_") {
             return Some(Self::Key);
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// Asks for a secret, checks it, stores it.
+/// Prompts for a secret, checks it and stores it.
 pub async fn run(ctx: &mut Ctx, args: LoginArgs) -> Result {
     let asked = match (&args.key, &args.session) {
         (Some(_), _) => Some(Kind::Key),
@@ -95,7 +95,7 @@ pub async fn run(ctx: &mut Ctx, args: LoginArgs) -> Result {
     Ok(())
 }
 
-/// Refuses to turn the current context into another server's without its name being given.
+/// Refuses to change the server of the current context unless the context is named on the command line.
 fn check_place(ctx: &Ctx, name: &str) -> Result {
     let settings = &ctx.settings;
     let given = ctx.global.context.is_some();
@@ -128,7 +128,8 @@ async fn secret(ctx: &mut Ctx, asked: Option<Kind>, value: Option<String>) -> Re
     if secret.is_empty() { Err(CliError::usage("the secret is empty")) } else { Ok(secret) }
 }
 
-/// A context that moves to another server leaves its credentials behind: they were not meant for it.
+/// Deletes the stored credentials of a context that moves to another server: they belong to the old
+/// server.
 fn forget_of_other_server(ctx: &mut Ctx, name: &str, url: &str) -> Result {
     let old = ctx.settings.config.contexts.get(name).and_then(|context| context.url.as_deref());
     if old.is_none_or(|old| old == url) {
@@ -138,7 +139,7 @@ fn forget_of_other_server(ctx: &mut Ctx, name: &str, url: &str) -> Result {
     let mut credentials = Credentials::load(&dir)?;
     if credentials.contexts.remove(name).is_some() {
         credentials.save(&dir)?;
-        ctx.out.note(&format!("forgot the credentials that {name} had for its old address"));
+        ctx.out.note(&format!("deleted the stored credentials of {name} for its old address"));
     }
     Ok(())
 }

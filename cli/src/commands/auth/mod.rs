@@ -1,4 +1,4 @@
-//! `loupe auth`: storing credentials, dropping them, and saying who one is.
+//! `loupe auth`: stores, deletes and shows credentials.
 
 mod login;
 mod status;
@@ -23,7 +23,7 @@ pub enum Command {
     /// Delete the stored credentials of the current context
     #[command(before_help = "Examples:\n  loupe auth logout\n  loupe auth logout --session\n")]
     Logout(KindArgs),
-    /// Say which credentials there are and what they may do
+    /// Show the credentials in use and what they may do
     #[command(before_help = "Examples:\n  loupe auth status\n  loupe auth status --json --jq .server.ok\n")]
     Status,
     /// Print the credential in use, for other programs
@@ -33,7 +33,7 @@ pub enum Command {
     Token(KindArgs),
 }
 
-/// Which of the two kinds of credential.
+/// Flags that select one kind of credential.
 #[derive(Debug, Args)]
 pub struct KindArgs {
     /// The API key only
@@ -80,7 +80,7 @@ fn logout(ctx: &mut Ctx, args: &KindArgs) -> Result {
         secrets.session_token = None;
     }
     credentials.save(&dir)?;
-    ctx.out.note(&format!("forgot the credentials of {name}; the server was not told"));
+    ctx.out.note(&format!("deleted the stored credentials of {name}; they are not revoked on the server"));
     Ok(())
 }
 

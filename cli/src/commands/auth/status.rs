@@ -1,4 +1,4 @@
-//! `loupe auth status`: which credentials there are, and what the server says of each.
+//! `loupe auth status`: shows the credentials and checks each of them with the server.
 
 use api::{
     client::{Auth, Client, calls},
@@ -54,14 +54,14 @@ pub async fn run(ctx: &mut Ctx) -> Result {
     if me.is_some() {
         return Ok(());
     }
-    // What went wrong with the first one is what to mend.
+    // If no credential is valid, the error is the one of the first.
     match key.into_iter().chain(session).find_map(|it| it.me.err()) {
         Some(error) => Err(error),
         None => Err(no_credential()),
     }
 }
 
-/// Whose credential it is and what it may do, in a few words.
+/// Describes the owner and the permissions of a credential.
 pub fn who(me: &Me) -> String {
     match (&me.api_key, &me.subject) {
         (Some(key), _) => {
@@ -74,7 +74,7 @@ pub fn who(me: &Me) -> String {
     }
 }
 
-/// What was used of what the plan allows.
+/// Formats the usage of the quotas of the plan.
 pub fn usage(me: &Me) -> String {
     let of = |used: i64, limit: Option<u64>, what: &str| match limit {
         Some(limit) => {
@@ -92,7 +92,7 @@ pub fn usage(me: &Me) -> String {
     )
 }
 
-/// A credential, and what the server says of it.
+/// A credential and the server's response to it.
 struct Probe {
     kind: &'static str,
     source: String,
@@ -109,7 +109,7 @@ async fn probe(ctx: &Ctx, kind: &'static str, secret: Option<&Sourced<String>>) 
         options.session_token = None;
     }
     let me = Client::new(options)?.call(&calls::me().with(Auth::Key)).await.map_err(CliError::from);
-    // The prefix of a key is public; of a session token nothing is.
+    // The prefix of an API key is public; no part of a session token is.
     let prefix = (kind == "api_key").then(|| secret.value.chars().take(11).collect());
     Ok(Some(Probe { kind, source: secret.source.clone(), prefix, me }))
 }

@@ -1,4 +1,4 @@
-//! `loupe config set`, `unset` and `edit`: changes of `config.toml` that it can be read after.
+//! `loupe config set`, `unset` and `edit`: change `config.toml` and keep it valid.
 
 use std::{fs, path::Path, process::Command};
 
@@ -20,7 +20,7 @@ use crate::{
     prompt,
 };
 
-/// What can be set, for the hint of an unknown name.
+/// Names that can be set, for the hint about an unknown name.
 const KEYS: &str = "current, output.format, output.time, filters.NAME, contexts.NAME.url, \
                     contexts.NAME.project, contexts.NAME.protected, contexts.NAME.read_only, keys.ACTION";
 
@@ -48,7 +48,7 @@ pub fn set(ctx: &mut Ctx, args: &SetArgs) -> Result {
     Ok(())
 }
 
-/// Removes a value; one that is not set is no error.
+/// Removes a value. An unset value is not an error.
 pub fn unset(ctx: &mut Ctx, key: &str) -> Result {
     let mut table = table(&ctx.settings.config)?;
     if remove(&mut table, &path(key)).is_none() {
@@ -63,7 +63,7 @@ pub fn unset(ctx: &mut Ctx, key: &str) -> Result {
     Ok(())
 }
 
-/// Opens the file in an editor, and stores it if it can be read.
+/// Opens the file in an editor, and stores the result if it is valid.
 pub async fn edit(ctx: &mut Ctx) -> Result {
     prompt::require_terminal(ctx, "a value to `loupe config set`")?;
     let dir = folder(ctx)?;
@@ -79,13 +79,13 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
     if !path.exists() {
         Config::default().save(&dir)?;
     }
-    // A text that could not be stored last time is gone on with, unless the file changed since.
+    // An invalid draft of the last run is edited further, unless the file has changed since.
     let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
     if changed(&draft) < changed(&path) {
         fs::copy(&path, &draft).map_err(failed)?;
     }
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| ctx.env.var(name)).unwrap_or("vi");
-    // An editor may be named with arguments, as in `code --wait`.
+    // The variable may contain arguments, as in `code --wait`.
     let mut words = editor.split_whitespace();
     let ended = Command::new(words.next().unwrap_or("vi")).args(words).arg(&draft).status();
     if !ended.is_ok_and(|status| status.success()) {
@@ -105,7 +105,7 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
     Ok(())
 }
 
-/// The value of a name, refused where it makes no sense.
+/// Parses and validates the value of a name.
 fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
     let wrong = |why: String| CliError::usage(format!("{key}: {why}"));
     let one_of = |words: &[&str]| {
@@ -135,13 +135,14 @@ fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
             return Ok(Value::Boolean(value));
         }
         _ => {
-            return Err(CliError::usage(format!("`{key}` can't be set")).hint(format!("what can: {KEYS}")));
+            return Err(CliError::usage(format!("`{key}` can't be set"))
+                .hint(format!("names that can be set: {KEYS}")));
         }
     }
     Ok(Value::String(text.to_owned()))
 }
 
-/// The way to a value. Names of filters and of the console's actions may hold dots themselves.
+/// Splits a name into the path of its value. Names of filters and of console actions may contain dots.
 fn path(key: &str) -> Vec<&str> {
     match key.split_once('.') {
         Some((section @ ("filters" | "keys"), name)) => vec![section, name],
@@ -151,7 +152,7 @@ fn path(key: &str) -> Vec<&str> {
 
 fn table(config: &Config) -> Result<Table> {
     Table::try_from(config)
-        .map_err(|_| CliError::new(Exit::Unexpected, "the settings can't be written as TOML"))
+        .map_err(|_| CliError::new(Exit::Unexpected, "the settings can't be converted to TOML"))
 }
 
 fn save(ctx: &Ctx, table: Table) -> Result {
@@ -160,7 +161,8 @@ fn save(ctx: &Ctx, table: Table) -> Result {
     Ok(config.save(ctx.settings.profile_dir()?)?)
 }
 
-/// Puts a value at a path, making the tables on the way. `None` where something else is in the way.
+/// Inserts a value at a path and creates missing tables. Returns `None` if a value on the path is not a
+/// table.
 fn insert(table: &mut Table, path: &[&str], value: Value) -> Option<()> {
     let (name, rest) = path.split_first()?;
     if rest.is_empty() {
@@ -171,7 +173,7 @@ fn insert(table: &mut Table, path: &[&str], value: Value) -> Option<()> {
     insert(below.as_table_mut()?, rest, value)
 }
 
-/// Takes the value at a path away, and the tables that are empty then.
+/// Removes the value at a path, and the tables that become empty.
 fn remove(table: &mut Table, path: &[&str]) -> Option<Value> {
     let (name, rest) = path.split_first()?;
     if rest.is_empty() {

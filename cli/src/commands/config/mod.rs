@@ -1,5 +1,5 @@
-//! `loupe config`: every value that a run goes by, and where it comes from. Changing the file is
-//! in `change.rs`; what a context holds can be set by `loupe context` too.
+//! `loupe config`: shows every setting of a run and its source. `change.rs` changes the file; `loupe
+//! context` can also set the values of a context.
 
 mod change;
 
@@ -20,7 +20,7 @@ use crate::{
 /// Verbs of `config`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List every value in effect, and where it comes from
+    /// List every value in effect and its source
     #[command(before_help = "Examples:\n  loupe config list\n  loupe config list -c prod --json\n")]
     List,
     /// Print one value
@@ -39,7 +39,7 @@ pub enum Command {
     /// Print the path of config.toml
     #[command(before_help = "Examples:\n  loupe config path\n  cp \"$(loupe config path)\" backup.toml\n")]
     Path,
-    /// Open config.toml in VISUAL or EDITOR; what can't be read is not stored
+    /// Open config.toml in VISUAL or EDITOR; an invalid file is not stored
     #[command(before_help = "Examples:\n  loupe config edit\n  EDITOR=nano loupe config edit\n")]
     Edit,
 }
@@ -81,7 +81,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// The folder of the profile, found without reading what is in it.
+/// Returns the folder of the profile without reading its files.
 fn folder(ctx: &Ctx) -> Result<PathBuf> {
     let missing = || CliError::usage("no folder for the configuration").hint("set LOUPE_CONFIG_DIR or HOME");
     profile::config_dir(|name| ctx.env.var(name).map(str::to_owned)).ok_or_else(missing)
@@ -102,7 +102,7 @@ fn get(ctx: &mut Ctx, key: &str) -> Result {
     ctx.out.write(&format!("{value}\n"))
 }
 
-/// Every value in effect, in the order in which a person asks.
+/// Returns every value in effect, the most important first.
 fn effective(ctx: &Ctx) -> Vec<Value> {
     let settings = &ctx.settings;
     let mut rows = Vec::new();
@@ -150,7 +150,7 @@ fn effective(ctx: &Ctx) -> Vec<Value> {
     rows
 }
 
-/// What may be shown of an API key: the start that the server shows as well.
+/// Returns the public part of an API key: the prefix, which the server also shows.
 fn public_part(key: &str) -> String {
     let start: String = key.chars().take(11).collect();
     format!("{start}...")

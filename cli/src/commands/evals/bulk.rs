@@ -33,7 +33,7 @@ use crate::{
 pub struct BulkArgs {
     #[command(flatten)]
     how: HowArgs,
-    /// Until when to wait.
+    /// Flags for waiting.
     #[command(flatten)]
     pub wait: WaitArgs,
     #[command(flatten)]
@@ -43,14 +43,14 @@ pub struct BulkArgs {
 /// Arguments of `evals progress`.
 #[derive(Debug, Args)]
 pub struct ProgressArgs {
-    /// Id of a bulk run or of a backfill
+    /// Id of a bulk evaluation or a backfill
     id: Uuid,
-    /// Until when to wait.
+    /// Flags for waiting.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
 
-/// How people read a bulk run.
+/// Table of a bulk evaluation.
 const VIEW: View = View {
     plural: "bulks",
     id: "bulk_id",
@@ -83,7 +83,7 @@ const VIEW: View = View {
     ],
 };
 
-/// How people read what was begun: how far it is, is not known yet.
+/// Table of a bulk evaluation that was just started and has no progress yet.
 const STARTED: View = View {
     columns: &[
         Column::new("MATCHED", "matched", |row, style| cell::count(row, "matched", style)).right(),
@@ -94,12 +94,13 @@ const STARTED: View = View {
     ..VIEW
 };
 
-/// Refuses fields that what [`follow`] shows does not have; called before the work is begun.
+/// Refuses fields that the output of [`follow`] does not have; called before the evaluations are
+/// requested.
 pub fn check(ctx: &Ctx, until: Option<Instant>) -> Result {
     ctx.out.check(if until.is_some() { &VIEW } else { &STARTED })
 }
 
-/// Asks for evaluations of many traces; with `--wait` shows how they ended.
+/// Requests evaluations of many traces; with `--wait`, waits for them and shows the results.
 pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
     let until = args.wait.until()?;
     check(ctx, until)?;
@@ -133,7 +134,7 @@ pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
     follow(ctx, &client, &started, until).await
 }
 
-/// Shows what was begun, or with a limit waits for its end and shows that.
+/// Shows a bulk evaluation that was started; with a limit, waits for its end first.
 pub async fn follow(ctx: &mut Ctx, client: &Client, started: &Value, until: Option<Instant>) -> Result {
     let number = |name: &str| started.get(name).and_then(Value::as_i64).unwrap_or_default();
     let id = word(started, "bulk_id");
@@ -142,14 +143,14 @@ pub async fn follow(ctx: &mut Ctx, client: &Client, started: &Value, until: Opti
         format::thousands(number("matched")),
         format::thousands(number("queued"))
     ));
-    // Said before waiting, because whoever stops that needs it.
-    ctx.out.note(&format!("how far it is: loupe evals progress {id}"));
+    // Printed before waiting, because a user who interrupts the command needs it.
+    ctx.out.note(&format!("show its progress: loupe evals progress {id}"));
     let Some(until) = until else { return ctx.out.item(&STARTED, started) };
     let id = id.parse().map_err(|_| CliError::new(Exit::Unexpected, "the answer has no bulk_id"))?;
     wait(ctx, client, id, until).await
 }
 
-/// Shows how far a bulk run is.
+/// Shows the progress of a bulk evaluation.
 pub async fn progress(ctx: &mut Ctx, args: ProgressArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let client = ctx.client()?;
@@ -193,13 +194,15 @@ async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Resul
     }
     drop(progress);
     let Some(bulk) = last else {
-        return Err(CliError::new(Exit::TimedOut, "the server did not say in time how far it is").hint(again));
+        return Err(
+            CliError::new(Exit::TimedOut, "the server did not report the progress in time").hint(again)
+        );
     };
     tell(ctx, &bulk);
     shown_then(ctx.out.item(&VIEW, &bulk), judge(&bulk, again))
 }
 
-/// Why fewer were queued than matched.
+/// Prints the reason why fewer evaluations were queued than traces matched.
 fn tell(ctx: &mut Ctx, bulk: &Value) {
     let detail = word(bulk, "detail");
     if !detail.is_empty() {
@@ -207,7 +210,7 @@ fn tell(ctx: &mut Ctx, bulk: &Value) {
     }
 }
 
-/// What was waited for must have ended, and with scores.
+/// Fails unless all evaluations have ended and have scores.
 fn judge(bulk: &Value, again: String) -> Result {
     let number = |name: &str| bulk.get(name).and_then(Value::as_i64).unwrap_or_default();
     if word(bulk, "status") != "complete" {
@@ -226,7 +229,7 @@ fn judge(bulk: &Value, again: String) -> Result {
     }
 }
 
-/// A value of a query as the JSON that it stands for.
+/// Converts a query parameter to the JSON value that it represents.
 fn typed(name: &str, value: &str) -> Value {
     match name {
         "error" => value.parse::<bool>().map_or_else(|_| json!(value), |it| json!(it)),

@@ -1,4 +1,4 @@
-//! `--fail-under` and `--fail-on`: how a build is stopped by evaluations.
+//! `--fail-under` and `--fail-on`: fail a build because of evaluations.
 
 use clap::{Args, ValueEnum};
 use present::share;
@@ -10,14 +10,14 @@ use crate::{
     exit::Exit,
 };
 
-/// When finished evaluations end the program with another code than 0.
+/// Conditions under which finished evaluations make the command fail.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gate")]
 pub struct GateArgs {
-    /// End with code 6 when a score is below this: 0.8 or 80%. Waits for the end
+    /// End with code 6 if a score is below this (0.8 or 80%); waits for the result
     #[arg(long, value_name = "SCORE", value_parser = share::parse)]
     fail_under: Option<f64>,
-    /// End with code 6 at this label; `warn` means `fail` too. Waits for the end
+    /// End with code 6 if a label is this (`warn` includes `fail`); waits for the result
     #[arg(long, value_enum, value_name = "LABEL")]
     fail_on: Option<FailOn>,
 }
@@ -32,14 +32,14 @@ pub enum FailOn {
 }
 
 impl GateArgs {
-    /// Whether there is anything to judge by.
+    /// Returns whether any condition is set.
     pub fn is_set(&self) -> bool {
         self.fail_under.is_some() || self.fail_on.is_some()
     }
 
-    /// Judges evaluations that were waited for. A bad verdict (code 6) goes before a missing one
-    /// (16), that before one that can't be ranked (2), and that before one that is not there yet
-    /// (7): what is certain goes first.
+    /// Checks finished evaluations against the conditions. If several problems occur, the most certain
+    /// decides the exit code: a bad verdict (6), then a failed evaluation (16), a label without rank (2),
+    /// an unfinished evaluation (7).
     pub fn judge(&self, rows: &[Value]) -> Result {
         let failed: Vec<&Value> = rows.iter().filter(|row| word(row, "status") == "failed").collect();
         let open: Vec<&Value> =
@@ -64,13 +64,13 @@ impl GateArgs {
         if !open.is_empty() {
             let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
             let states = open.iter().map(|row| named(row, &still(row))).collect();
-            let hint = format!("they go on; wait again: loupe evals wait {}", ids.join(" "));
+            let hint = format!("they are still running; wait again: loupe evals wait {}", ids.join(" "));
             return Err(told(Exit::TimedOut, "not done yet", states, rows.len()).hint(hint));
         }
         Ok(())
     }
 
-    /// What is wrong with a complete evaluation.
+    /// Returns the problem of a complete evaluation, if it has one.
     fn verdict(&self, row: &Value) -> Result<Option<String>> {
         let score = row.get("score").and_then(Value::as_f64);
         if let Some(bound) = self.fail_under {
@@ -79,8 +79,8 @@ impl GateArgs {
                     return Ok(Some(named(row, &format!("{score} is below {bound}"))));
                 }
                 Some(_) => {}
-                // What has only a label can't be held against a number, and must not pass by it.
-                None => return Ok(Some(named(row, &format!("no score to hold against {bound}")))),
+                // An evaluation without a score can't be compared with the bound, and must not pass.
+                None => return Ok(Some(named(row, &format!("no score to compare with {bound}")))),
             }
         }
         match (self.fail_on, word(row, "label")) {
@@ -89,14 +89,14 @@ impl GateArgs {
             (Some(_), "") => Err(CliError::usage(named(row, "there is no label for --fail-on"))
                 .hint("an evaluation without a label has a score; use --fail-under SCORE")),
             (Some(_), label) => {
-                Err(CliError::usage(named(row, &format!("--fail-on knows no label `{label}`")))
-                    .hint("labels of an evaluator's own are not ranked; use --fail-under SCORE"))
+                Err(CliError::usage(named(row, &format!("--fail-on does not support the label `{label}`")))
+                    .hint("custom labels have no rank; use --fail-under SCORE"))
             }
         }
     }
 }
 
-/// A sentence about an evaluation. One that was not seen yet has an id only.
+/// Formats a sentence about an evaluation, named by its id if the evaluation was not read yet.
 fn named(row: &Value, what: &str) -> String {
     let name = Some(word(row, "metric_name")).filter(|it| !it.is_empty());
     format!("{}: {what}", name.unwrap_or_else(|| word(row, "id")))
@@ -104,12 +104,13 @@ fn named(row: &Value, what: &str) -> String {
 
 fn still(row: &Value) -> String {
     match word(row, "status") {
-        "" => "the server did not say in time how far it is".to_owned(),
+        "" => "the server did not report the progress in time".to_owned(),
         status => format!("still {status}"),
     }
 }
 
-/// One finding is the message; several are counted, and stand below it.
+/// Creates an error from findings: a single one is the message; several are counted in the message and
+/// listed below it.
 fn told(exit: Exit, what: &str, findings: Vec<String>, of: usize) -> CliError {
     match findings.as_slice() {
         [one] if of == 1 => CliError::new(exit, one.clone()),

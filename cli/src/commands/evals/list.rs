@@ -1,4 +1,4 @@
-//! `loupe evals list`.
+//! `loupe evals list`: lists evaluations.
 
 use api::{
     client::calls::{self, EvaluationFilter},
@@ -21,31 +21,31 @@ use crate::{
 /// Arguments of `evals list`; the project is the one of `--project`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Of one trace: id, the last characters of a recent id, or an OpenTelemetry trace id
+    /// Only of this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
-    /// By one evaluator
+    /// Only by this evaluator
     #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
     metric: Option<String>,
-    /// By judges or by code: llm, rule
+    /// Only by LLM evaluators or by code evaluators: llm, rule
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<EvaluatorType>,
-    /// That are this far: pending, running, complete, failed
+    /// Only with this status: pending, running, complete, failed
     #[arg(long)]
     status: Option<EvaluationStatus>,
-    /// With this label: pass, warn, fail, or an evaluator's own
+    /// Only with this label: pass, warn, fail, or an evaluator's own
     #[arg(long)]
     label: Option<String>,
-    /// Of traces as ingested or of remediated outputs: fresh, remediation
+    /// Only of ingested traces or of remediated outputs: fresh, remediation
     #[arg(long, value_name = "CONTEXT")]
     eval_context: Option<EvaluationContext>,
-    /// That one rule asked for: its id, the last characters of it, or its metric
+    /// Only of this eval rule: id, the last characters of it, or its metric
     #[arg(long, value_name = "RULE")]
     rule: Option<String>,
-    /// With at least this score
+    /// Only with at least this score
     #[arg(long, value_name = "SCORE", value_parser = number, allow_hyphen_values = true)]
     min_score: Option<f64>,
-    /// With at most this score
+    /// Only with at most this score
     #[arg(long, value_name = "SCORE", value_parser = number, allow_hyphen_values = true)]
     max_score: Option<f64>,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub struct ListArgs {
     page: PageArgs,
 }
 
-/// A score; those that clients sent may lie beyond 1.
+/// Parses a score. Scores that clients sent may exceed 1.
 fn number(text: &str) -> std::result::Result<f64, String> {
     text.parse().ok().filter(|it: &f64| it.is_finite()).ok_or_else(|| "must be a number".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `loupe evals`: judgements of traces, and asking for them.
+//! `loupe evals`: reads and requests evaluations of traces.
 
 pub mod bulk;
 pub mod gate;
@@ -15,11 +15,11 @@ use serde_json::Value;
 use crate::{ctx::Ctx, error::Result, find};
 use view::VIEW;
 
-/// What each exit of a gate means, below the help of the commands that have one.
-const CODES: &str = "Ends with 0 when all is well, 6 when a verdict is below the bound or has the label, 16 when\nan evaluation failed and has no score, 7 when --for ran out.\n";
+/// Exit codes of a gate, for the help of the commands that have one.
+const CODES: &str = "Exit codes: 0 if all evaluations pass, 6 if a score is below the bound or a label matches,\n16 if an evaluation failed and has no score, 7 if the time limit --for has passed.\n";
 
-/// The same below the help of the commands that wait for many and have no gate.
-pub const WAITED: &str = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out.\n";
+/// Exit codes of `--wait`, for the help of commands that wait for many evaluations and have no gate.
+pub const WAITED: &str = "Exit codes with --wait: 16 if an evaluation failed and has no score, 7 if the time limit\n--for has passed.\n";
 
 /// Verbs of `evals`.
 #[derive(Debug, Subcommand)]
@@ -34,25 +34,25 @@ pub enum Command {
         before_help = "Examples:\n  loupe evals get 5e1f09aa\n  loupe evals get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json --fields score,label,reasoning\n"
     )]
     Get(EvaluationArgs),
-    /// Judge a trace
+    /// Evaluate a trace
     #[command(
         before_help = "Examples:\n  loupe evals run c07b44d1 --metric faithfulness --wait\n  loupe evals run \"$TRACE\" --metric faithfulness --wait --for 3m --fail-under 0.8\n  loupe evals run c07b44d1 --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --wait\n  loupe evals run c07b44d1 --metric polite --config config.json --span 9d2b3c1a --fail-on warn\n",
         after_help = CODES
     )]
     Run(run::RunArgs),
-    /// Wait for evaluations that were asked for
+    /// Wait for requested evaluations
     #[command(
         before_help = "Examples:\n  loupe evals wait 5e1f09aa\n  loupe evals wait \"$FIRST\" \"$SECOND\" --for 3m --fail-on warn\n",
         after_help = CODES
     )]
     Wait(wait::WaitForArgs),
-    /// Judge every trace that a filter selects
+    /// Evaluate every trace that matches a filter
     #[command(
         before_help = "Examples:\n  loupe evals bulk --metric toxicity --filter 'tag:env=prod from:-1d' --wait\n  loupe evals bulk --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --model gpt-4o --from -7d\n  id=$(loupe evals bulk --metric pii_leakage --from yesterday -o id)\n",
-        after_help = format!("{WAITED}Without a filter it asks first.\n")
+        after_help = format!("{WAITED}Without a filter, the command asks for confirmation.\n")
     )]
     Bulk(bulk::BulkArgs),
-    /// Show how far a bulk run or a backfill is
+    /// Show the progress of a bulk evaluation or a backfill
     #[command(
         before_help = "Examples:\n  loupe evals progress 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n  loupe evals progress \"$id\" --wait --for 30m\n",
         after_help = WAITED
@@ -61,7 +61,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it waits for evaluations, for as long as its own `--for` says.
+    /// Returns whether the command waits for evaluations, with `--for` as its limit.
     pub fn waits(&self) -> bool {
         match self {
             Self::List(_) | Self::Get(_) => false,
@@ -73,7 +73,7 @@ impl Command {
     }
 }
 
-/// An evaluation.
+/// Argument that names an evaluation.
 #[derive(Debug, Args)]
 pub struct EvaluationArgs {
     /// Id, or the last characters of a recent id
@@ -98,7 +98,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// Shows an evaluation: whole for a person, else as a row.
+/// Shows an evaluation: in full on a terminal, otherwise as a row.
 pub fn show(ctx: &mut Ctx, evaluation: &Value) -> Result {
     ctx.out.whole(&VIEW, evaluation, view::sheet)
 }

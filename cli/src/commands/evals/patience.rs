@@ -1,41 +1,41 @@
-//! Looking at what goes on elsewhere again and again, until the time is up.
+//! Polls the server with growing delays until a deadline.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// The first pause between two looks; each further one is half as long again.
+/// The first delay between two polls; each further delay is 1.5 times as long.
 const FIRST: Duration = Duration::from_millis(150);
-/// The longest pause between two looks at one thing.
+/// The longest delay between two polls of one resource.
 const LONGEST: Duration = Duration::from_secs(2);
-/// The pause for each further thing that is looked at. Looks at many things stay below the
-/// smallest plan's requests a minute, which the rest of the tenant wants some of as well.
+/// Additional delay for each further resource that is polled. Polling many resources must stay below the
+/// smallest plan's rate limit, which the tenant's other clients share.
 const FURTHER: Duration = Duration::from_millis(400);
-/// What the first look may take, however short the time is: what was never looked at has nothing
+/// Minimum time for the first poll, even if the deadline is earlier: without a response there is nothing
 /// to show.
 const GRANTED: Duration = Duration::from_secs(2);
 
-/// How long there is time, and when the next look is due.
+/// A deadline and the delay before the next poll.
 pub struct Patience {
     until: Instant,
-    /// The end of the present look.
+    /// The deadline of the current poll.
     end: Instant,
     pause: Duration,
 }
 
 impl Patience {
-    /// Patience until a moment.
+    /// Creates a poller with a deadline.
     pub fn until(until: Instant) -> Self {
         Self { until, end: until.max(Instant::now() + GRANTED), pause: FIRST }
     }
 
-    /// Looks; nothing comes back where the time was up first.
+    /// Runs one poll; returns `None` if the deadline passes first.
     pub async fn look<T>(&self, look: impl Future<Output = T>) -> Option<T> {
         timeout_at(self.end, look).await.ok()
     }
 
-    /// Rests before the next look at so many things, not beyond the end. Answers whether there is
-    /// time for one.
+    /// Sleeps before the next poll of this many resources, at most until the deadline. Returns whether
+    /// there is time for another poll.
     pub async fn rest(&mut self, things: usize) -> bool {
         self.end = self.until;
         let left = self.until.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! `loupe evals run`: one evaluation of one trace.
+//! `loupe evals run`: requests one evaluation of one trace.
 
 use api::{
     client::calls,
@@ -31,7 +31,7 @@ pub struct RunArgs {
     trace: String,
     #[command(flatten)]
     how: HowArgs,
-    /// Judge this span instead of the whole trace: its id, or the last characters of it
+    /// Evaluate this span instead of the whole trace: its id, or the last characters of it
     #[arg(long, value_name = "ID")]
     span: Option<String>,
     #[command(flatten)]
@@ -41,19 +41,19 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether it waits for the end. Whoever judges by it has to.
+    /// Returns whether the command waits for the result, which a gate requires.
     pub fn waits(&self) -> bool {
         self.wait.is_given() || self.gate.is_set()
     }
 }
 
-/// How to judge.
+/// Flags that choose the evaluator and its options.
 #[derive(Clone, Debug, Args)]
 pub struct HowArgs {
     /// The evaluator, see `loupe evaluators list`
     #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
     pub metric: String,
-    /// For evaluators that offer both: llm or rule
+    /// Type, for evaluators that offer both: llm or rule
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<EvaluatorType>,
     /// Options of the evaluator, see `loupe evaluators get NAME`: a JSON object, a file with
@@ -65,7 +65,7 @@ pub struct HowArgs {
     pub tier: Option<ModelTier>,
 }
 
-/// Asks for an evaluation; with `--wait` shows how it ended, and judges it.
+/// Requests an evaluation; with `--wait`, shows its result and checks it against the gate.
 pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let until = if args.waits() { Some(args.wait.limit.until()?) } else { None };
@@ -90,8 +90,8 @@ pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
         return Ok(());
     };
     let id = word(&asked, "id");
-    // Said before waiting, because whoever stops that needs it.
-    ctx.out.note(&format!("asked for {}; its result: loupe evals wait {id}", new.metric_name));
+    // Printed before waiting, because a user who interrupts the command needs it.
+    ctx.out.note(&format!("requested {}; show its result: loupe evals wait {id}", new.metric_name));
     let Some(until) = until else { return show(ctx, &asked) };
     let id: Uuid =
         id.parse().map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the answer has no id"))?;

@@ -1,4 +1,4 @@
-//! How people read evaluations: as rows of a table, and one by one.
+//! Display of evaluations for terminals: as a table and one by one.
 
 use present::{evaluation::EvaluationMark, format};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::output::{
     sheet::Sheet,
 };
 
-/// A table of evaluations.
+/// Table of evaluations.
 pub const VIEW: View = View {
     plural: "evaluations",
     id: "id",
@@ -65,7 +65,7 @@ pub const VIEW: View = View {
     ],
 };
 
-/// The columns that a trace's own page shows of its evaluations.
+/// Table of the evaluations of one trace, as `traces get --evals` shows it.
 pub const OF_TRACE: View = View {
     columns: &[
         Column::new("S", "status", mark),
@@ -79,36 +79,37 @@ pub const OF_TRACE: View = View {
     ..VIEW
 };
 
-/// Good, doubtful, bad, not ranked, or not known yet: as in the console.
+/// Returns the mark of an evaluation: good, doubtful, bad, not ranked or unfinished, as in the console.
 pub fn mark(row: &Value, style: &Style) -> Cell {
     let (mark, tone) = standing(row).glyph_and_tone(&style.glyphs);
     Cell::toned(mark, tone)
 }
 
-/// How it stands. A status that only later servers know is not ranked.
+/// Returns the result class of an evaluation. An unknown status of a newer server is not ranked.
 fn standing(row: &Value) -> EvaluationMark {
     let label = row.get("label").and_then(Value::as_str);
     match word(row, "status") {
-        // Nobody looked yet.
+        // The evaluation was not read yet.
         "" => EvaluationMark::Unfinished,
         status => status.parse().map_or(EvaluationMark::Scored, |it| EvaluationMark::of(it, label)),
     }
 }
 
-/// The label; where there is none yet, how far the evaluation is.
+/// Returns the label, or the status while there is no label.
 pub fn label(row: &Value, style: &Style) -> Cell {
     let (_, tone) = standing(row).glyph_and_tone(&style.glyphs);
     let shown = if word(row, "status") == "complete" { "label" } else { "status" };
     Cell { tone, ..cell::text(row, shown, style) }
 }
 
-/// The reasoning; where there is none, why there is no score.
+/// Returns the reasoning, or the error of a failed evaluation.
 fn why(row: &Value, style: &Style) -> Cell {
     let name = if word(row, "error").is_empty() { "reasoning" } else { "error" };
     cell::text(row, name, style)
 }
 
-/// One evaluation, or the result of a rule's test: what came out, why, and what it took.
+/// Formats one evaluation, or the result of an eval rule's test: the verdict, its reasoning, tokens and
+/// cost.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
     let name = match word(row, "metric_name") {
         "" => word(row, "evaluator_version"),
@@ -145,7 +146,7 @@ fn done(row: &Value, style: &Style) -> String {
     cell::date(row, "completed_at", style).text + &took
 }
 
-/// The model that judged, with what it read, wrote and cost.
+/// Formats the judge model with its tokens and cost.
 fn judge(row: &Value) -> String {
     let model = word(row, "judge_model");
     if model.is_empty() {
@@ -165,7 +166,7 @@ fn judge(row: &Value) -> String {
     parts.iter().filter(|it| !it.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// A member that is a text; empty where it is absent.
+/// Returns a text member; empty if it is absent.
 pub fn word<'a>(row: &'a Value, name: &str) -> &'a str {
     row.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Waiting for evaluations: `evals wait`, and what `--wait` does elsewhere.
+//! Waits for evaluations: `evals wait`, and `--wait` of other commands.
 
 use api::client::{Client, calls};
 use clap::Args;
@@ -21,40 +21,40 @@ use crate::{
     find,
 };
 
-/// How long to wait.
+/// Flags of commands that can wait.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Waiting")]
 pub struct WaitArgs {
-    /// Wait until it has ended
+    /// Wait until the result is known
     #[arg(long)]
     pub wait: bool,
-    /// When waiting ends without a result.
+    /// Time limit of waiting.
     #[command(flatten)]
     pub limit: LimitArgs,
 }
 
-/// When waiting ends without a result.
+/// Time limit of waiting.
 #[derive(Clone, Debug, Args)]
 pub struct LimitArgs {
-    /// Wait at most this long, then end with code 7; 10m if nothing is given
+    /// Wait at most this long, then end with code 7 (default: 10m)
     #[arg(long = "for", value_name = "DURATION")]
     limit: Option<String>,
 }
 
 impl WaitArgs {
-    /// Whether it waits at all.
+    /// Returns whether to wait.
     pub fn is_given(&self) -> bool {
         self.wait || self.limit.limit.is_some()
     }
 
-    /// Until when to wait, if at all. Naming a limit is asking to wait.
+    /// Returns the deadline of waiting; `None` if the command does not wait. `--for` implies `--wait`.
     pub fn until(&self) -> Result<Option<Instant>> {
         if self.is_given() { Ok(Some(self.limit.until()?)) } else { Ok(None) }
     }
 }
 
 impl LimitArgs {
-    /// The moment at which waiting ends.
+    /// Returns the deadline of waiting.
     pub fn until(&self) -> Result<Instant> {
         let limit = self.limit.as_deref().unwrap_or("10m");
         let limit =
@@ -76,7 +76,7 @@ pub struct WaitForArgs {
     gate: GateArgs,
 }
 
-/// Waits for evaluations, shows them and judges them.
+/// Waits for evaluations, shows them and checks them against the gate.
 pub async fn run(ctx: &mut Ctx, args: WaitForArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let until = args.limit.until()?;
@@ -93,7 +93,8 @@ pub async fn run(ctx: &mut Ctx, args: WaitForArgs) -> Result {
     shown_then(ctx.out.list(&VIEW, last_page(VIEW.plural, rows)), judged)
 }
 
-/// Judges after showing. Whoever reads may have seen enough, which is no reason to pass a gate.
+/// Combines the result of the output with the result of the gate. A reader that closes the pipe must not
+/// make the gate pass.
 pub fn shown_then(shown: Result, judged: Result) -> Result {
     match shown {
         Err(closed) if closed.exit == Exit::Done && judged.is_err() => judged,
@@ -102,8 +103,7 @@ pub fn shown_then(shown: Result, judged: Result) -> Result {
     }
 }
 
-/// The evaluations once all have ended, or as they are when the time is up. Each comes as it is
-/// known so far.
+/// Waits until all evaluations have ended or the deadline has passed, and returns their last known states.
 pub async fn ended(
     ctx: &mut Ctx,
     client: &Client,
@@ -144,13 +144,13 @@ fn has_ended(row: &Value) -> bool {
     matches!(word(row, "status"), "complete" | "failed")
 }
 
-/// The command that waits again.
+/// Returns the command that waits for the same evaluations again.
 fn again(asked: &[(Uuid, Value)]) -> String {
     let ids: Vec<String> = asked.iter().map(|(id, _)| id.to_string()).collect();
     format!("wait again: loupe evals wait {}", ids.join(" "))
 }
 
-/// What could not be looked at goes on all the same, and its id must not be lost.
+/// Adds the command to continue waiting to an error: the evaluations go on, and the user needs their ids.
 fn goes_on(error: CliError, hint: &str) -> CliError {
     match error.exit {
         Exit::NotFound => error,

@@ -1,4 +1,4 @@
-//! The built-in evaluators as this program knows them without a server.
+//! The built-in evaluators, compiled into this program for use without a server.
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use serde_json::Value;
@@ -8,27 +8,28 @@ use crate::{
     exit::Exit,
 };
 
-/// Their names; completions offer them.
+/// Names of the built-in evaluators, for completions.
 const NAMES: &[&str] = include!(concat!(env!("OUT_DIR"), "/names.rs"));
-/// They themselves, as the server lists them.
+/// The built-in evaluators as JSON, as the server lists them.
 const ALL: &str = include_str!(concat!(env!("OUT_DIR"), "/builtin.json"));
 
-/// The built-ins by name, as the server of this version lists them.
+/// Returns the built-in evaluators sorted by name, as a server of this version lists them.
 pub fn all() -> Result<Vec<Value>> {
     serde_json::from_str(ALL)
         .map_err(|_| CliError::new(Exit::Unexpected, "the built-in list of evaluators can't be read"))
 }
 
-/// Whether a name is one of them.
+/// Returns whether a name is the one of a built-in evaluator.
 pub fn is_builtin(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Takes any name, because a tenant has evaluators of its own, and offers those of the built-ins.
+/// Value parser for evaluator names: offers the built-in names and accepts any name, because a tenant can
+/// have custom evaluators.
 #[derive(Clone, Debug)]
 pub struct Metric;
 
-/// Reads the name of an evaluator.
+/// Returns the value parser for evaluator names.
 pub fn metric() -> Metric {
     Metric
 }

@@ -1,4 +1,4 @@
-//! `loupe evaluators create`, `update` and `delete`: a tenant's own evaluators.
+//! `loupe evaluators create`, `update` and `delete`: change custom evaluators.
 
 use api::{
     client::calls,
@@ -17,34 +17,34 @@ use crate::{
     prompt,
 };
 
-/// What an evaluator is made of, as flags.
+/// Fields of a custom evaluator, as flags.
 #[derive(Debug, Default, Args)]
 pub struct PartArgs {
-    /// For llm: the judge's instructions, in which {{input}}, {{output}}, {{documents}} and others
-    /// name parts of a trace, see `loupe help own-evaluators`; a file, or - for stdin
+    /// For llm: file with the judge's instructions, or - for stdin. {{input}}, {{output}}, {{documents}}
+    /// and others name parts of a trace, see `loupe help own-evaluators`
     #[arg(long, value_name = "FILE|-", conflicts_with = "checks")]
     rubric: Option<String>,
-    /// For llm: what the judge answers with: 1..5, or good=1,fair=0.5,bad=0, or JSON: inline, a
-    /// file, or - for stdin; 0..1 if nothing is given
+    /// For llm: scale of the judge's scores (default: 0..1): 1..5, or good=1,fair=0.5,bad=0, or JSON
+    /// (inline, a file, or - for stdin)
     #[arg(long, value_name = "SCALE|FILE|-", conflicts_with = "checks")]
     scale: Option<String>,
-    /// For rule: a JSON array of checks, each an object with a `kind`, see `loupe help
-    /// own-evaluators`; a file, or - for stdin
+    /// For rule: JSON array of checks (inline, a file, or - for stdin), each an object with a `kind`, see
+    /// `loupe help own-evaluators`
     #[arg(long, value_name = "JSON|FILE|-")]
     checks: Option<String>,
-    /// For rule: all checks have to hold, or any: all, any
+    /// For rule: whether all checks or any check must pass: all, any
     #[arg(long, conflicts_with = "rubric")]
     combine: Option<Combine>,
-    /// What it checks, in a sentence
+    /// Description in one sentence
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// The name shown
+    /// Display name
     #[arg(long, value_name = "TEXT")]
     display_name: Option<String>,
-    /// Categories, such as quality or safety; repeated or separated by commas
+    /// Category, such as quality or safety; may be repeated or separated by commas
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
     tag: Vec<String>,
-    /// JSON Schema of its options; a JSON object, a file, or - for stdin
+    /// JSON Schema of the options: a JSON object, a file, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-")]
     config_schema: Option<String>,
 }
@@ -52,16 +52,16 @@ pub struct PartArgs {
 /// Arguments of `evaluators create`.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// a-z, 0-9, _ and -, beginning with a letter; evaluations carry it as their metric
+    /// Name, which is also the metric name of its evaluations: a-z, 0-9, _ and -, beginning with a letter
     name: String,
-    /// llm or rule; follows from --rubric and --checks
+    /// llm or rule (default: llm with --rubric, rule with --checks)
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<EvaluatorType>,
     #[command(flatten)]
     parts: PartArgs,
 }
 
-/// Arguments of `evaluators update`. What is not given stays as it is.
+/// Arguments of `evaluators update`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
     /// Name of an evaluator of your own
@@ -70,7 +70,7 @@ pub struct UpdateArgs {
     parts: PartArgs,
 }
 
-/// The parts as they are sent.
+/// Fields of a custom evaluator, as they are sent.
 struct Parts {
     rubric: Option<String>,
     scale: Option<Value>,
@@ -81,7 +81,7 @@ struct Parts {
 }
 
 impl PartArgs {
-    /// Reads the files, before any request.
+    /// Reads and parses the files, before any request.
     fn read(&self) -> Result<Parts> {
         Ok(Parts {
             rubric: self.rubric.as_deref().map(|it| document::text("--rubric", it)).transpose()?,
@@ -98,7 +98,7 @@ impl PartArgs {
     }
 }
 
-/// Reads checks; a single one need not stand in an array.
+/// Parses checks: an array, or an object for a single check.
 fn checks(given: &str) -> Result<Vec<Value>> {
     match document::value("--checks", given)? {
         Value::Array(checks) => Ok(checks),
@@ -108,7 +108,7 @@ fn checks(given: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// Makes an evaluator.
+/// Creates an evaluator.
 pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let parts = &args.parts;
@@ -141,7 +141,8 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
     let client = ctx.client()?;
     let made =
         ctx.write(&client, &calls::create_evaluator(&new)).await.map_err(|error| match error.exit {
-            // The server says that a built-in can't be changed; the hint must not say otherwise.
+            // The server says that a built-in evaluator can't be changed, so the hint must not suggest an
+            // update.
             Exit::Conflict if is_builtin(&args.name) => {
                 error.hint("the names that are taken: loupe evaluators list -o id")
             }
@@ -154,7 +155,7 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
     show(ctx, &made)
 }
 
-/// Changes what is given of an evaluator.
+/// Changes the given fields of an evaluator.
 pub async fn update(ctx: &mut Ctx, args: UpdateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let Parts { rubric, scale, checks, combine, config_schema, tags } = args.parts.read()?;

@@ -1,4 +1,4 @@
-//! `loupe evaluators`: the built-in evaluators and a tenant's own.
+//! `loupe evaluators`: reads and changes evaluators, built-in and custom.
 
 mod builtin;
 mod change;
@@ -18,8 +18,8 @@ use crate::{
 pub use builtin::metric;
 use view::VIEW;
 
-/// Where the rest is, below the help of the commands that make evaluators.
-const MORE: &str = "`loupe help own-evaluators` lists what rubrics, scales and checks may hold.\n";
+/// Reference to the help page about custom evaluators, for the help of the commands that change them.
+const MORE: &str = "See `loupe help own-evaluators` for rubrics, scales and checks.\n";
 
 /// Verbs of `evaluators`.
 #[derive(Debug, Subcommand)]
@@ -29,18 +29,18 @@ pub enum Command {
         before_help = "Examples:\n  loupe evaluators list\n  loupe evaluators list --tag safety\n  loupe evaluators list --own --json --jq '.evaluators[].name' --raw\n  loupe evaluators list --offline -o wide\n"
     )]
     List(ListArgs),
-    /// Show one evaluator: what it checks, its options, how it is called
+    /// Show one evaluator: description, options and an example
     #[command(
         before_help = "Examples:\n  loupe evaluators get faithfulness\n  loupe evaluators get latency_threshold --json --jq .config_schema\n"
     )]
     Get(GetArgs),
-    /// Make an evaluator of your own: a rubric for a judge, or checks for code
+    /// Create an evaluator of your own: a rubric for a judge, or checks that run as code
     #[command(
         before_help = "Examples:\n  loupe evaluators create polite --rubric rubric.txt --scale 1..5\n  echo 'Does {{output}} name the order that {{input}} asks about?' |\n    loupe evaluators create names_order --rubric - --scale yes=1,no=0\n  loupe evaluators create no_promises --checks '[{\"kind\": \"regex\", \"pattern\": \"(?i)guarantee\", \"negate\": true}]'\n  loupe evaluators create quick --checks checks.json --combine any --tag performance\n",
         after_help = MORE
     )]
     Create(change::CreateArgs),
-    /// Change an evaluator of your own, which makes a new version of it
+    /// Change an evaluator of your own, which creates a new version
     #[command(
         before_help = "Examples:\n  loupe evaluators update polite --rubric rubric.txt\n  loupe evaluators update quick --checks checks.json --description 'Short and quick'\n",
         after_help = MORE
@@ -53,10 +53,10 @@ pub enum Command {
     Delete(NameArgs),
 }
 
-/// Where evaluators are looked up.
+/// Flags that select the source of evaluators.
 #[derive(Debug, Args)]
 struct SourceArgs {
-    /// Ask no server: the built-in ones as this program knows them
+    /// Do not contact the server; use the built-in evaluators that this program contains
     #[arg(long)]
     offline: bool,
 }
@@ -64,16 +64,16 @@ struct SourceArgs {
 /// Arguments of `evaluators list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Of this category: quality, safety, retrieval, cost, tool-use, performance, or one of yours
+    /// Only of this category: quality, safety, retrieval, cost, tool-use, performance, or your own
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// That offer this type: llm, rule
+    /// Only those that offer this type: llm, rule
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<EvaluatorType>,
-    /// Your own only
+    /// Only your own evaluators
     #[arg(long, conflicts_with_all = ["builtin", "offline"])]
     own: bool,
-    /// The built-in ones only
+    /// Only built-in evaluators
     #[arg(long)]
     builtin: bool,
     #[command(flatten)]
@@ -83,14 +83,14 @@ pub struct ListArgs {
 /// Arguments of `evaluators get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Its name
+    /// Name of the evaluator
     #[arg(value_parser = metric(), hide_possible_values = true)]
     name: String,
     #[command(flatten)]
     source: SourceArgs,
 }
 
-/// An evaluator of the tenant's own.
+/// Argument that names a custom evaluator.
 #[derive(Debug, Args)]
 pub struct NameArgs {
     /// Name of an evaluator of your own
@@ -100,7 +100,7 @@ pub struct NameArgs {
 /// Runs a verb of `evaluators`.
 pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     match command {
-        // These two can do without a server.
+        // These two can work without a server.
         Command::List(args) => list(ctx, args).await,
         Command::Get(args) => get(ctx, args).await,
         Command::Create(args) => change::create(ctx, args).await,
@@ -153,7 +153,10 @@ async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
     match (asked, known) {
         (Ok(evaluator), _) => show(ctx, &evaluator),
         (Err(error), Some(known)) if is_no_server(&error) => {
-            ctx.out.note(&format!("{}; this is the built-in as this program knows it", error.message));
+            ctx.out.note(&format!(
+                "{}; showing the built-in evaluator that this program contains",
+                error.message
+            ));
             show(ctx, &known)
         }
         (Err(error), None) if error.exit == Exit::NotFound => {
@@ -163,13 +166,13 @@ async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
     }
 }
 
-/// Every evaluator of the server.
+/// Returns every evaluator of the server.
 async fn rows(ctx: &Ctx) -> Result<Vec<Value>> {
     listing::all(&ctx.client()?, VIEW.plural, calls::evaluators).await
 }
 
-/// The same error with the command that says what would have been right, where a metric, its
-/// options or the parts of an evaluator are refused.
+/// Adds a hint to an error about a refused metric, option or field of an evaluator: the command that shows
+/// the valid values.
 pub fn hinted(error: CliError, metric: &str) -> CliError {
     let fields = error.answer.as_ref().and_then(|it| it.body.get("fields"));
     let field = fields.and_then(|it| it.get(0)?.get("field")?.as_str()).unwrap_or_default();
@@ -183,12 +186,13 @@ pub fn hinted(error: CliError, metric: &str) -> CliError {
     error.hint(hint)
 }
 
-/// Whether nobody answered, or there is nothing to sign in with. An answer that refuses is told.
+/// Returns whether the server is unreachable or there is no credential. A refusal by the server is not
+/// included.
 fn is_no_server(error: &CliError) -> bool {
     error.exit == Exit::Unreachable || (error.exit == Exit::Unauthenticated && error.answer.is_none())
 }
 
-/// Shows an evaluator: whole for a person, else as a row.
+/// Shows an evaluator: in full on a terminal, otherwise as a row.
 fn show(ctx: &mut Ctx, evaluator: &Value) -> Result {
     ctx.out.whole(&VIEW, evaluator, view::sheet)
 }

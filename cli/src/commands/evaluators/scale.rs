@@ -1,4 +1,4 @@
-//! `--scale`: what a judge of a tenant's own answers with.
+//! `--scale`: the scale of a custom LLM evaluator.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// What a scale may be.
+/// Description of the accepted forms, for error messages.
 const FORMS: &str =
     "1..5, or good=1,fair=0.5,bad=0 with scores from 0 to 1, or JSON: inline, a file, or - for stdin";
 
-/// Reads a scale: JSON, `1..5`, levels such as `good=1,fair=0.5,bad=0`, or a file with JSON, in
-/// this order, since the name of a file may hold anything.
+/// Parses a scale: JSON, `1..5`, levels such as `good=1,fair=0.5,bad=0`, or a file with JSON. File names
+/// come last, because a file name can look like any other form.
 pub fn read(given: &str) -> Result<Value> {
     if given.trim_start().starts_with(['{', '[']) {
         return document(given);
@@ -41,7 +41,7 @@ fn numbers(min: &str, max: &str) -> Option<(Value, Value)> {
     (min.as_f64()? < max.as_f64()?).then_some((min, max))
 }
 
-/// A number as it was written: 1 stays 1.
+/// Parses a number as JSON; `1` stays an integer.
 fn number(text: &str) -> Option<Value> {
     let text = text.trim();
     let whole = text.parse::<i64>().map(Value::from);

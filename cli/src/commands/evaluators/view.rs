@@ -1,4 +1,4 @@
-//! How people read evaluators.
+//! Display of evaluators for terminals.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::output::{
     sheet::Sheet,
 };
 
-/// A table of evaluators.
+/// Table of evaluators.
 pub const VIEW: View = View {
     plural: "evaluators",
     id: "name",
@@ -52,17 +52,17 @@ fn words(row: &Value, name: &str, style: &Style) -> Cell {
     if words.is_empty() { cell::none(style) } else { Cell::plain(words) }
 }
 
-/// Whether it comes with the service.
+/// Returns whether an evaluator is built-in.
 pub fn is_builtin(row: &Value) -> bool {
     row.get("builtin").and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// A member that is a list of texts.
+/// Returns the texts of a list member.
 pub fn list<'a>(row: &'a Value, name: &str) -> Vec<&'a str> {
     row.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// One evaluator: what it checks, its options, and how it is called.
+/// Formats one evaluator: its description, its options and an example command.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
     let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
     let version = row.get("version").and_then(Value::as_i64).unwrap_or_default();
@@ -84,7 +84,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
     sheet.line("try it", example(row)).text()
 }
 
-/// The options of a config, a labelled sentence each: name, type, bounds and meaning.
+/// Returns a label and a sentence for each option: name, type, bounds and meaning.
 fn options(row: &Value) -> Vec<(String, String)> {
     let schema = row.get("config_schema");
     let required: Vec<&str> = schema.map(|it| list(it, "required")).unwrap_or_default();
@@ -105,7 +105,7 @@ fn options(row: &Value) -> Vec<(String, String)> {
     properties.map(|it| it.iter().map(sentence).collect()).unwrap_or_default()
 }
 
-/// What an option takes: its type, or the values that it may have.
+/// Describes the values of an option: its type, or the allowed values.
 fn kind(option: &Value) -> String {
     let json = |values: &Vec<Value>| values.iter().map(cell_text).collect::<Vec<_>>();
     if let Some(values) = option.get("enum").and_then(Value::as_array) {
@@ -129,7 +129,7 @@ fn cell_text(value: &Value) -> String {
     cell::raw(Some(value))
 }
 
-/// A command that a reader can begin with: the evaluator with the options that it can't go without.
+/// Returns an example command: the evaluator with its required options.
 fn example(row: &Value) -> String {
     let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
     let schema = row.get("config_schema");
@@ -143,7 +143,7 @@ fn example(row: &Value) -> String {
     if config.is_empty() { command } else { format!("{command} --config '{}'", Value::Object(config)) }
 }
 
-/// A value that an option takes.
+/// Returns an example value for an option.
 fn sample(option: Option<&Value>) -> Value {
     let Some(option) = option else { return Value::Null };
     let first = |name: &str| option.get(name).and_then(Value::as_array).and_then(|it| it.first()).cloned();

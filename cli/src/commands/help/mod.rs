@@ -1,4 +1,4 @@
-//! `loupe help`: the commands' own help, and pages about what they share.
+//! `loupe help`: the help of each command, and pages about topics that concern several commands.
 
 use api::filter::FIELDS;
 use clap::Args;
@@ -9,7 +9,7 @@ use crate::{
     exit::Exit,
 };
 
-/// What `loupe` alone prints.
+/// Text that `loupe` prints without arguments.
 pub const SHORT: &str = include_str!("short.txt");
 const OUTPUT: &str = include_str!("output.txt");
 const ENVIRONMENT: &str = include_str!("environment.txt");
@@ -24,12 +24,12 @@ const OWN_EVALUATORS: &str = include_str!("own-evaluators.txt");
 pub struct HelpArgs {
     /// A topic (exit-codes, filters, output, environment, auth, own-evaluators) or a command
     topic: Vec<String>,
-    /// Print every command, one a line
+    /// Print every command, one per line
     #[arg(long, hide = true)]
     list_commands: bool,
 }
 
-/// Writes a page.
+/// Writes a help page.
 pub fn run(ctx: &mut Ctx, args: &HelpArgs) -> Result {
     if args.list_commands {
         return ctx.out.write(&commands());
@@ -67,13 +67,13 @@ fn filters() -> String {
         "  @slow                    a filter saved under [filters] in config.toml or .loupe.toml\n",
     );
     page.push_str("\nDurations: 250ms, 2s, 15m, 1h, 7d. Dates without a zone are local.\n");
-    page.push_str("The flags (--model, --error, --latency-min and so on) ask for the same.\n");
+    page.push_str("The flags (--model, --error, --latency-min and so on) are equivalent to terms.\n");
     page
 }
 
 fn of_command(words: &[&str]) -> Result<String> {
     let mut command = crate::terminal_command();
-    // The full help names the command as it is typed, which clap knows once it is built.
+    // The full help contains the full command line, which clap knows only after `build`.
     command.build();
     let mut found = &mut command;
     for word in words {
@@ -85,7 +85,7 @@ fn of_command(words: &[&str]) -> Result<String> {
     Ok(crate::shown(&found.render_long_help(), false))
 }
 
-/// Every command that does something, as it is typed.
+/// Returns every command that can be run, one per line.
 fn commands() -> String {
     fn walk(command: &clap::Command, path: &str, list: &mut String) {
         for it in command.get_subcommands() {

@@ -1,4 +1,4 @@
-//! `loupe keys create`: a new key, and its secret to where it was asked for.
+//! `loupe keys create`: creates an API key and writes its secret to the requested place.
 
 use std::path::PathBuf;
 
@@ -28,30 +28,30 @@ use crate::{
 pub struct CreateArgs {
     /// Descriptive name
     name: String,
-    /// Restrict the key; without it, it has full access
+    /// Restrict the key to a scope (default: full access)
     #[arg(long, value_parser = ["query"], value_name = "SCOPE")]
     scope: Vec<String>,
-    /// When it stops working: an age such as 90d, a date, RFC 3339
+    /// Expiry time: a duration such as 90d, a date, RFC 3339
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// Print the secret and nothing else
+    /// Print only the secret
     #[arg(long, conflicts_with_all = ["secret_file", "env_file", "json", "output", "jq"])]
     secret_only: bool,
     /// Write the secret to a new file with mode 0600
     #[arg(long, value_name = "PATH", conflicts_with = "env_file")]
     secret_file: Option<PathBuf>,
-    /// Put LOUPE_API_KEY=... into a file with mode 0600, replacing only that line
+    /// Write LOUPE_API_KEY=... to a file with mode 0600, replacing only that line
     #[arg(long, value_name = "PATH")]
     env_file: Option<PathBuf>,
-    /// Do nothing if a key of this name exists; its secret can't come back
+    /// Do nothing if a key of this name exists; its secret is not shown again
     #[arg(long)]
     if_not_exists: bool,
-    /// Revoke the other keys of this name afterwards
+    /// Revoke all other keys of this name afterwards
     #[arg(long, conflicts_with = "if_not_exists")]
     rotate: bool,
 }
 
-/// Makes the key.
+/// Creates the key.
 pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
     let client = ctx.session_client("creating a key")?;
     let expires_at = args.expires.as_deref().map(expiry).transpose()?;
@@ -62,11 +62,12 @@ pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
     if let Some(existing) = namesakes.first().filter(|_| args.if_not_exists) {
         return exists(ctx, &args, existing);
     }
-    // A file that can't be written is found out before there is a secret to lose.
+    // Checks the file before the request: the secret would be lost if the file could not be written
+    // afterwards.
     secret_file::check(args.secret_file.as_deref(), args.env_file.as_deref())?;
     if args.rotate && !namesakes.is_empty() {
         let what =
-            format!("This makes a new key {} and revokes {} of that name.", args.name, namesakes.len());
+            format!("This creates a new key {} and revokes {} of that name.", args.name, namesakes.len());
         prompt::confirm(ctx, &what, &args.name).await?;
     }
     let project_id =
@@ -81,14 +82,14 @@ pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
     };
     let stored = secret_file::store(args.secret_file.as_deref(), args.env_file.as_deref(), &secret);
     let stored = stored.map_err(|error| {
-        error.hint(format!("the key was made and its secret is lost: loupe keys revoke {}", id(&key)))
+        error.hint(format!("the key was created and its secret is lost: loupe keys revoke {}", id(&key)))
     })?;
-    // The old ones go last: until here a caller could still be using them.
+    // The old keys are revoked last, because clients may use them until the new secret is stored.
     revoke_others(ctx, &client, &namesakes).await?;
     show(ctx, &args, key, &secret, stored)
 }
 
-/// Reads `--expires`: what is no moment is a time from now.
+/// Parses `--expires`: a time, or a duration from now.
 fn expiry(text: &str) -> Result<Timestamp> {
     let now = now();
     let moment = match duration_ms(text) {
@@ -106,7 +107,7 @@ fn expiry(text: &str) -> Result<Timestamp> {
 fn exists(ctx: &mut Ctx, args: &CreateArgs, existing: &ApiKey) -> Result {
     let message = format!("a key named {} exists; its secret can't come back", args.name);
     if args.secret_only {
-        // Whoever wants the secret must not go on with an empty one.
+        // A script that expects the secret must not continue with an empty one.
         return Err(CliError::new(Exit::Conflict, message).hint("replace it: --rotate"));
     }
     ctx.out.note(&message);
@@ -115,12 +116,13 @@ fn exists(ctx: &mut Ctx, args: &CreateArgs, existing: &ApiKey) -> Result {
     ctx.out.item(&VIEW, &value)
 }
 
-/// The key was made in a try whose answer did not arrive. Later answers have no secret.
+/// Creates the error for a key whose creation succeeded in an attempt with a lost response. Later
+/// responses do not contain the secret.
 fn lost(name: &str, key: &Value) -> CliError {
-    let message = format!("the key {name} was made, but the answer with its secret was lost on the way");
+    let message = format!("the key {name} was created, but the response with its secret was lost");
     let mut error = CliError::new(Exit::Unexpected, message)
-        .hint(format!("make another in its place: loupe keys create {name} --rotate"));
-    error.detail = vec![format!("nobody has its secret; its id is {}", id(key))];
+        .hint(format!("replace it: loupe keys create {name} --rotate"));
+    error.detail = vec![format!("its secret can't be recovered; its id is {}", id(key))];
     error
 }
 
@@ -142,7 +144,7 @@ fn show(ctx: &mut Ctx, args: &CreateArgs, mut key: Value, secret: &str, stored: 
     ctx.out.note(&format!("{ok} Created key {} ({reach}), prefix {prefix}", args.name));
     if let Some(path) = &stored {
         ctx.out.note(&format!("  Secret written to {}", path.display()));
-        // It is in the file, so that it need not be anywhere else.
+        // The secret is in the file, so the output omits it.
         if let Value::Object(members) = &mut key {
             members.remove("secret");
         }

@@ -1,4 +1,4 @@
-//! `loupe keys`: API keys. All of it needs a session.
+//! `loupe keys`: API keys. Every command requires a session token.
 
 mod create;
 
@@ -21,7 +21,7 @@ use crate::{
 /// Verbs of `keys`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a key; its secret is shown once
+    /// Create a key; its secret is shown once
     #[command(
         before_help = "Examples:\n  loupe keys create ci-deploy\n  key=$(loupe keys create ci --secret-only)\n  loupe keys create ci-deploy --rotate --env-file .env.loupe --yes\n  loupe keys create grafana --scope query --expires 90d --if-not-exists --json\n"
     )]
@@ -36,21 +36,21 @@ pub enum Command {
         before_help = "Examples:\n  loupe keys get ci-deploy\n  loupe keys get lp_7Qa2f0H3 --json --fields scopes,expires_at\n"
     )]
     Get(KeyArgs),
-    /// Revoke a key, at once
+    /// Revoke a key immediately
     #[command(
         before_help = "Examples:\n  loupe keys revoke ci-deploy\n  loupe keys revoke lp_7Qa2f0H3 --yes\n"
     )]
     Revoke(KeyArgs),
 }
 
-/// A key.
+/// Argument that names an API key.
 #[derive(Debug, Args)]
 pub struct KeyArgs {
     /// Name, prefix, id, or the last characters of the id
     key: String,
 }
 
-/// How people read keys.
+/// Table of API keys.
 const VIEW: View = View {
     plural: "apikeys",
     id: "id",

@@ -1,4 +1,4 @@
-//! Metrics as charts of characters: lines of small columns, and columns above an axis of time.
+//! Text charts of metrics: sparklines, and bar charts above a time axis.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,18 @@ use present::{
 
 use crate::output::cell::{Cell, Style, Tone};
 
-/// Rows of cells of a chart.
+/// Height of a chart in rows.
 const ROWS: usize = 4;
-/// Columns of the numbers beside the axis.
+/// Width of the axis labels in columns.
 const LABEL: usize = 8;
-/// The widest that one point is drawn.
+/// Maximum width of one point in columns.
 const WIDEST: usize = 6;
-/// Columns of a small line beside numbers.
+/// Maximum width of a sparkline in columns.
 const SMALL: usize = 48;
-/// Below so many columns a line says nothing.
+/// Minimum width of a useful sparkline in columns.
 const SMALLEST: usize = 4;
 
-/// A line for each metric: name, value, and how it went.
+/// Returns a line for each metric: name, value and sparkline.
 pub fn lines(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
     let points = answer.series.as_deref().unwrap_or_default();
     let names = wanted.iter().map(|it| width(it.as_str())).max().unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn lines(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -
     text
 }
 
-/// For each metric a line of each group.
+/// Returns a block for each metric, with a line for each group.
 pub fn groups(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
     let groups = answer.groups.as_deref().unwrap_or_default();
     let key =
@@ -60,8 +60,8 @@ pub fn groups(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) 
     text
 }
 
-/// The points of a group at all the times of `series`: it has none where it has no traces, and
-/// lines of several groups are compared.
+/// Returns the points of a group at all times of `series`. A group has no points where it has no traces,
+/// but the sparklines of several groups must have the same time scale.
 fn whole(group: &MetricGroup, series: &[MetricPoint]) -> Vec<MetricPoint> {
     let known: HashMap<i64, MetricPoint> =
         group.series.iter().flatten().map(|it| (it.start.micros(), *it)).collect();
@@ -69,7 +69,7 @@ fn whole(group: &MetricGroup, series: &[MetricPoint]) -> Vec<MetricPoint> {
     series.iter().map(|it| known.get(&it.start.micros()).copied().unwrap_or(nothing(it.start))).collect()
 }
 
-/// A value and, where it has room, the small line beside it.
+/// Returns a value and, if there is room, its sparkline.
 fn trend(
     metric: Metric,
     values: &MetricValues,
@@ -86,7 +86,7 @@ fn trend(
     format!("{value}  {line}").trim_end().to_owned() + "\n"
 }
 
-/// A chart of one metric, at most `limit` columns wide.
+/// Draws a chart of one metric, at most `limit` columns wide.
 pub fn block(metric: Metric, answer: &Metrics, interval: Interval, style: &Style, limit: usize) -> String {
     let points = answer.series.as_deref().unwrap_or_default();
     let room = limit.saturating_sub(LABEL + 2).max(1);
@@ -121,7 +121,7 @@ pub fn block(metric: Metric, answer: &Metrics, interval: Interval, style: &Style
     text + " ".repeat(LABEL + 2).as_str() + &times + "\n"
 }
 
-/// Texts side by side, as many as have room; the first is cut to it.
+/// Joins as many texts as fit into the width; the first is cut if necessary.
 pub fn heading(parts: &[(&str, Tone)], style: &Style, limit: usize) -> String {
     let (mut text, mut used) = (String::new(), 0);
     for (part, tone) in parts {
@@ -138,13 +138,13 @@ pub fn heading(parts: &[(&str, Tone)], style: &Style, limit: usize) -> String {
     text + "\n"
 }
 
-/// A cell as wide as a point is; wide ones keep a blank between each other.
+/// Repeats a cell to the width of a point, with a blank between wide points.
 fn widened(cell: char, columns: usize) -> String {
     let drawn = if columns > 2 { columns - 1 } else { columns };
     cell.to_string().repeat(drawn) + &" ".repeat(columns - drawn)
 }
 
-/// Times below their columns, as many as have room.
+/// Returns the labels of the time axis, as many as fit.
 fn times(starts: &[Timestamp], cell: usize, interval: Interval, style: &Style) -> String {
     let across = cell * starts.len();
     let same_day = match (starts.first(), starts.last()) {

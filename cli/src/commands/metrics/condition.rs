@@ -1,4 +1,4 @@
-//! `--fail-if`: conditions that metrics must not meet.
+//! `--fail-if`: conditions on metrics that make the command fail.
 
 use std::{fmt, str::FromStr};
 
@@ -30,7 +30,7 @@ enum Comparison {
     AtMost,
 }
 
-/// The longer ones first, so that `>=` is not read as `>`.
+/// Comparison operators, the longer ones first so that `>=` is not read as `>`.
 const COMPARISONS: [(&str, Comparison); 4] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -53,7 +53,7 @@ impl FromStr for Condition {
     }
 }
 
-/// Reads the number that a metric is compared with, in the metric's unit or in that of people.
+/// Parses the bound of a condition, in the metric's unit or in a readable one such as `5s` or `2%`.
 fn bound(metric: Metric, text: &str) -> std::result::Result<f64, String> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|it| it.is_finite());
     let not_a_number = || format!("`{text}` is not a number");
@@ -79,7 +79,7 @@ fn bound(metric: Metric, text: &str) -> std::result::Result<f64, String> {
 }
 
 impl Condition {
-    /// Whether a value meets it.
+    /// Returns whether a value meets the condition.
     fn is_met(&self, value: f64) -> bool {
         match self.comparison {
             Comparison::Above => value > self.bound,
@@ -96,8 +96,8 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Judges metrics by all conditions: a note for each that had no value to look at, and an error
-/// that names every one that is met.
+/// Checks metrics against all conditions. Returns a note for each condition whose metric has no value, and
+/// an error that names every condition that is met.
 pub fn judge(conditions: &[Condition], values: &MetricValues) -> (Vec<String>, Result) {
     let untested = conditions.iter().filter(|it| values.get(it.metric).is_none());
     let notes =

@@ -1,4 +1,4 @@
-//! `loupe metrics`: rolling metrics of traces, and metrics of a project.
+//! `loupe metrics`: metrics of traces and of projects.
 
 mod chart;
 mod condition;
@@ -23,7 +23,7 @@ pub enum Command {
     /// Show metrics of traces, as numbers, series, groups or charts
     #[command(
         before_help = "Examples:\n  loupe metrics show\n  loupe metrics show latency_p95 error_rate --window 7d --chart\n  loupe metrics show --window 1h --fail-if 'error_rate>2%' --fail-if 'latency_p95>5s'\n  loupe metrics show total_cost --window 30d --interval day --group-by model -o csv\n",
-        after_help = "Metrics: error_rate, latency_p50, latency_p95, latency_p99 (milliseconds), total_cost\n(US dollars), trace_count, feedback_good_rate. Without a name all of them are shown.\n\nA metric without a value breaks no condition; stderr says so. Where silence is a failure\ntoo, add --fail-if 'trace_count<1'. A broken condition ends with code 6.\n"
+        after_help = "Metrics: error_rate, latency_p50, latency_p95, latency_p99 (milliseconds), total_cost\n(US dollars), trace_count, feedback_good_rate. Default: all of them.\n\nA --fail-if condition on a metric without a value is not met, and stderr says so. To fail\nalso if there are no traces, add --fail-if 'trace_count<1'. Exit code 6: a condition is met.\n"
     )]
     Show(show::ShowArgs),
     /// Show a metric of a project
@@ -36,10 +36,10 @@ pub enum Command {
 /// Arguments of `metrics project`; the project is the one of `--project`.
 #[derive(Debug, Args)]
 pub struct ProjectArgs {
-    /// Which one: retry_cap_hit
+    /// Metric: retry_cap_hit
     #[arg(long, default_value_t = ProjectMetric::RetryCapHit)]
     metric: ProjectMetric,
-    /// Up to now: 7d or 30d
+    /// Period until now: 7d or 30d
     #[arg(long, default_value_t = ProjectWindow::Week)]
     window: ProjectWindow,
 }

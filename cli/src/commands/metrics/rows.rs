@@ -1,4 +1,4 @@
-//! Metrics as rows: one for all traces, one for each stretch of time, one for each group.
+//! Metrics as table rows: one for all traces, one for each bucket of a series, or one for each group.
 
 use api::metrics::{Metric, MetricGroup, MetricPoint, MetricValues, Metrics};
 use present::format;
@@ -10,7 +10,7 @@ use crate::output::{
     view::Chosen,
 };
 
-/// A column for each metric, in the order of the API.
+/// Columns of the metrics, in the order of the API.
 const METRICS: [Column; 7] = [
     Column::new("ERRORS", "error_rate", |row, style| value(row, Metric::ErrorRate, style)).right(),
     Column::new("P50", "latency_p50", |row, style| value(row, Metric::LatencyP50, style)).right(),
@@ -46,15 +46,15 @@ const SERIES: View = View { plural: "series", id: "start", columns: &[START], fi
 const GROUPS: View = View { plural: "groups", id: "key", columns: &[KEY], fields: FIELDS };
 const GROUP_SERIES: View = View { columns: &[KEY, START], ..GROUPS };
 
-/// The rows of an answer, and how they are read. Columns of metrics come after those of the view.
+/// Rows of a response and their view. The columns of metrics follow those of the view.
 pub struct Rows {
-    /// Names the rows; its columns say what a row is about.
+    /// The view of the rows, with the columns that identify a row.
     pub view: View,
-    /// Flat objects.
+    /// The rows as flat objects.
     pub rows: Vec<Value>,
 }
 
-/// How rows are read, before there is an answer.
+/// Returns the view of the rows, which does not depend on a response.
 pub fn view(has_series: bool, has_groups: bool) -> View {
     match (has_groups, has_series) {
         (false, false) => TOTAL,
@@ -64,7 +64,7 @@ pub fn view(has_series: bool, has_groups: bool) -> View {
     }
 }
 
-/// The rows of an answer that holds these metrics.
+/// Converts a response to rows of the wanted metrics.
 pub fn rows(answer: &Metrics, wanted: &[Metric]) -> Rows {
     let flat = |members: &[(&str, Value)], values: &MetricValues| {
         let mut row: Map<String, Value> =
@@ -95,19 +95,19 @@ pub fn rows(answer: &Metrics, wanted: &[Metric]) -> Rows {
     Rows { view: view(answer.series.is_some(), answer.groups.is_some()), rows }
 }
 
-/// The columns of a table of such rows.
+/// Returns the columns of a table of metrics.
 pub fn columns(view: &View, wanted: &[Metric]) -> Vec<Chosen<'static>> {
     let metrics = wanted.iter().filter_map(|metric| METRICS.iter().find(|it| it.field == metric.as_str()));
     view.columns.iter().chain(metrics).map(Chosen::Column).collect()
 }
 
-/// The fields of the machine formats.
+/// Returns the fields of the machine formats.
 pub fn names(view: &View, wanted: &[Metric]) -> Vec<String> {
     let about = view.columns.iter().map(|column| column.field);
     about.chain(wanted.iter().map(|metric| metric.as_str())).map(str::to_owned).collect()
 }
 
-/// The answer as the server sent it, without the metrics that were not asked for.
+/// Returns the server's response without the metrics that are not wanted.
 pub fn narrowed(mut document: Value, wanted: &[Metric]) -> Value {
     let unwanted: Vec<&str> =
         Metric::ALL.iter().filter(|it| !wanted.contains(it)).map(|it| it.as_str()).collect();
@@ -128,7 +128,7 @@ pub fn narrowed(mut document: Value, wanted: &[Metric]) -> Value {
     document
 }
 
-/// A metric as the API writes it: counts whole, what has no value null.
+/// Returns a metric as the API writes it: counts are integers, a missing value is null.
 fn number(metric: Metric, values: &MetricValues) -> Value {
     match metric {
         Metric::TraceCount => json!(values.trace_count),

@@ -1,4 +1,4 @@
-//! `loupe metrics show`.
+//! `loupe metrics show`: shows metrics of traces.
 
 use api::{
     client::{
@@ -26,35 +26,35 @@ use crate::{
 /// Arguments of `metrics show`; the project is the one of `--project`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Which ones, in this order; all of them if none is named
+    /// Metrics to show, in this order (default: all)
     #[arg(value_name = "METRIC")]
     metrics: Vec<Metric>,
-    /// Up to now: 1h, 24h, 7d or 30d; 24h if no time is given
+    /// Period until now: 1h, 24h, 7d or 30d (default: 24h)
     #[arg(long, conflicts_with_all = ["from", "to"])]
     window: Option<Window>,
     #[command(flatten)]
     between: Between,
-    /// As a series: minute, hour or day
+    /// Show a series with this interval: minute, hour or day
     #[arg(long)]
     interval: Option<Interval>,
-    /// By model, name or tag:KEY, the largest groups first
+    /// Group by model, name or tag:KEY, largest groups first
     #[arg(long, value_name = "GROUP", value_parser = group)]
     group_by: Option<String>,
-    /// Of traces of this model
+    /// Only traces of this model
     #[arg(long)]
     model: Option<String>,
     /// Draw charts
     #[arg(long, conflicts_with_all = ["json", "output", "jq", "fields"])]
     chart: bool,
-    /// End with code 6 when this holds over all the traces, such as error_rate>0.05, latency_p95>5s,
-    /// trace_count<1; repeated: when any of them holds
+    /// End with code 6 if this condition holds over all traces, such as error_rate>0.05, latency_p95>5s or
+    /// trace_count<1; may be repeated: any condition suffices
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
 }
 
-/// Points of a series that is asked for only to be drawn, at most.
+/// Maximum number of points of a series that is requested only for a chart.
 const MOST_POINTS: i64 = 700;
-/// Columns of a chart where nobody says how many there are.
+/// Width of a chart in columns if the terminal's width is unknown.
 const COLUMNS: usize = 80;
 
 fn group(text: &str) -> std::result::Result<String, String> {
@@ -66,7 +66,7 @@ fn group(text: &str) -> std::result::Result<String, String> {
     }
 }
 
-/// Shows metrics, then judges them.
+/// Shows metrics, then checks them against the conditions.
 pub async fn run(ctx: &mut Ctx, args: ShowArgs) -> Result {
     if args.chart {
         ctx.out.format = Format::Table;
@@ -79,7 +79,7 @@ pub async fn run(ctx: &mut Ctx, args: ShowArgs) -> Result {
     let now = ctx.out.style.now.micros();
     let length = match (from, to) {
         (None, None) => args.window.unwrap_or(Window::Day).micros(),
-        // The server counts 24 hours back from an end without a beginning.
+        // Without a start, the server uses the 24 hours before the end.
         (None, Some(_)) => Window::Day.micros(),
         (Some(from), to) => to.map_or(now, |it| it.micros()).saturating_sub(from.micros()),
     };
@@ -97,7 +97,7 @@ pub async fn run(ctx: &mut Ctx, args: ShowArgs) -> Result {
         _ => write(ctx, document, &answer, wanted),
     };
     match written {
-        // Whoever read has seen enough; what was asked to be judged is judged all the same.
+        // A closed pipe is not an error, but the conditions still decide the exit code.
         Err(closed) if closed.exit == Exit::Done && judged.is_err() => return judged,
         written => written?,
     }
@@ -108,7 +108,7 @@ pub async fn run(ctx: &mut Ctx, args: ShowArgs) -> Result {
     judged
 }
 
-/// The interval that shows a stretch of time in a readable number of points.
+/// Returns the interval that divides a period into a readable number of points.
 fn fitting(micros: i64) -> Option<Interval> {
     let points = |interval: Interval| micros / interval.micros();
     match micros {
@@ -138,7 +138,7 @@ fn brief(ctx: &mut Ctx, answer: &Metrics, wanted: &[Metric]) -> Result {
     ctx.out.show(&text)
 }
 
-/// The time that is looked at, as the first line.
+/// Formats the period of the metrics, as the first line.
 fn stretch(ctx: &Ctx, answer: &Metrics) -> String {
     let style = &ctx.out.style;
     let date = |time: api::Timestamp| style.zone().of(time).format("%Y-%m-%d %H:%M").to_string();
@@ -163,7 +163,7 @@ fn write(ctx: &mut Ctx, document: Value, answer: &Metrics, wanted: &[Metric]) ->
     }
 }
 
-/// What the numbers leave out.
+/// Prints what the metrics do not include.
 fn tell(ctx: &mut Ctx, answer: &Metrics) {
     if answer.metrics.trace_count == 0 {
         ctx.out.note("no traces");

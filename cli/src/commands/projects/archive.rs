@@ -1,4 +1,4 @@
-//! `loupe projects archive` and `unarchive`.
+//! `loupe projects archive` and `unarchive`: suspend and resume ingest.
 
 use api::{
     client::{Client, calls},
@@ -14,14 +14,14 @@ use crate::{commands::report, ctx::Ctx, error::Result, find, prompt};
 pub struct ArchiveArgs {
     /// Id, name, or the last characters of the id
     project: String,
-    /// Being archived already is no error
+    /// Succeed if the project is already archived
     #[arg(long)]
     if_active: bool,
 }
 
 /// Suspends ingest for every key of a project.
 pub async fn archive(ctx: &mut Ctx, client: &Client, args: &ArchiveArgs) -> Result {
-    // Without a terminal the question can't be asked, whatever the project turns out to be.
+    // Checked before the first request: without a terminal, the confirmation is impossible in any case.
     prompt::require_answer(ctx)?;
     if ctx.global.dry_run
         && let Ok(id) = args.project.parse()
@@ -46,7 +46,7 @@ pub async fn archive(ctx: &mut Ctx, client: &Client, args: &ArchiveArgs) -> Resu
     }
 }
 
-/// Lets a project take traces again.
+/// Resumes ingest for a project.
 pub async fn unarchive(ctx: &mut Ctx, client: &Client, wanted: &str) -> Result {
     if ctx.global.dry_run
         && let Ok(id) = wanted.parse()

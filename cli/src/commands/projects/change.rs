@@ -1,4 +1,4 @@
-//! `loupe projects create` and `update`.
+//! `loupe projects create` and `update`: create and change projects.
 
 use api::{
     client::{Client, calls},
@@ -18,7 +18,7 @@ use crate::{
 /// Settings of a project, as flags.
 #[derive(Debug, Args)]
 pub struct SettingArgs {
-    /// Delete traces after this many days; `none` keeps all
+    /// Delete traces after this many days; `none` keeps them forever
     #[arg(long, value_name = "N|none", value_parser = days)]
     retention_days: Option<Days>,
     /// Whether prompt deployments that passed their test ship without approval
@@ -33,7 +33,7 @@ pub struct CreateArgs {
     name: String,
     #[command(flatten)]
     settings: SettingArgs,
-    /// A project of this name is no error, and is left as it is
+    /// Succeed without changes if a project of this name exists
     #[arg(long)]
     if_not_exists: bool,
     /// Make it the project of the current context
@@ -53,7 +53,7 @@ pub struct UpdateArgs {
     settings: SettingArgs,
 }
 
-/// Days that traces are kept; `None` keeps them.
+/// Retention in days; `None` keeps traces forever.
 #[derive(Clone, Copy, Debug)]
 struct Days(Option<i64>);
 
@@ -74,7 +74,7 @@ enum Switch {
     Off,
 }
 
-/// Makes a project.
+/// Creates a project.
 pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let settings = &args.settings;
@@ -94,7 +94,7 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result 
             Ok(Some(project)) => project,
             Ok(None) => return Ok(()),
             Err(error) if error.exit == Exit::Conflict => {
-                return Err(error.hint("take it as it is: --if-not-exists; change it: loupe projects update"));
+                return Err(error.hint("keep it: --if-not-exists; change it: loupe projects update"));
             }
             Err(error) => return Err(error),
         },
@@ -117,7 +117,7 @@ async fn existing(client: &Client, name: &str) -> Result<Option<Project>> {
     }
 }
 
-/// Changes what is given of a project.
+/// Changes the given fields of a project.
 pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let change = ProjectChange {
@@ -138,7 +138,7 @@ pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result 
     if let Some(name) = change.name.as_deref()
         && ctx.settings.context.project.as_deref() == Some(&args.project)
     {
-        // The context knows it by its old name.
+        // The context still contains the old name.
         use_project(ctx, name)?;
     }
     ctx.out.item(&VIEW, &project)

@@ -1,5 +1,5 @@
-//! `loupe projects`: what they are, and choosing one for the context. Making and changing them
-//! is in `change.rs`, archiving in `archive.rs`.
+//! `loupe projects`: lists and shows projects, and sets the project of a context. `change.rs` creates and
+//! changes projects, `archive.rs` archives them.
 
 mod archive;
 mod change;
@@ -31,7 +31,7 @@ pub enum Command {
         before_help = "Examples:\n  loupe projects get checkout-bot\n  loupe projects get checkout-bot --json --fields id,status\n"
     )]
     Get(ProjectArgs),
-    /// Make a project
+    /// Create a project
     #[command(
         before_help = "Examples:\n  loupe projects create checkout-bot --use\n  loupe projects create pilot --retention-days 30 --if-not-exists --json\n"
     )]
@@ -46,10 +46,10 @@ pub enum Command {
         before_help = "Examples:\n  loupe projects archive 2025-pilot\n  loupe projects archive 2025-pilot --yes --if-active --json\n"
     )]
     Archive(archive::ArchiveArgs),
-    /// Let an archived project take traces again
+    /// Resume ingest for an archived project
     #[command(before_help = "Examples:\n  loupe projects unarchive 2025-pilot\n")]
     Unarchive(ProjectArgs),
-    /// Make a project the one of the current context
+    /// Set the project of the current context
     #[command(before_help = "Examples:\n  loupe projects use checkout-bot\n")]
     Use(ProjectArgs),
 }
@@ -57,7 +57,7 @@ pub enum Command {
 /// Arguments of `projects list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Those of this status
+    /// Only projects with this status
     #[arg(long, value_enum, default_value_t = Status::Active)]
     status: Status,
 }
@@ -70,14 +70,14 @@ enum Status {
     All,
 }
 
-/// A project.
+/// Argument that names a project.
 #[derive(Debug, Args)]
 pub struct ProjectArgs {
     /// Id, name, or the last characters of the id
     project: String,
 }
 
-/// How people read projects.
+/// Table of projects.
 const VIEW: View = View {
     plural: "projects",
     id: "id",
@@ -148,10 +148,10 @@ async fn list(ctx: &mut Ctx, client: &Client, status: Status) -> Result {
     listing::list(ctx, client, &VIEW, PageArgs::whole(), empty, |page| calls::projects(status, page)).await
 }
 
-/// Keeps a project in the current context.
+/// Stores a project in the current context.
 fn use_project(ctx: &mut Ctx, project: &str) -> Result {
     let Some(name) = ctx.settings.context_name.as_ref().map(|name| name.value.clone()) else {
-        return Err(CliError::usage("there is no context to keep the project in")
+        return Err(CliError::usage("there is no context to store the project in")
             .hint("make one: loupe context set default --url URL"));
     };
     if !ctx.changes_files(&format!("make {project} the project of the context {name}")) {

@@ -1,4 +1,4 @@
-//! `loupe rules create`, `update`, `enable`, `disable` and `delete`.
+//! `loupe rules create`, `update`, `enable`, `disable` and `delete`: change eval rules.
 
 use api::{
     client::{Client, calls},
@@ -25,7 +25,7 @@ use crate::{
     find, prompt,
 };
 
-/// How a rule judges, and which traces, as flags.
+/// Settings of an eval rule, as flags.
 #[derive(Debug, Args)]
 pub struct SettingArgs {
     /// Options of the evaluator, see `loupe evaluators get NAME`: a JSON object, a file with
@@ -35,37 +35,36 @@ pub struct SettingArgs {
     /// The judge model: cheap or premium
     #[arg(long, value_name = "TIER")]
     tier: Option<ModelTier>,
-    /// A score that drops by less than this after a control action raises no alert; `none` for
-    /// the default, any drop
+    /// Alert if a control action lowers the score by at least this; `none` for the default, any drop
     #[arg(long, value_name = "N|none", value_parser = score_drop, allow_hyphen_values = true)]
     min_score_drop: Option<Drop>,
-    /// Share of the matching traces, chosen by their ids: 0.1 or 10%
+    /// Share of the matching traces to evaluate, chosen by trace id: 0.1 or 10%
     #[arg(long, value_name = "RATE", value_parser = share::parse)]
     sample_rate: Option<f64>,
     #[command(flatten)]
     filter: FilterArgs,
 }
 
-/// Which traces of the project.
+/// Filter of an eval rule, as flags.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which traces")]
 struct FilterArgs {
-    /// Of this model
+    /// Only traces of this model
     #[arg(long, value_name = "MODEL")]
     filter_model: Option<String>,
-    /// With this tag: KEY, or KEY:VALUE
+    /// Only traces with this tag: KEY, or KEY:VALUE
     #[arg(long, value_name = "TAG")]
     filter_tag: Option<String>,
-    /// Of this name
+    /// Only traces of this name
     #[arg(long, value_name = "NAME")]
     filter_name: Option<String>,
-    /// Failed traces only
+    /// Only traces with an error
     #[arg(long, conflicts_with = "no_error")]
     error: bool,
-    /// That did not fail
+    /// Only traces without an error
     #[arg(long)]
     no_error: bool,
-    /// With a span of this kind, such as llm, tool, retrieval
+    /// Only traces with a span of this type, such as llm, tool, retrieval
     #[arg(long, value_name = "TYPE")]
     span_type: Option<String>,
 }
@@ -76,39 +75,40 @@ pub struct CreateArgs {
     /// The evaluator, see `loupe evaluators list`
     #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
     metric: String,
-    /// How it judges: llm or rule
+    /// Type of the evaluator: llm or rule
     #[arg(long = "type", value_name = "TYPE")]
     kind: EvaluatorType,
     #[command(flatten)]
     settings: SettingArgs,
-    /// Make it, but let it not fire yet
+    /// Create the rule disabled
     #[arg(long)]
     disabled: bool,
 }
 
-/// Arguments of `rules update`. What is not given stays as it is.
+/// Arguments of `rules update`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
-    /// Id, the last characters of it, or the metric where one rule only has it
+    /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
     /// Another evaluator
     #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
     metric: Option<String>,
-    /// How it judges: llm or rule
+    /// Type of the evaluator: llm or rule
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<EvaluatorType>,
     #[command(flatten)]
     settings: SettingArgs,
-    /// Drop what the filter says so far; the other flags begin it anew
+    /// Clear the filter before applying the other flags
     #[arg(long)]
     no_filter: bool,
 }
 
-/// A smallest drop; `None` is the platform's default.
+/// Minimum score drop; `None` is the server's default.
 #[derive(Clone, Copy, Debug)]
 struct Drop(Option<f64>);
 
-/// Reads `--min-score-drop`. What is below 0 goes to the server, which says why it is refused.
+/// Parses `--min-score-drop`. The server refuses negative values with a reason, so they are not checked
+/// here.
 fn score_drop(text: &str) -> std::result::Result<Drop, String> {
     if text == "none" {
         return Ok(Drop(None));
@@ -127,8 +127,8 @@ impl FilterArgs {
             || [filter_model, filter_tag, filter_name, span_type].iter().any(|it| it.is_some())
     }
 
-    /// A filter with what is given in the place of what it said. `none` drops a part of it; where
-    /// there is nothing to drop, it is a value like any other.
+    /// Applies the flags to an existing filter, or to an empty one. `none` removes a part of an existing
+    /// filter; in a new filter it is an ordinary value.
     fn over(&self, old: Option<RuleFilter>) -> RuleFilter {
         let changes = old.is_some();
         let old = old.unwrap_or_default();
@@ -148,7 +148,7 @@ impl FilterArgs {
     }
 }
 
-/// Makes a rule.
+/// Creates an eval rule.
 pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let SettingArgs { config, tier, min_score_drop, sample_rate, filter } = &args.settings;
@@ -177,7 +177,7 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result 
     show(ctx, &rule)
 }
 
-/// Changes what is given of a rule.
+/// Changes the given fields of an eval rule.
 pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let UpdateArgs { rule, metric, kind, settings, no_filter } = args;
@@ -199,14 +199,14 @@ pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result 
     }
     let id = find::eval_rule(client, &ctx.settings, &rule).await?;
     if filtered {
-        // The server takes a filter whole, so what is not named is taken over from the old one.
+        // The request replaces the whole filter, so parts that are not given are copied from the old one.
         let old = if no_filter { None } else { Some(client.call(&calls::eval_rule(id)).await?.filter) };
         change.filter = Some(filter.over(old));
     }
     changed(ctx, client, id, &change, &format!("Changed the rule {rule}")).await
 }
 
-/// Lets a rule fire on new traces, or not.
+/// Enables or disables an eval rule.
 pub async fn switch(ctx: &mut Ctx, client: &Client, wanted: &str, enabled: bool) -> Result {
     ctx.out.check(&VIEW)?;
     let id = find::eval_rule(client, &ctx.settings, wanted).await?;
@@ -232,14 +232,14 @@ async fn changed(
     show(ctx, &rule)
 }
 
-/// A rule that can't run says so at once, not first when its evaluations are missed.
+/// Warns if a rule is paused, so that the user need not find out from missing evaluations.
 fn tell_paused(ctx: &mut Ctx, rule: &Value) {
     if let Some(reason) = view::paused(rule) {
         ctx.out.note(&format!("it is paused: {reason}"));
     }
 }
 
-/// Deletes a rule.
+/// Deletes an eval rule.
 pub async fn delete(ctx: &mut Ctx, client: &Client, wanted: &str) -> Result {
     prompt::require_answer(ctx)?;
     let id = find::eval_rule(client, &ctx.settings, wanted).await?;

@@ -1,4 +1,4 @@
-//! `loupe rules`: evaluators that run by themselves on every matching trace.
+//! `loupe rules`: eval rules, which run an evaluator on each new trace that matches a filter.
 
 mod change;
 mod view;
@@ -33,7 +33,7 @@ use view::{DECISIONS, TEST, VIEW};
 /// Verbs of `rules`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a rule: an evaluator, and the traces that it judges
+    /// Create a rule: an evaluator and a filter of traces
     #[command(
         before_help = "Examples:\n  loupe rules create -p checkout-bot --metric toxicity --type llm --sample-rate 10%\n  loupe rules create -p checkout-bot --metric latency_threshold --type rule --config '{\"max_latency_ms\": 2000}'\n  loupe rules create -p checkout-bot --metric json_schema_conformance --type rule --config config.json --filter-name plan_trip --span-type llm\n  loupe rules create -p checkout-bot --metric faithfulness --type llm --tier premium --min-score-drop 0.05 --disabled\n"
     )]
@@ -48,13 +48,13 @@ pub enum Command {
         before_help = "Examples:\n  loupe rules get toxicity\n  loupe rules get 5e1f09aa --json --fields config,filter\n"
     )]
     Get(RuleArgs),
-    /// Change what is given of a rule
+    /// Change the given fields of a rule
     #[command(
         before_help = "Examples:\n  loupe rules update toxicity --sample-rate 50%\n  loupe rules update 5e1f09aa --config config.json --min-score-drop none\n  loupe rules update 5e1f09aa --filter-tag env:prod --filter-model none\n  loupe rules update 5e1f09aa --no-filter\n",
-        after_help = "--config replaces all options, and what it does not name has its default again. `none` for\n--filter-model, --filter-tag, --filter-name or --span-type drops that part of the filter; with\n--no-filter, which begins the filter anew, it is a value like any other.\n"
+        after_help = "--config replaces all options; options that it does not contain get their defaults. `none` for\n--filter-model, --filter-tag, --filter-name or --span-type drops that part of the filter; with\n--no-filter, which clears the filter first, `none` is an ordinary value.\n"
     )]
     Update(change::UpdateArgs),
-    /// Let a rule fire on new traces; a paused one tries again
+    /// Enable a rule; a paused rule is retried
     #[command(before_help = "Examples:\n  loupe rules enable toxicity\n")]
     Enable(RuleArgs),
     /// Disable a rule
@@ -65,19 +65,19 @@ pub enum Command {
         before_help = "Examples:\n  loupe rules delete toxicity\n  loupe rules delete 5e1f09aa --yes\n"
     )]
     Delete(RuleArgs),
-    /// Judge a trace by a rule and store nothing
+    /// Test a rule on a trace without storing the result
     #[command(
         before_help = "Examples:\n  loupe rules test toxicity c07b44d1\n  loupe rules test 5e1f09aa c07b44d1 --json --fields decision,score,error\n",
-        after_help = "Ends with 16 when the evaluator could not judge; the score decides nothing here. A judge may take\nits time: without --timeout it is waited for 3 minutes, and asked once.\n"
+        after_help = "Exit code 16: the evaluator failed. The score does not affect the exit code. Because a judge may\nbe slow, the default timeout is 3 minutes, and the request is not retried.\n"
     )]
     Test(TestArgs),
-    /// Run a rule over past traces
+    /// Run a rule on past traces
     #[command(
         before_help = "Examples:\n  loupe rules backfill toxicity --from -7d --wait\n  loupe rules backfill 5e1f09aa --from 2026-11-01 --to 2026-11-08\n",
-        after_help = format!("{WAITED}Without --from and --to it asks first.\n")
+        after_help = format!("{WAITED}Without --from and --to, the command asks for confirmation.\n")
     )]
     Backfill(BackfillArgs),
-    /// Show what a rule did with traces, and why
+    /// Show the decisions of a rule on traces, with reasons
     #[command(
         before_help = "Examples:\n  loupe rules decisions toxicity\n  loupe rules decisions toxicity --trace c07b44d1\n  loupe rules decisions 5e1f09aa --all -o csv > decisions.csv\n"
     )]
@@ -85,23 +85,23 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it waits for evaluations, for as long as its own `--for` says.
+    /// Returns whether the command waits for evaluations, with `--for` as its limit.
     pub fn waits(&self) -> bool {
         matches!(self, Self::Backfill(args) if args.wait.is_given())
     }
 }
 
-/// A rule.
+/// Argument that names an eval rule.
 #[derive(Debug, Args)]
 pub struct RuleArgs {
-    /// Id, the last characters of it, or the metric where one rule only has it
+    /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
 }
 
 /// Arguments of `rules test`.
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Id, the last characters of it, or the metric where one rule only has it
+    /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
     trace: String,
@@ -110,7 +110,7 @@ pub struct TestArgs {
 /// Arguments of `rules backfill`.
 #[derive(Debug, Args)]
 pub struct BackfillArgs {
-    /// Id, the last characters of it, or the metric where one rule only has it
+    /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
     #[command(flatten)]
     between: Between,
@@ -121,9 +121,9 @@ pub struct BackfillArgs {
 /// Arguments of `rules decisions`.
 #[derive(Debug, Args)]
 pub struct DecisionsArgs {
-    /// Id, the last characters of it, or the metric where one rule only has it
+    /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
-    /// On one trace: id, the last characters of a recent id, or an OpenTelemetry trace id
+    /// Only on this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
     #[command(flatten)]
@@ -157,7 +157,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// Shows a rule: whole for a person, else as a row.
+/// Shows an eval rule: in full on a terminal, otherwise as a row.
 fn show(ctx: &mut Ctx, rule: &Value) -> Result {
     ctx.out.whole(&VIEW, rule, view::sheet)
 }
@@ -179,7 +179,8 @@ async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
     shown_then(shown, judged)
 }
 
-/// A client for what is answered once a judge has. A judge costs, so nothing is asked for twice.
+/// Returns a client for requests that wait for a judge. It does not retry, because every judge call costs
+/// money.
 fn patient(client: &Client, asked: Option<Duration>) -> Client {
     client.with_timeout(asked.unwrap_or(JUDGE_TIMEOUT)).with_retry(Retry::NEVER)
 }
@@ -230,10 +231,10 @@ mod tests {
 
     use super::*;
 
-    /// The default of the client below.
+    /// Default timeout of the client below.
     const SHORT: Duration = Duration::from_millis(200);
 
-    /// A client of a server that takes three times as long as the client waits by default.
+    /// Returns a client of a server that responds after three times the client's default timeout.
     #[expect(clippy::disallowed_methods, reason = "the server's own threads, on no runtime")]
     fn slow() -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -247,7 +248,7 @@ mod tests {
                     assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
                     std::thread::sleep(SHORT * 3);
                     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
-                    // A client that left does not read it.
+                    // A disconnected client is no failure of the test.
                     _ = stream.write_all(answer);
                 });
             }

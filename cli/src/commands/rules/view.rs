@@ -1,4 +1,4 @@
-//! How people read eval rules and what they did.
+//! Display of eval rules and their decisions for terminals.
 
 use api::eval_rule::{PauseReason, RuleFilter};
 use present::{evaluation::decision_tone, share};
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// A table of rules.
+/// Table of eval rules.
 pub const VIEW: View = View {
     plural: "eval_rules",
     id: "id",
@@ -56,7 +56,7 @@ pub const VIEW: View = View {
     ],
 };
 
-/// A table of what a rule did with traces.
+/// Table of rule decisions.
 pub const DECISIONS: View = View {
     plural: "decisions",
     id: "trace_id",
@@ -71,7 +71,7 @@ pub const DECISIONS: View = View {
     fields: &["rule_id", "trace_id", "decision", "detail", "evaluation_id", "decided_at"],
 };
 
-/// What a rule says of one trace.
+/// Table of the result of an eval rule's test.
 pub const TEST: View = View {
     plural: "tests",
     id: "trace_id",
@@ -105,7 +105,7 @@ pub const TEST: View = View {
     ],
 };
 
-/// Whether it fires: `on`, `off`, or `paused` though it is enabled.
+/// Returns the state of an eval rule: `on`, `off`, or `paused` although it is enabled.
 fn state(row: &Value, _: &Style) -> Cell {
     let enabled = row.get("enabled").and_then(Value::as_bool).unwrap_or_default();
     match (enabled, word(row, "paused_reason")) {
@@ -115,13 +115,13 @@ fn state(row: &Value, _: &Style) -> Cell {
     }
 }
 
-/// Returns in a sentence why a rule does not run although it is enabled; none when it runs.
+/// Returns a sentence that says why an enabled eval rule is paused; `None` if it is not paused.
 pub fn paused(row: &Value) -> Option<String> {
     let (reason, detail) = (word(row, "paused_reason"), word(row, "paused_detail"));
     (!reason.is_empty()).then(|| PauseReason::describe(reason, Some(detail)))
 }
 
-/// The tier of judges; code has none.
+/// Returns the model tier; code evaluators have none.
 fn tier(row: &Value, style: &Style) -> Cell {
     if word(row, "evaluator_type") == "rule" {
         cell::none(style)
@@ -135,13 +135,13 @@ fn sample(row: &Value, style: &Style) -> Cell {
     rate.map_or_else(|| cell::none(style), |it| Cell::plain(share::text(it)))
 }
 
-/// What a rule did, in the colour that the console has for it.
+/// Returns a rule decision in the colour that the console also uses.
 fn decision(row: &Value, style: &Style) -> Cell {
     let tone = word(row, "decision").parse().map_or(Tone::Plain, decision_tone);
     Cell { tone, ..cell::text(row, "decision", style) }
 }
 
-/// The filter as terms; `all` where it leaves every choice open.
+/// Formats the filter as terms; `all` for an empty filter.
 fn filter(row: &Value) -> String {
     let Some(filter) = row.get("filter") else { return String::new() };
     match RuleFilter::deserialize(filter) {
@@ -151,7 +151,7 @@ fn filter(row: &Value) -> String {
     }
 }
 
-/// One rule, whole.
+/// Formats one eval rule in full.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
     let paused = paused(row).unwrap_or_default();
     let state = state(row, style);
@@ -179,7 +179,8 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .text()
 }
 
-/// What a rule says of one trace: the verdict, then what it would do with the trace on ingest.
+/// Formats the test of an eval rule on a trace: the verdict, then the decision that it would make on
+/// ingest.
 pub fn tested(row: &Value, style: &Style, columns: Option<usize>) -> String {
     let would = format!("{}: {}", word(row, "decision"), word(row, "detail"));
     let ingest = Sheet::new(style, columns).line("on ingest", Cell::plain(would).text);

@@ -1,4 +1,4 @@
-//! `loupe traces delete`.
+//! `loupe traces delete`: deletes traces.
 
 use api::client::calls;
 use clap::Args;
@@ -14,7 +14,7 @@ pub struct DeleteArgs {
     ids: Vec<String>,
 }
 
-/// Deletes traces, one after the other; the first that fails ends it.
+/// Deletes traces one after another; stops at the first error.
 pub async fn run(ctx: &mut Ctx, args: DeleteArgs) -> Result {
     prompt::require_answer(ctx)?;
     let client = ctx.client()?;

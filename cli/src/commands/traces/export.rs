@@ -1,7 +1,7 @@
-//! `loupe traces export`: what a filter selects, with spans, as lines in a file.
+//! `loupe traces export`: writes the traces that match a filter, with their spans, as lines to a file.
 //!
-//! A file is written beside its place and moved there when it is complete, so that nobody takes
-//! half an export for a whole one. `resume.rs` goes on with the half.
+//! The export is written to a partial file, which is renamed when it is complete, so that an incomplete
+//! export is not mistaken for a complete one. `resume.rs` continues a partial file.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -34,10 +34,10 @@ use crate::{
 pub struct ExportArgs {
     /// File to write; `-` is stdout
     file: PathBuf,
-    /// What a line holds
+    /// Content of a line
     #[arg(long, value_enum, default_value_t = Lines::Jsonl)]
     format: Lines,
-    /// Go on with an export to this file that was interrupted
+    /// Continue an interrupted export to this file
     #[arg(long)]
     resume: bool,
     /// Replace the file if it exists
@@ -64,7 +64,7 @@ impl Lines {
         }
     }
 
-    /// What a line is, for counting.
+    /// Returns the unit of a line, for progress messages.
     fn rows(self) -> &'static str {
         match self {
             Self::Jsonl => "traces",
@@ -73,11 +73,13 @@ impl Lines {
     }
 }
 
-/// Exports.
+/// Exports traces.
 pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
     let filter = args.filter.resolve(ctx)?;
     if args.resume && args.format == Lines::Otlp {
-        return Err(CliError::usage("--resume needs --format jsonl: only there each line names its trace"));
+        return Err(CliError::usage(
+            "--resume requires --format jsonl, in which each line contains its trace",
+        ));
     }
     let (client, project) = ctx.client_and_project().await?;
     let export = Export { client, filter, project, format: args.format };
@@ -94,7 +96,7 @@ pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
     Ok(())
 }
 
-/// What is exported.
+/// An export: the client and the selected traces.
 struct Export {
     client: Client,
     filter: Filter,
@@ -106,7 +108,7 @@ impl Export {
     async fn to_stdout(&self, ctx: &mut Ctx) -> Result {
         let mut progress = ctx.out.progress(self.format.rows(), true);
         let call = calls::export_traces(&self.filter, self.project, self.format.word());
-        // A terminal is shown only what is safe, which takes whole characters.
+        // On a terminal, control characters are made visible, which requires whole characters.
         let mut blocks = Blocks::new(self.client.download(&call).await?, ctx.env.stdout_tty);
         while let Some(block) = blocks.next().await? {
             progress.add(count(&block), block.len());
@@ -115,7 +117,7 @@ impl Export {
         Ok(())
     }
 
-    /// Writes the file, and answers how many lines are in it.
+    /// Writes the file, and returns the number of its lines.
     async fn to_file(&self, ctx: &mut Ctx, path: &Path, resume: bool) -> Result<usize> {
         let partial = partial(path);
         let failed = |error: std::io::Error| {
@@ -125,7 +127,7 @@ impl Export {
         let half = if resume { Half::read(&partial).map_err(failed)? } else { Half::default() };
         let filter = half.rest_of(&self.filter);
         let call = calls::export_traces(&filter, self.project, self.format.word());
-        // A refusal leaves no file behind.
+        // The request comes before the file, so that a refusal leaves no file behind.
         let download = self.client.download(&call).await?;
         let mut file =
             OpenOptions::new().create(true).write(true).truncate(false).open(&partial).map_err(failed)?;
@@ -135,7 +137,7 @@ impl Export {
         let ended = append(&mut file, Blocks::new(download, half.lines > 0), &half, &mut progress).await;
         drop(progress);
         let added = ended.map_err(|mut error| {
-            error.detail.push(format!("what came so far is in {}", partial.display()));
+            error.detail.push(format!("the partial export is in {}", partial.display()));
             if self.format == Lines::Jsonl {
                 error.hint = Some("go on with it: the same command with --resume".to_owned());
             }
@@ -146,7 +148,7 @@ impl Export {
     }
 }
 
-/// Appends what the half lacks, and answers how many lines that is.
+/// Appends the missing lines to a partial file, and returns their number.
 async fn append(file: &mut File, mut blocks: Blocks, half: &Half, progress: &mut Progress) -> Result<usize> {
     let mut written = 0;
     while let Some(block) = blocks.next().await? {
@@ -161,7 +163,7 @@ async fn append(file: &mut File, mut blocks: Blocks, half: &Half, progress: &mut
     Ok(written)
 }
 
-/// Where an export is until it is complete.
+/// Returns the path of the partial file of an export.
 fn partial(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");

@@ -1,4 +1,4 @@
-//! The flags that choose traces; each stands for a term of the filter grammar.
+//! Flags that select traces; each corresponds to a term of the filter grammar.
 
 use api::filter::Filter;
 use clap::Args;
@@ -9,50 +9,50 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// Which traces.
+/// Flags that select traces.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which traces")]
 pub struct FilterArgs {
     /// Terms such as `error:true latency:>=2s from:-1h`, see `loupe help filters`
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Of this model
+    /// Only traces of this model
     #[arg(long)]
     pub model: Option<String>,
-    /// Failed traces only
+    /// Only traces with an error
     #[arg(long, conflicts_with = "no_error")]
     pub error: bool,
-    /// That did not fail
+    /// Only traces without an error
     #[arg(long)]
     pub no_error: bool,
-    /// With a span that failed so: timeout, rate_limit, invalid_response, context_length
+    /// Only traces with a span of this failure type: timeout, rate_limit, invalid_response, context_length
     #[arg(long, value_name = "TYPE")]
     pub failure_type: Option<String>,
-    /// Begun at or after: -15m, yesterday, 2026-11-21, RFC 3339
+    /// Only traces started at or after: -15m, yesterday, 2026-11-21, RFC 3339
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// Begun at or before
+    /// Only traces started at or before
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// At least this long: 250ms, 2s
+    /// Minimum latency: 250ms, 2s
     #[arg(long, value_name = "DURATION")]
     pub latency_min: Option<String>,
-    /// At most this long
+    /// Maximum latency
     #[arg(long, value_name = "DURATION")]
     pub latency_max: Option<String>,
-    /// At least this many tokens
+    /// Minimum number of tokens
     #[arg(long, value_name = "N")]
     pub token_count_min: Option<String>,
-    /// At most this many tokens
+    /// Maximum number of tokens
     #[arg(long, value_name = "N")]
     pub token_count_max: Option<String>,
-    /// With this tag, one only
+    /// Only traces with this tag; may be given once
     #[arg(long, value_name = "KEY=VALUE")]
     pub tag: Option<String>,
 }
 
 impl FilterArgs {
-    /// The filter that the flags ask for, checked before any request.
+    /// Builds and validates the filter from the flags, before any request.
     pub fn resolve(&self, ctx: &mut Ctx) -> Result<Filter> {
         let now = now();
         let mut filter = match &self.filter {
@@ -68,7 +68,7 @@ impl FilterArgs {
         Ok(filter)
     }
 
-    /// Flag, field and value of each flag that is given.
+    /// Returns flag, field and value of each given flag.
     fn terms(&self) -> Vec<(&'static str, &'static str, String)> {
         let plain = |value: &Option<String>| value.clone();
         let at_least = |value: &Option<String>| value.as_ref().map(|value| format!(">={value}"));

@@ -1,4 +1,4 @@
-//! What `traces tail` remembers: which traces were printed, and from where to read on.
+//! State of `traces tail`: the traces that were printed, and the time from which to continue.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::output::cell;
 
-/// Number of ids that are remembered.
+/// Maximum number of ids that are kept.
 const RING: usize = 10_000;
-/// Reading goes on this far before the newest trace seen, for those that arrive late.
+/// Overlap with the newest trace seen, in microseconds, for traces that arrive late.
 const OVERLAP_MICROS: i64 = 60_000_000;
 
 /// The traces seen so far.
@@ -21,12 +21,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Nothing seen yet; traces begun before `start` are of no interest.
+    /// Creates an empty state; traces that started before `start` are ignored.
     pub fn from(start: Timestamp) -> Self {
         Self { order: VecDeque::new(), ids: HashSet::new(), newest: None, start }
     }
 
-    /// Notes a trace; whether it is new.
+    /// Records a trace, and returns whether it is new.
     pub fn note(&mut self, trace: &Value) -> bool {
         let Some(id) = trace.get("id").and_then(Value::as_str) else {
             return false;
@@ -46,17 +46,17 @@ impl Seen {
         true
     }
 
-    /// Whether a trace was noted before.
+    /// Returns whether a trace was recorded before.
     pub fn knows(&self, trace: &Value) -> bool {
         trace.get("id").and_then(Value::as_str).is_some_and(|id| self.ids.contains(id))
     }
 
-    /// Start of the newest trace seen.
+    /// Returns the start of the newest trace seen.
     pub fn newest(&self) -> Option<Timestamp> {
         self.newest
     }
 
-    /// From where the next reading has to begin so that nothing is left out.
+    /// Returns the time from which the next read has to begin so that no trace is missed.
     pub fn resume(&self) -> Timestamp {
         match self.newest {
             Some(newest) => {

@@ -1,4 +1,4 @@
-//! `loupe traces get`.
+//! `loupe traces get`: shows a trace.
 
 use api::client::{
     Client,
@@ -32,13 +32,13 @@ pub struct GetArgs {
     /// How to show the spans
     #[arg(long, value_enum, default_value_t = Spans::Tree)]
     spans: Spans,
-    /// Show its evaluations too
+    /// Show the evaluations of the trace
     #[arg(long)]
     evals: bool,
-    /// Show the whole input and output, not only how they begin
+    /// Show the complete input and output instead of their beginnings
     #[arg(long)]
     full: bool,
-    /// Columns to use, in place of the terminal's
+    /// Width in columns (default: the terminal's width)
     #[arg(long, value_name = "N", value_parser = positive::<usize>)]
     width: Option<usize>,
 }
@@ -48,13 +48,13 @@ pub struct GetArgs {
 enum Spans {
     /// As a tree with a waterfall.
     Tree,
-    /// One a line, by time.
+    /// One line per span, sorted by start.
     Flat,
-    /// Not at all.
+    /// No spans.
     None,
 }
 
-/// How people read spans.
+/// Table of spans.
 pub const SPANS: View = View {
     plural: "spans",
     id: "id",
@@ -118,14 +118,14 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
     ctx.out.show(&text)
 }
 
-/// Every evaluation of a trace, newest first.
+/// Returns every evaluation of a trace, newest first.
 async fn evaluations(client: &Client, trace: &Value) -> Result<Value> {
     let trace_id = trace.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let filter = EvaluationFilter { trace_id, ..EvaluationFilter::default() };
     all(client, OF_TRACE.plural, |page| calls::evaluations(&filter, page)).await.map(Value::Array)
 }
 
-/// The first line and what a person asks next.
+/// Formats the first line and the most important values of a trace.
 fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
     let is_failed = failed(trace);
     let mark = cell::mark(is_failed, style);
@@ -141,7 +141,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
     ];
     let shown: Vec<&str> = shown.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     let first = cell::Cell::plain(shown.join("  ")).text;
-    // Where the line is short it is cut like everything in a table, and the id has its own.
+    // On a narrow terminal the first line is cut. The id has its own line.
     let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(2));
     let first = present::text::cut(&first, room, &style.glyphs);
     let mut text = format!("{} {first}\n", style.paint(&mark.text, mark.tone));
@@ -168,7 +168,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         let tone = if name == "error" { Tone::Bad } else { Tone::Plain };
         let value = cell::Cell::plain(value).text;
         let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(12)).max(20);
-        // Errors are wrapped and never cut.
+        // Error messages are wrapped and never cut.
         for (index, line) in present::text::wrap(&value, room).into_iter().enumerate() {
             let label = if index == 0 { name } else { "" };
             text.push_str(&format!("  {label:<9} {}\n", style.paint(&line, tone)));

@@ -1,11 +1,11 @@
-//! An answer of lines that comes in pieces.
+//! Streams a line-based response in blocks.
 
 use api::client::{Download, Error};
 
 use crate::error::CliError;
 
-/// Reads an answer in blocks: of whole lines where that is asked for, else as they come, so
-/// that a line of any length takes no memory.
+/// Reads a response in blocks: of whole lines if `whole_lines` is set, otherwise as they arrive, so that
+/// long lines are not kept in memory.
 pub struct Blocks {
     download: Download,
     whole_lines: bool,
@@ -13,12 +13,12 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The blocks of an answer.
+    /// Creates a reader of a response.
     pub fn new(download: Download, whole_lines: bool) -> Self {
         Self { download, whole_lines, rest: Vec::new() }
     }
 
-    /// The next block; `None` after the last. An answer that breaks off is an error.
+    /// Returns the next block; `None` after the last. An incomplete response is an error.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         loop {
             let Some(bytes) = self.download.chunk().await.map_err(broken)? else {
@@ -35,18 +35,18 @@ impl Blocks {
     }
 }
 
-/// The server was reached, and then it was not.
+/// Creates the error for a connection that was lost during the response.
 fn broken(error: Error) -> CliError {
     let why = error.cause();
     CliError { message: format!("the export is not complete: {why}"), ..error.into() }
 }
 
-/// The number of lines in a block.
+/// Returns the number of lines in a block.
 pub fn count(block: &[u8]) -> usize {
     block.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// What is complete with these bytes; what follows the last line end stays in `rest`.
+/// Appends bytes to `rest` and removes and returns its complete lines.
 fn take_lines(rest: &mut Vec<u8>, bytes: &[u8]) -> Option<Vec<u8>> {
     let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
         rest.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! `loupe traces list`.
+//! `loupe traces list`: lists traces.
 
 use clap::Args;
 

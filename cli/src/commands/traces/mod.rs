@@ -1,4 +1,4 @@
-//! `loupe traces`: reading, following, sending, exporting and deleting traces.
+//! `loupe traces`: lists, shows, follows, sends, exports and deletes traces.
 
 pub mod delete;
 pub mod export;
@@ -60,14 +60,14 @@ pub enum Command {
         before_help = "Examples:\n  loupe traces export yesterday.jsonl --from yesterday --to today\n  loupe traces export - --filter 'error:true from:-1h' | jq -r .id\n  loupe traces export all.jsonl --resume\n  loupe traces export spans.otlp.jsonl --format otlp\n"
     )]
     Export(export::ExportArgs),
-    /// Delete traces with all that hangs on them
+    /// Delete traces with their spans, evaluations and feedback
     #[command(
         before_help = "Examples:\n  loupe traces delete c07b44d1\n  loupe traces list --filter 'tag:env=test' --all -o id | xargs loupe traces delete --yes\n"
     )]
     Delete(delete::DeleteArgs),
 }
 
-/// How people read traces.
+/// Table of traces.
 pub const VIEW: View = View {
     plural: "traces",
     id: "id",
@@ -129,7 +129,7 @@ pub const VIEW: View = View {
     ],
 };
 
-/// Whether a trace or a span carries an error.
+/// Returns whether a trace or a span has an error.
 pub fn failed(row: &Value) -> bool {
     row.get("error").is_some_and(|error| !error.is_null())
 }
@@ -139,7 +139,7 @@ fn tags(row: &Value, _: &cell::Style) -> cell::Cell {
     cell::Cell::plain(tags.collect::<Vec<_>>().join(" "))
 }
 
-/// A page of the list, with as much of the texts as the output shows.
+/// Returns the request for a page of the list, with complete texts if the output shows them.
 fn page(shows_texts: bool, filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
     let call = if shows_texts { calls::whole_traces } else { calls::traces };
     call(filter, project, page)

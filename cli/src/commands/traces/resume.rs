@@ -1,7 +1,7 @@
-//! Going on with an export that was interrupted: what is there, and what is still to come.
+//! Continues an interrupted export: reads the partial file and determines the missing traces.
 //!
-//! An export is in the order of the list, by start, newest first. So the rest begins at the
-//! start of the last whole line, where several traces may share the time.
+//! An export is sorted by start, newest first, like the list. The rest therefore begins at the start time
+//! of the last complete line, which several traces may share.
 
 use std::{
     collections::HashSet,
@@ -13,20 +13,20 @@ use std::{
 use api::{Timestamp, filter::Filter};
 use serde::Deserialize;
 
-/// The half of an export that is there.
+/// The content of a partial export.
 #[derive(Default)]
 pub struct Half {
-    /// Whole lines.
+    /// Number of complete lines.
     pub lines: usize,
-    /// Bytes of the whole lines.
+    /// Bytes of the complete lines.
     bytes: u64,
     /// Start of the last trace.
     last: Option<Timestamp>,
-    /// The traces that began then.
+    /// Ids of the traces that started at that time.
     known: HashSet<String>,
 }
 
-/// What a line is known by.
+/// The members of a line that identify its trace.
 #[derive(Deserialize)]
 struct Line {
     id: String,
@@ -34,8 +34,7 @@ struct Line {
 }
 
 impl Half {
-    /// Reads the half; a file that is missing is an empty one. It ends before the first line
-    /// that is not whole.
+    /// Reads a partial export up to the first incomplete line. A missing file counts as empty.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut half = Self::default();
         let mut file = match File::open(path) {
@@ -58,13 +57,13 @@ impl Half {
         }
     }
 
-    /// Cuts a file after the whole lines, and makes it ready for more.
+    /// Truncates a file after the complete lines, and positions it for appending.
     pub fn cut(&self, file: &mut File) -> io::Result<()> {
         file.set_len(self.bytes)?;
         file.seek(SeekFrom::Start(self.bytes)).map(drop)
     }
 
-    /// The filter for what is still to come.
+    /// Returns the filter for the missing traces.
     pub fn rest_of(&self, filter: &Filter) -> Filter {
         match self.last {
             Some(last) => filter.clone().until(last),
@@ -72,7 +71,7 @@ impl Half {
         }
     }
 
-    /// The lines whose traces are not in the half.
+    /// Returns the lines whose traces are not in the partial export.
     pub fn without_known(&self, block: Vec<u8>) -> Vec<u8> {
         if self.known.is_empty() {
             return block;
@@ -82,7 +81,7 @@ impl Half {
     }
 }
 
-/// A whole line of a trace.
+/// Parses a complete line of a trace.
 fn parse(text: &[u8]) -> Option<Line> {
     serde_json::from_slice(text.strip_suffix(b"\n")?).ok()
 }

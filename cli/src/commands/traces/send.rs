@@ -1,4 +1,4 @@
-//! `loupe traces send`: traces from a file or from stdin.
+//! `loupe traces send`: sends traces from a file or stdin.
 
 use std::io::{BufReader, Read};
 
@@ -20,19 +20,19 @@ use crate::{
     output::{Column, Format, View, cell, progress::Progress},
 };
 
-/// A batch is sent when its text passes this many bytes, well below the server's limit.
+/// Size in bytes at which a batch is sent, well below the server's limit.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Arguments of `traces send`.
 #[derive(Debug, Args)]
 pub struct SendArgs {
-    /// NDJSON, one JSON object, an array, or {"traces": [...]}; `-` is stdin. `-p` names the project
-    /// that takes the traces, in place of the key's own
+    /// File with NDJSON, one JSON object, an array, or {"traces": [...]}; `-` is stdin. `-p` names the
+    /// project that receives the traces, instead of the key's own
     file: String,
     /// The file is an OTLP export request in protobuf, or such requests in JSON
     #[arg(long, conflicts_with = "id_from")]
     otlp: bool,
-    /// Take each trace's id from this member, so that sending twice stores once
+    /// Take each trace's id from this member, so that a trace sent twice is stored once
     #[arg(long, value_name = "FIELD")]
     id_from: Option<String>,
 }
@@ -66,7 +66,7 @@ const VIEW: View = View {
     ],
 };
 
-/// How people read the answer to one trace.
+/// Table of the response to one trace.
 const ONE: View = View {
     columns: &[
         Column::new("ID", "id", |row, style| cell::text(row, "id", style)),
@@ -78,7 +78,7 @@ const ONE: View = View {
     ..VIEW
 };
 
-/// Sends traces and reports what became of each.
+/// Sends traces and reports the result of each.
 pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let client = ctx.client()?;
@@ -169,7 +169,7 @@ fn items(document: Value) -> Result<Vec<Value>> {
             Some(other) => Err(CliError::usage(format!("`traces` is {}, not an array", kind(&other)))),
             None => Ok(vec![Value::Object(object)]),
         },
-        other => Err(CliError::usage(format!("a trace is a JSON object, and here is {}", kind(&other)))),
+        other => Err(CliError::usage(format!("a trace must be a JSON object, not {}", kind(&other)))),
     }
 }
 
@@ -184,7 +184,8 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What `traces export` wrote has its tags twice, and as an item takes them as a map.
+/// Replaces the tags of an exported trace by its `tag_map`: an export contains the tags in two forms, and
+/// ingest accepts the map.
 fn take_tags(item: &mut Value) {
     if let Some(tags) = item.get_mut("tag_map").filter(|tags| tags.is_object()).map(Value::take) {
         item["tags"] = tags;

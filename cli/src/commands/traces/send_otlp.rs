@@ -1,5 +1,5 @@
-//! `loupe traces send --otlp`: OTLP export requests, one in protobuf or any number in JSON, such
-//! as the lines of `traces export --format otlp`.
+//! `loupe traces send --otlp`: sends OTLP export requests, one in protobuf or any number in JSON, such as
+//! the lines of `traces export --format otlp`.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -17,7 +17,7 @@ use crate::{
     exit::Exit,
 };
 
-/// Sends what the input holds, and reports refused spans.
+/// Sends the requests of the input, and reports refused spans.
 pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn Read>) -> Result {
     let mut input = BufReader::new(input);
     let start = input.fill_buf().map_err(|error| unreadable(&io_error(&error)))?;
@@ -48,7 +48,7 @@ fn unreadable(why: &str) -> CliError {
         .hint("it has to be an OTLP export request in protobuf, or such requests in JSON, one a line")
 }
 
-/// What was sent so far.
+/// Totals of the requests sent so far.
 #[derive(Default)]
 struct Sent {
     requests: usize,
@@ -74,11 +74,11 @@ impl Sent {
         Ok(())
     }
 
-    /// A protobuf request is answered in protobuf, of which only the success is known here.
+    /// Adds a response to the totals. The response to a protobuf request is protobuf, which is not parsed.
     fn note(&mut self, answer: &ApiResponse) {
         let Ok(answer) = answer.json::<Value>() else { return };
         self.refused += match answer.pointer("/partialSuccess/rejectedSpans") {
-            // Whole numbers of 64 bits are texts in OTLP's JSON.
+            // OTLP's JSON encodes 64-bit integers as strings.
             Some(Value::String(count)) => count.parse().unwrap_or_default(),
             Some(count) => count.as_i64().unwrap_or_default(),
             None => 0,

@@ -1,7 +1,7 @@
-//! `loupe traces tail`: the live stream, or the list again and again where there is none.
+//! `loupe traces tail`: follows the live stream, or polls the list if the server has no stream.
 //!
-//! Both ways print each trace once, oldest first, and lose none: after every connection the
-//! list is read from a minute before the newest trace seen ([`Seen`]).
+//! Both print each trace once, oldest first, and miss none: after every connection the list is read from a
+//! minute before the newest trace seen ([`Seen`]).
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ use crate::{
     output::cell::{self, Tone},
 };
 
-/// Pages read in one go before what was found is printed.
+/// Maximum number of pages that are read before their traces are printed.
 const MOST_PAGES: usize = 100;
-/// The longest wait between two tries to reach the server.
+/// Maximum delay between two attempts to reach the server.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Arguments of `traces tail`.
@@ -41,10 +41,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub struct TailArgs {
     #[command(flatten)]
     filter: FilterArgs,
-    /// Begin this long ago
+    /// Start with traces from this long ago
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     since: String,
-    /// Time between two readings, where the server has no live stream
+    /// Polling interval, if the server has no live stream
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     interval: String,
     /// End after this many traces
@@ -56,10 +56,10 @@ pub struct TailArgs {
     /// End with code 0 at the first trace; with --for, code 7 if there is none
     #[arg(long, value_enum)]
     exit_on: Option<ExitOn>,
-    /// What else to show of each trace in a table
+    /// Additional line for each trace in a table
     #[arg(long, value_enum)]
     show: Option<Show>,
-    /// Read the list again and again, also where there is a live stream
+    /// Poll the list even if the server has a live stream
     #[arg(long)]
     poll: bool,
 }
@@ -79,14 +79,14 @@ enum Show {
     Io,
 }
 
-/// Follows traces until told to stop.
+/// Follows traces until the command is stopped or reaches its limit.
 pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let filter = args.filter.resolve(ctx)?;
     let since = duration(&args.since)?;
     let interval = duration(&args.interval)?.max(Duration::from_millis(200));
     let limit = args.limit.as_deref().map(duration).transpose()?;
-    // Outages are this command's own subject, so the client tries each request once.
+    // This command handles outages itself, so its client does not retry.
     let mut options = ctx.settings.client(None);
     let project = find::current_project(&ctx.client()?, &ctx.settings).await?;
     options.retry = Retry::NEVER;
@@ -95,7 +95,7 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
     let start = Timestamp::from(now().to_utc());
     let start = Timestamp::from_micros(start.micros().saturating_sub_unsigned(since.as_micros() as u64));
     let most = if args.exit_on.is_some() { Some(1) } else { args.max };
-    // Where there is a key, the key is what the server sees.
+    // The client prefers an API key, so the session's expiry matters only without one.
     let session = if client.has_api_key() { None } else { Expiry::of(&ctx.settings) };
     let mut tail = Tail {
         client,
@@ -124,7 +124,7 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
     }
 }
 
-/// A run of `tail`.
+/// State of a run of `tail`.
 struct Tail {
     client: Client,
     session: Option<Expiry>,
@@ -133,26 +133,26 @@ struct Tail {
     seen: Seen,
     interval: Duration,
     show: Option<Show>,
-    /// Traces that may still be printed.
+    /// Number of traces that may still be printed.
     left: Option<u64>,
     /// Whether to try the live stream.
     live: bool,
-    /// Whether the traces that were there at the start are noted.
+    /// Whether the traces that existed at the start are recorded.
     primed: bool,
     last_event: Option<String>,
     outage: Option<Outage>,
     announced: bool,
 }
 
-/// The server can't be reached.
+/// A period in which the server can't be reached.
 struct Outage {
     since: Instant,
     tries: u32,
 }
 
-/// Why following stops for a moment or for good.
+/// Reason why following pauses or ends.
 enum Stop {
-    /// Enough was printed.
+    /// The maximum number of traces was printed.
     Enough,
     /// The server has no live stream.
     NoStream,
@@ -188,7 +188,7 @@ impl Tail {
         }
     }
 
-    /// One connection of the stream, or one reading of the list.
+    /// Follows one connection of the stream, or reads the list once.
     async fn round(&mut self, ctx: &mut Ctx) -> std::result::Result<(), Stop> {
         if !self.primed {
             self.read_list(ctx, false).await?;
@@ -205,13 +205,13 @@ impl Tail {
         let mut stream = match self.client.stream(&call, self.last_event.as_deref()).await {
             Ok(stream) => stream,
             Err(Error::NotAStream) => return Err(Stop::NoStream),
-            // Older servers take the word for the id of a trace.
+            // Older servers read the path segment `stream` as a trace id.
             Err(error) if matches!(error.status(), Some(400 | 404 | 405 | 422 | 501)) => {
                 return Err(Stop::NoStream);
             }
             Err(error) => return Err(error.into()),
         };
-        // The stream is open before the list is read, so that nothing falls in between.
+        // The stream is opened before the list is read, so that no trace is missed in between.
         self.read_list(ctx, true).await?;
         self.announce(ctx);
         while let Some(event) = stream.next().await {
@@ -237,8 +237,8 @@ impl Tail {
         .into())
     }
 
-    /// Reads the list back to known traces and prints what is new, oldest first. Answers how
-    /// long to wait before the next reading.
+    /// Reads the list back to known traces and prints the new ones, oldest first. Returns how long to wait
+    /// before the next read.
     async fn read_list(&mut self, ctx: &mut Ctx, print: bool) -> std::result::Result<Duration, Stop> {
         let begun = Instant::now();
         let filter = self.filter.clone().since(self.seen.resume());
@@ -312,7 +312,7 @@ impl Tail {
             let Some(text) = trace.get(*name).and_then(Value::as_str) else { continue };
             let style = &ctx.out.style;
             let (room, tone) = match self.show {
-                // An error is shown whole.
+                // Error messages are not cut.
                 Some(Show::Error) => (usize::MAX / 64, Tone::Bad),
                 _ => (ctx.out.columns.unwrap_or(120).saturating_sub(11), Tone::Dim),
             };
@@ -327,14 +327,14 @@ impl Tail {
         Ok(())
     }
 
-    /// Says when the session is about to end.
+    /// Warns when the session is about to end.
     fn warn(&mut self, ctx: &mut Ctx) {
         if let Some(warning) = self.session.as_mut().and_then(Expiry::warning) {
             ctx.out.note(&warning);
         }
     }
 
-    /// Says once what is followed.
+    /// Prints once which traces are followed.
     fn announce(&mut self, ctx: &mut Ctx) {
         if std::mem::replace(&mut self.announced, true) {
             return;
@@ -346,14 +346,14 @@ impl Tail {
         ctx.out.note(&format!("following {what}, {how}{newest} (Ctrl-C to stop)"));
     }
 
-    /// Waits out a failure that may pass; others end the command.
+    /// Waits after a temporary failure; returns other failures as errors.
     async fn lost(&mut self, ctx: &mut Ctx, error: Error) -> Result {
         let passing = match &error {
             Error::Unreachable { .. } => true,
             Error::Answer(answer) => answer.status == 429 || answer.status >= 500,
             _ => false,
         };
-        // A server that was never reached is a wrong address rather than an outage.
+        // If the server was never reached, the address is probably wrong, so the command ends.
         if !passing || !self.announced {
             let mut failed = CliError::from(error);
             if let Some(newest) = self.seen.newest().filter(|_| self.announced) {
@@ -378,7 +378,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Says that the server is back.
+    /// Prints that the server is reachable again.
     fn back(&mut self, ctx: &mut Ctx) {
         if let Some(outage) = self.outage.take() {
             let from = clock(ctx, self.seen.resume());

@@ -1,4 +1,4 @@
-//! A trace's spans as a tree beside a waterfall, all bars on one scale.
+//! Draws the spans of a trace as a tree beside a waterfall, with all bars on one time scale.
 
 use api::Timestamp;
 use present::{
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::failed;
 use crate::output::cell::{self, Style, Tone};
 
-/// The largest part of the line that names may take.
+/// Maximum width of the names in columns.
 const NAMES: usize = 40;
 /// Limits the depth that is drawn: further indentation would only take the room of the names.
 const MAX_DRAWN_DEPTH: usize = 21;
@@ -23,8 +23,8 @@ struct Line<'a> {
     branches: String,
 }
 
-/// Draws the tree in a number of columns. Spans whose parent never arrived stand at the top,
-/// and those that are each other's parents are shown once.
+/// Draws the tree in a number of columns. Spans whose parent never arrived are roots, and spans in a cycle
+/// of parents are shown once.
 pub fn render(spans: &[Value], style: &Style, columns: usize) -> String {
     if spans.is_empty() {
         return String::new();
@@ -88,7 +88,7 @@ fn arrange(spans: &[Value], ascii: bool) -> Vec<Line<'_>> {
     nodes.into_iter().map(line).collect()
 }
 
-/// Returns when a span began and ended; none without a start.
+/// Returns the start and end of a span; `None` without a start.
 fn interval(span: &Value) -> Option<Interval> {
     let begin = cell::timestamp(span, "start_time").map(Timestamp::micros)?;
     let end = cell::timestamp(span, "end_time").map(Timestamp::micros);
@@ -96,7 +96,7 @@ fn interval(span: &Value) -> Option<Interval> {
     Some((begin, end.unwrap_or_else(|| begin.saturating_add(latency.saturating_mul(1_000)))))
 }
 
-/// `0s ····· 30s` in the bars' columns.
+/// Returns the time scale above the bars, such as `0s ····· 30s`.
 fn ruler(micros: i64, columns: usize, dot: &str) -> String {
     let end = format::latency(micros / 1_000);
     let dots = columns.saturating_sub(4 + end.len());

@@ -35,7 +35,7 @@ impl Rollup {
         self.latencies += other.latencies;
     }
 
-    /// Decodes a node; none if its bytes are damaged.
+    /// Decodes a node; `None` if its bytes are damaged.
     fn of_node(data: &[u8]) -> Option<Self> {
         let stored = wire::Stored::open(data).ok()?;
         let mut rollup = Self::default();

@@ -29,7 +29,7 @@ const TENANTS_PER_PAGE: usize = 200;
 pub struct Finding {
     /// The check that found it.
     pub check: &'static str,
-    /// The tenant that it belongs to; none for the database itself.
+    /// The tenant of the row; none for the database itself.
     pub tenant_id: Option<Uuid>,
     /// The affected row or rows.
     pub subject: String,

@@ -44,7 +44,8 @@ struct Sums {
     cost: Option<f64>,
 }
 
-/// Compares all traces of a tenant, but for those that a job of these `kinds` is about to change. Returns how many traces were stored in each month (year * 100 + month).
+/// Compares all traces of a tenant, except those that a job of these `kinds` is about to change. Returns how
+/// many traces were stored in each month (year * 100 + month).
 pub(super) async fn of_tenant(
     db: &Db,
     tenant: Uuid,

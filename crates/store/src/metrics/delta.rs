@@ -27,7 +27,7 @@ struct StoredDelta {
 
 #[derive(Clone, PartialEq, Message)]
 struct StoredProject {
-    /// The 16 bytes of its ID.
+    /// The 16 bytes of the project's ID.
     #[prost(bytes = "vec", tag = "1")]
     id: Vec<u8>,
     #[prost(message, optional, tag = "2")]

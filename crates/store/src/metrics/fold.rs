@@ -25,24 +25,24 @@ use crate::{
 };
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 
-/// Deltas that are read at once. One may be of a commit of many megabytes.
+/// Number of deltas read at once. A delta may come from a commit of many megabytes.
 const PORTION: usize = 16;
-/// Portions that one transaction takes.
+/// Maximum number of portions per transaction.
 const PORTIONS: usize = 16;
-/// Changes after which it takes no further one.
+/// Number of changes after which a transaction reads no further portion.
 const CHANGES: usize = 4_000;
 
-/// What was done.
+/// The result of one fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// Changes that are in nodes now.
+    /// Number of changes that were folded into nodes.
     pub changes: usize,
-    /// There are more deltas.
+    /// Whether more deltas are waiting.
     pub more: bool,
 }
 
-/// Tenants that have deltas: how many, and the time of the oldest, microseconds. Looks over all
-/// tenants and locks nothing.
+/// Returns the tenants that have deltas, each with the number of deltas and the time of the oldest, in
+/// microseconds. Reads across all tenants and locks nothing.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -54,8 +54,8 @@ pub async fn waiting(db: &Db) -> Result<Vec<(Uuid, i64, i64)>, DbErr> {
         .collect()
 }
 
-/// Puts some of the tenant's deltas into its nodes. Does nothing if it loses against another
-/// transaction: it can be done later.
+/// Folds some of the tenant's deltas into its nodes. Does nothing if another transaction wins the lock; the
+/// deltas stay for the next fold.
 ///
 /// # Errors
 /// Fails when the database fails; nothing has changed then.
@@ -134,9 +134,8 @@ async fn fold_project(
             for (level, at, node) in change.nodes {
                 let stays = (level, at) == (here, start) && known;
                 let leaf = node.is_leaf();
-                // Sums that come to nothing may be of deltas whose counterparts are yet to be taken.
-                // When there are none, nothing is below them either but what a fold that was not
-                // the last one has left.
+                // An empty total may result from deltas whose counterparts are not folded yet. Without
+                // further deltas, the only nodes below it are leftovers of an earlier, incomplete fold.
                 if node.is_empty() && (leaf || !more) {
                     if stays {
                         gone.push(at);
@@ -177,17 +176,17 @@ const REMOVE_NODES: &str = "DELETE FROM metric_node WHERE tenant_id = $1 AND pro
 const REMOVE_BELOW: &str = "DELETE FROM metric_node WHERE tenant_id = $1 AND project_id = $2 AND level > $3 \
     AND start BETWEEN $4 AND $5";
 
-/// The statements that folding needs, on either database, inside a transaction.
+/// The statements that folding needs, for both databases, inside a transaction.
 trait Statements {
-    /// Keeps other processes from folding the tenant until the transaction ends.
+    /// Prevents other processes from folding the tenant until the transaction ends.
     async fn lock(&mut self, tenant: Uuid) -> sqlx::Result<()>;
-    /// A portion of deltas after the one with this id.
+    /// Returns a portion of deltas after the one with this id.
     async fn deltas(&mut self, tenant: Uuid, after: Uuid) -> sqlx::Result<Vec<metric_delta::Model>>;
-    /// The nodes that begin at these times, locked.
+    /// Returns the nodes that begin at these times, locked.
     async fn nodes(&mut self, key: Key, starts: &[i64]) -> sqlx::Result<Vec<metric_node::Model>>;
     async fn put(&mut self, rows: &[metric_node::Model], on_conflict: OnConflict) -> sqlx::Result<()>;
     async fn remove_nodes(&mut self, key: Key, starts: &[i64]) -> sqlx::Result<()>;
-    /// Removes the nodes of lower levels that begin within this time.
+    /// Removes the nodes of lower levels that begin within this period.
     async fn remove_below(&mut self, key: Key, from: i64, to: i64) -> sqlx::Result<()>;
     async fn remove_deltas(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Metrics: adding what a transaction changed, folding it into nodes, reading both.
+//! Metrics: stores the deltas of transactions, folds them into nodes, and reads both.
 
 pub mod bins;
 pub mod delta;
@@ -25,8 +25,8 @@ pub use rows::{Grouped, Label, Rows, rows};
 
 use crate::metrics::delta::Delta;
 
-/// Adds what the transaction changed. To be called in the transaction that changes the rows of
-/// the traces, which it has locked.
+/// Stores the delta of a transaction. Call this in the transaction that changes the rows of the traces and
+/// has locked them.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -37,7 +37,7 @@ pub async fn add(txn: &impl ConnectionTrait, tenant: Uuid, delta: Delta, now: i6
     Ok(())
 }
 
-/// Adds the change of one trace's row.
+/// Stores the delta of a change to one trace's row.
 ///
 /// # Errors
 /// Like [`add`].
@@ -52,7 +52,7 @@ pub async fn changed(
     add(txn, after.tenant_id, delta, now).await
 }
 
-/// Bytes that can't be read: damaged, or from a version that writes them in another way.
+/// Returns the error for bytes that are damaged or have an unknown encoding.
 fn unreadable(error: prost::DecodeError) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }

@@ -1,4 +1,4 @@
-//! Counting traces from before there were metrics, or from a program that knows none.
+//! Counts traces that were stored before metrics existed, or by a version without metrics.
 
 use entities::trace;
 use sea_orm::{
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::add;
 use crate::{Db, metrics::delta::Delta};
 
-/// Counts some `limit` traces of a tenant that are not counted yet. Answers how many.
+/// Adds about `limit` uncounted traces of a tenant to the metrics. Returns their number.
 ///
 /// # Errors
 /// Fails when the database fails; nothing has changed then.

@@ -1,4 +1,4 @@
-//! Reading nodes and deltas as they are at one moment.
+//! Reads the nodes and deltas of one snapshot.
 
 use std::fmt::Write;
 
@@ -8,43 +8,43 @@ use uuid::Uuid;
 
 use crate::metrics::{level::Level, range::Range};
 
-/// What was read. Bytes are as they are stored.
+/// The nodes and deltas of a period, in their stored encoding.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Nodes.
     pub nodes: Vec<StoredNode>,
-    /// Deltas that no node holds, of all projects.
+    /// Deltas of all projects that are not folded yet.
     pub deltas: Vec<Vec<u8>>,
-    /// Some traces are counted in neither: they are from before there were metrics.
+    /// Whether some traces are counted in neither, because they are older than the metrics.
     pub unmeasured: bool,
 }
 
 /// A node.
 #[derive(Debug)]
 pub struct StoredNode {
-    /// Its project.
+    /// The project of the node.
     pub project: Uuid,
-    /// Its level.
+    /// The level of the node.
     pub level: Level,
-    /// When it begins, microseconds.
+    /// The start of the period, in microseconds.
     pub start: i64,
-    /// What it holds.
+    /// The encoded contents.
     pub data: Vec<u8>,
 }
 
 impl Reading {
-    /// How many bytes there are to take apart.
+    /// Returns the number of bytes to decode.
     pub fn bytes(&self) -> usize {
         let nodes = self.nodes.iter().map(|it| it.data.len());
         nodes.chain(self.deltas.iter().map(Vec::len)).sum()
     }
 }
 
-/// Stands for the level of what is no node.
+/// The level in result rows that are deltas, not nodes.
 const DELTA: i32 = -1;
 const UNMEASURED: i32 = -2;
 
-/// Reads, in one statement, the nodes in these ranges and all deltas, of one project or of all.
+/// Reads the nodes in these ranges and all deltas with one statement, for one project or for all.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -61,7 +61,7 @@ pub async fn read(
             values.push(project.into());
             "project_id = $2"
         }
-        // Together with the tenant, the level and the time this is one range of the key a project.
+        // With the tenant, the level and the time, this is one range of the primary key per project.
         None => "project_id IN (SELECT p.id FROM project p WHERE p.tenant_id = $1)",
     };
     let mut sql = format!(
@@ -73,7 +73,7 @@ pub async fn read(
     for Range { level, from, to, leaves } in ranges {
         let leaves = if *leaves { " AND leaf" } else { "" };
         let place = values.len();
-        // Writing to a String can't fail.
+        // Writing to a `String` can't fail.
         _ = write!(
             sql,
             " UNION ALL SELECT project_id, CAST(level AS INTEGER), start, data FROM metric_node \

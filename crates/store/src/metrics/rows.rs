@@ -1,5 +1,5 @@
-//! Facts from the rows of traces themselves, for what nodes don't tell: groups by name or tag, a
-//! model among very many, traces that no node counts yet.
+//! Reads facts from the rows of traces, for queries that nodes can't answer: groups by name or tag, a model
+//! without separate totals, and traces that no node counts yet.
 
 use std::sync::Arc;
 
@@ -9,49 +9,49 @@ use uuid::Uuid;
 
 use crate::metrics::fact::Fact;
 
-/// Which traces, and what of them.
+/// Selects traces, and the label that is read with each fact.
 #[derive(Clone, Debug, Default)]
 pub struct Rows<'a> {
-    /// Of one project.
+    /// Only traces of this project.
     pub project: Option<Uuid>,
-    /// Of one model.
+    /// Only traces of this model.
     pub model: Option<&'a str>,
-    /// Started then or later, microseconds.
+    /// Started at or after this time, in microseconds.
     pub from: i64,
-    /// Started then or earlier, microseconds.
+    /// Started at or before this time, in microseconds.
     pub to: i64,
-    /// Only those that a node or a delta counts, or only those that none does.
+    /// Only traces that the metrics count (`true`), or only those that they do not count (`false`).
     pub measured: Option<bool>,
-    /// Before the one that began then and has this id, newest first.
+    /// Only traces that follow this (start, id) in a list, newest first.
     pub before: Option<(i64, Uuid)>,
-    /// What is read beside the fact.
+    /// The label that is read with each fact.
     pub label: Label,
 }
 
-/// What a trace may be grouped by.
+/// The property by which traces are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Label {
-    /// Nothing.
+    /// No property.
     #[default]
     None,
-    /// Its name.
+    /// The name of the trace.
     Name,
-    /// Its tags, a JSON object.
+    /// The tags of the trace, a JSON object.
     Tags,
 }
 
-/// A fact, and what it is grouped by.
+/// A fact with its label.
 #[derive(Clone, Debug)]
 pub struct Grouped {
-    /// The trace.
+    /// The ID of the trace.
     pub id: Uuid,
-    /// The fact.
+    /// The fact of the trace.
     pub fact: Fact,
-    /// Its label.
+    /// The label, if one was selected.
     pub label: Option<String>,
 }
 
-/// The newest traces that are asked for, at most `limit`.
+/// Returns the newest of the selected traces, at most `limit`.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,4 +1,4 @@
-//! Rows of one trace that arrived together, and how values stand in them.
+//! The rows of one chunk, and the encoding of values in them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::vectors::VectorRow;
 /// The rows of a chunk.
 #[derive(Debug)]
 pub struct TraceChunk {
-    /// The trace's row, if nothing else of the trace is stored.
+    /// The trace's row as it is stored if the trace is new.
     pub trace: trace::Model,
     /// The spans, with unique IDs.
     pub spans: Vec<span::Model>,
@@ -26,7 +26,7 @@ pub struct TraceChunk {
 }
 
 impl TraceChunk {
-    /// Returns whether the chunk came over the JSON ingest, where a known trace is refused and not merged.
+    /// Returns whether the chunk came through JSON ingest, where a known trace is refused and not merged.
     pub fn is_item(&self) -> bool {
         self.trace.digest.is_some()
     }

@@ -34,7 +34,7 @@ const CHILDREN: &[Child] = &[
     Child { table: "span", has_body: true },
 ];
 
-/// Rows of children that one transaction removes at most.
+/// Maximum number of dependent rows that one transaction removes.
 const ROWS: usize = 2_000;
 
 struct Child {
@@ -42,18 +42,18 @@ struct Child {
     has_body: bool,
 }
 
-/// What one transaction removed.
+/// The result of one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Traces that are gone with everything.
+    /// Number of traces that were removed completely.
     pub traces: usize,
-    /// The transaction reached its bound: a trace is half there, and others may not have had their turn.
+    /// Whether the transaction reached its bound: a trace may be removed in part, and others may be left.
     pub more: bool,
 }
 
-/// Removes those of the traces that are `wanted` once they are locked, as far as one transaction
-/// goes. With `record`, that is written down if there is one of them. `continuation` makes the job that
-/// removes the rest of a trace, which is stored when the first transaction can't remove all of it.
+/// Removes those of the traces for which `wanted` holds once they are locked, as far as one transaction goes.
+/// Adds the audit `record` if there is at least one. `continuation` returns the job that removes the rest of
+/// a trace; it is stored when the first transaction can't remove all of it.
 ///
 /// # Errors
 /// Fails when the database fails; nothing is removed then.
@@ -69,7 +69,7 @@ pub async fn remove(
     let txn = db.begin().await?;
     let (mut removal, mut left) = (Removal::default(), ROWS);
     let (mut delta, mut forgone) = (Delta::default(), BTreeMap::new());
-    // In the order in which writers lock them.
+    // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
         let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
         let Some(row) = row.filter(&wanted) else { continue };
@@ -101,7 +101,7 @@ pub async fn remove(
     Ok(removal)
 }
 
-/// The oldest traces of a project that started before `before`, at most `limit`.
+/// Returns the oldest traces of a project that started before `before`, at most `limit`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -122,7 +122,7 @@ pub async fn started_before(
     db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// Removes up to `limit` rows that hang on a trace, and answers how many.
+/// Removes up to `limit` rows that depend on a trace. Returns their number.
 async fn remove_children(
     txn: &DatabaseTransaction,
     tenant: Uuid,
@@ -136,8 +136,8 @@ async fn remove_children(
             break;
         }
         let returning = if *has_body { "body_id" } else { "id" };
-        // Up to the id of the last row: a list of ids would be joined with all rows of the trace,
-        // by PostgreSQL at times one by one.
+        // A range up to the id of the last row: PostgreSQL may join a list of ids with all rows of the trace,
+        // one by one.
         let sql = format!(
             "DELETE FROM {table} WHERE tenant_id = $1 AND trace_id = $2 AND id <= COALESCE((\
              SELECT id FROM {table} WHERE tenant_id = $1 AND trace_id = $2 ORDER BY id LIMIT 1 OFFSET {}), $3) \
@@ -149,8 +149,8 @@ async fn remove_children(
         let rows = txn.query_all_raw(statement).await?;
         removed += rows.len();
         if *has_body {
-            // Rows that stay for the next transaction may have texts in the same bodies. They have
-            // none until they go too.
+            // Rows that are left for the next transaction may have texts in the same text blocks. Their texts
+            // are unavailable until they are removed too.
             let bodies: Vec<Option<Uuid>> =
                 rows.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
             remove_bodies(txn, tenant, bodies.into_iter().flatten()).await?;

@@ -1,4 +1,4 @@
-//! One trace with its spans and events.
+//! Reads one trace with its spans and events.
 
 use entities::{event, span, trace};
 use sea_orm::{
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{error::Result, memory::MemoryAccount};
 
-/// A place in the order of spans: start, id.
+/// A position in the order of spans: start, id.
 pub type Position = (i64, Uuid);
 
-/// The trace's row.
+/// Returns the row of a trace.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -27,7 +27,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>
     trace::Entity::find_by_id((tenant, id)).one(&db.read).await
 }
 
-/// Whether there is such a trace, whatever a replica says.
+/// Returns whether a trace exists, read from the primary rather than from a replica.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -41,7 +41,7 @@ pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
     Ok(found.is_some())
 }
 
-/// The newest trace that its caller gave this name, whatever a replica says.
+/// Returns the newest trace with this external ID, read from the primary rather than from a replica.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -55,7 +55,7 @@ pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<
     db.current().query_one_raw(statement).await?.map(|it| it.try_get_by_index(0)).transpose()
 }
 
-/// Up to `limit` spans of a trace by start, after `after`.
+/// Returns up to `limit` spans of a trace by start, beginning after `after`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -77,7 +77,7 @@ pub async fn spans(
     bulk::fetch(&db.read, sql, values).await
 }
 
-/// Those of these spans, by trace and id, that are there, in no order.
+/// Returns the stored ones of these spans, given by trace and id, in no order.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -95,8 +95,8 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
     bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await
 }
 
-/// Like [`events`], but limited to about `max_bytes` in total, and to at least one event. Memory for large
-/// events is reserved; the second value is its size.
+/// Returns events like [`events`], but limited to about `max_bytes` in total, and to at least one event.
+/// Memory for large events is reserved; the second value is the size of the reservation.
 ///
 /// # Errors
 /// `overloaded` when there is no memory; internal when the database fails.
@@ -142,7 +142,7 @@ pub async fn events_within(
     }
 }
 
-/// Up to `limit` events of a trace by time, after `after`.
+/// Returns up to `limit` events of a trace by time, beginning after `after`.
 ///
 /// # Errors
 /// Fails when the database fails.

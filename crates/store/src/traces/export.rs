@@ -1,4 +1,4 @@
-//! Spans and events of many traces at once, or of a long one piece by piece, for exports.
+//! Reads spans and events for exports: of many traces at once, or of a long trace in pieces.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::super::{
     bulk::{self, Bulk},
 };
 
-/// All spans of these traces, each trace's by start.
+/// Returns all spans of these traces, by start within each trace.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -28,7 +28,7 @@ pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span
     bulk::fetch(&db.read, sql, values).await
 }
 
-/// Up to `limit` events of these traces, each trace's by time.
+/// Returns up to `limit` events of these traces, by time within each trace.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -69,7 +69,7 @@ pub async fn size_of_events(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<(u
     Ok(found.map(|(count, bytes)| (natural(count), natural(bytes))).unwrap_or_default())
 }
 
-/// The events of some spans of a trace, by time.
+/// Returns the events of some spans of a trace, by time.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -89,7 +89,7 @@ pub async fn events_of_spans(
         .await
 }
 
-/// The events of a trace that belong to no span, or to one that is not stored, by time.
+/// Returns the events of a trace that belong to no stored span, by time.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -103,7 +103,7 @@ pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<even
     bulk::fetch(&db.read, sql, vec![tenant.into(), trace.into()]).await
 }
 
-/// The OpenTelemetry ids of some spans of a trace; spans that are not stored are left out.
+/// Returns the OpenTelemetry IDs of those of a trace's spans that are stored.
 ///
 /// # Errors
 /// Fails when the database fails.

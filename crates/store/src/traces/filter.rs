@@ -1,7 +1,7 @@
-//! What a list of traces can be narrowed by, and the SQL of it.
+//! The filters of a list of traces, and their SQL.
 //!
-//! One filter, the most selective by kind, drives: its index is walked in the order of the
-//! list. The others are conditions on the rows it finds.
+//! The most selective kind of filter determines the index, which is read in the order of the list. The other
+//! filters are conditions on the rows that the index returns.
 
 use std::fmt::Write;
 
@@ -16,20 +16,19 @@ use crate::traces::{bit_of, class::classes};
 /// A condition on tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tag {
-    /// This key with this value.
+    /// A tag with this key and this value.
     Pair(String, String),
-    /// This key with any value.
+    /// A tag with this key and any value.
     Key(String),
-    /// What is written so: a key with any value, or `key:value` whatever colons the two hold.
+    /// A tag in its written form: a key with any value, or `key:value`, where both may contain colons.
     Written(String),
 }
 
-/// Colons of a tag as it is written up to which it is looked for in every way that it can be read.
+/// Maximum number of colons in a written tag. Every colon is one more way to divide it into key and value.
 const COLONS: usize = 16;
 
 impl Tag {
-    /// The condition that traces meet which have a tag as it is written; none when there are too many
-    /// ways to read it.
+    /// Returns the condition for a tag in its written form; `None` when it has too many colons.
     pub fn written(text: &str) -> Option<Self> {
         match text.matches(':').count() {
             0 => Some(Self::Key(text.to_owned())),
@@ -38,13 +37,13 @@ impl Tag {
         }
     }
 
-    /// The condition on a row of `t`.
+    /// Returns the condition on a row of `t`.
     fn condition(&self, sql: &mut Sql, t: &str, dialect: Dialect) -> String {
         match self {
             Self::Pair(key, value) => pair(sql, t, key, value),
             Self::Key(key) => {
-                // The tags of a row are a JSON object of our own making. Within its texts every
-                // quote is escaped, so these two stand in it only where the key is.
+                // The tags of a row are a JSON object that this program wrote. Quotes within its texts are
+                // escaped, so these two strings occur only where the key is.
                 let member = format!("{}:", serde_json::Value::from(key.as_str()));
                 let (first, later) = (sql.arg(format!("{{{member}")), sql.arg(format!(",{member}")));
                 let tags = format!("{t}.tags");
@@ -70,73 +69,73 @@ fn pair(sql: &mut Sql, t: &str, key: &str, value: &str) -> String {
     )
 }
 
-/// The conditions of a list; all must hold.
+/// The conditions of a list of traces. All must hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
-    /// Project.
+    /// Only traces of this project.
     pub project_id: Option<Uuid>,
-    /// Model, exactly.
+    /// The exact name of the model.
     pub model: Option<String>,
-    /// Whether it ended in an error.
+    /// Whether the trace ended in an error.
     pub error: Option<bool>,
-    /// A span failed for this reason.
+    /// A failure type of at least one span.
     pub failure_type: Option<FailureType>,
-    /// Start, inclusive, microseconds.
+    /// The earliest start, inclusive, in microseconds.
     pub from: Option<i64>,
-    /// Start, inclusive, microseconds.
+    /// The latest start, inclusive, in microseconds.
     pub to: Option<i64>,
-    /// First stored then or earlier, microseconds.
+    /// The latest time at which the trace was first stored, inclusive, in microseconds.
     pub stored_until: Option<i64>,
-    /// Milliseconds, both inclusive.
+    /// Minimum and maximum latency in milliseconds, both inclusive.
     pub latency: (Option<i64>, Option<i64>),
-    /// Tokens, both inclusive.
+    /// Minimum and maximum number of tokens, both inclusive.
     pub tokens: (Option<i64>, Option<i64>),
-    /// Pico-dollars, both inclusive.
+    /// Minimum and maximum cost in pico-dollars, both inclusive.
     pub cost: (Option<i64>, Option<i64>),
-    /// Tags.
+    /// Conditions on tags.
     pub tags: Vec<Tag>,
     /// Session ID.
     pub session_id: Option<String>,
     /// End user.
     pub user_id: Option<String>,
-    /// Name, exactly.
+    /// The exact name of the trace.
     pub name: Option<String>,
-    /// The caller's own name for it.
+    /// The sender's own identifier of the trace.
     pub external_id: Option<String>,
-    /// Words that its texts hold, in lower case.
+    /// Words that the texts contain, in lower case.
     pub words: Vec<String>,
 }
 
-/// What a page is read along.
+/// The index or the rows along which a page is read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Driver {
     /// One index of `trace`, with the condition that selects its range.
     Index {
-        /// Name of the index.
+        /// The name of the index.
         name: &'static str,
     },
     /// The rows of these tags.
     Tags(Vec<(String, String)>),
-    /// The classes of a range, each in the order of time.
+    /// The classes of a range, each ordered by time.
     Classes {
-        /// Name of the index.
+        /// The name of the index.
         index: &'static str,
-        /// Column of the class.
+        /// The column of the class.
         column: &'static str,
         /// The classes.
         classes: Vec<i16>,
     },
 }
 
-/// A range filter: its index, its columns, its bounds.
+/// A range filter: its index, its columns and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
-    /// Name of the index.
+    /// The name of the index.
     pub index: &'static str,
-    /// Column of the class.
+    /// The column of the class.
     pub class: &'static str,
-    /// Column of the value.
+    /// The column of the value.
     pub value: &'static str,
     /// Smallest value.
     pub min: i64,
@@ -145,7 +144,7 @@ pub struct Range {
 }
 
 impl Filter {
-    /// The index to walk when no tag and no range drives, the most selective kind first.
+    /// Returns the index to read along when no tag and no range is used, the most selective kind first.
     pub fn index(&self) -> Option<&'static str> {
         Some(match self {
             Self { external_id: Some(_), .. } => "ix_trace_external",
@@ -162,7 +161,7 @@ impl Filter {
         })
     }
 
-    /// The ranges asked for.
+    /// Returns the range filters that are set.
     pub fn ranges(&self) -> impl Iterator<Item = Range> {
         [
             (self.latency, "ix_trace_latency", "latency_class", "latency_ms"),
@@ -203,7 +202,7 @@ impl Filter {
             None => {}
         }
         if let Some(failure) = self.failure_type {
-            // Spelled as in the index, so that the planner sees that it applies.
+            // The same expression as in the index, so that the planner sees that the index applies.
             sql.push(&format!(" AND ({t}.failure_types & {}) <> 0", bit_of(failure)));
         }
         if let Some(from) = self.from {
@@ -227,7 +226,7 @@ impl Filter {
 }
 
 impl Range {
-    /// The classes that the range touches.
+    /// Returns the classes that the range overlaps.
     pub fn classes(&self) -> std::ops::RangeInclusive<i16> {
         classes(self.min, self.max)
     }
@@ -243,17 +242,17 @@ pub struct Sql {
 }
 
 impl Sql {
-    /// Begins with the tenant as `$1`.
+    /// Begins a statement with the tenant as `$1`.
     pub fn new(tenant: Uuid) -> Self {
         Self { text: String::new(), values: vec![tenant.into()] }
     }
 
-    /// The placeholder of the tenant.
+    /// Returns the placeholder of the tenant.
     pub fn tenant(&self) -> &'static str {
         "$1"
     }
 
-    /// Adds a parameter and answers its placeholder.
+    /// Adds a parameter. Returns its placeholder.
     pub fn arg(&mut self, value: impl Into<Value>) -> String {
         self.values.push(value.into());
         format!("${}", self.values.len())
@@ -267,7 +266,7 @@ impl Sql {
     /// Adds ` AND t.column op value`.
     pub fn and(&mut self, t: &str, column: &str, op: &str, value: impl Into<Value>) {
         let placeholder = self.arg(value);
-        // Writing to a String can't fail.
+        // Writing to a `String` can't fail.
         _ = write!(self.text, " AND {t}.{column} {op} {placeholder}");
     }
 
@@ -275,7 +274,7 @@ impl Sql {
     pub fn and_older(&mut self, t: &str, id: &str, after: Option<(i64, Uuid)>) {
         if let Some((at, last)) = after {
             let (at, last) = (self.arg(at), self.arg(last));
-            // The first condition is implied by the second; it is what an index range is made of.
+            // The second condition implies the first, which gives the range of the index.
             _ = write!(
                 self.text,
                 " AND {t}.started_at <= {at} AND ({t}.started_at < {at} OR {t}.{id} < {last})"

@@ -1,4 +1,4 @@
-//! Pages of traces, newest first, and what has changed since.
+//! Pages of traces, newest first, and the changes since a position.
 
 use entities::trace;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
@@ -17,34 +17,34 @@ use crate::{error::Result, memory::MemoryAccount};
 /// Rows of a list, with their texts.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Newest first.
+    /// The traces with their texts, newest first.
     pub rows: Vec<(trace::Model, Texts)>,
-    /// Where the next page begins; none on the last one.
+    /// The position at which the next page begins; none on the last page.
     pub next: Option<(i64, Uuid)>,
 }
 
-/// What changed, and how far was read.
+/// Changed traces, and the position up to which they were read.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The traces, oldest change first.
     pub rows: Vec<trace::Model>,
     /// The position of the last change read; none if there was none.
     pub last: Option<(i64, Uuid)>,
-    /// There may be more behind it.
+    /// Whether there may be more changes after the position.
     pub more: bool,
 }
 
-/// Bytes of text after which a page that is read at once ends early.
+/// Number of bytes of text after which a page ends early.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Number of traces whose rows and small texts are read at once.
 const ROWS_PER_READ: usize = 50;
 /// Like [`ROWS_PER_READ`], for a search for words.
 const SEARCHED_ROWS_PER_READ: usize = 100;
-/// Traces whose texts one request looks through for words.
+/// Maximum number of traces whose texts one request searches for words.
 const SEARCHED: usize = 2_000;
-/// Values of a tag's key up to which its rows are merged; beyond, the list is looked through.
+/// Number of values of a tag's key up to which their rows are merged; for more values, the list is scanned.
 const TAG_VALUES: i64 = 50;
-/// Classes up to which a range is taken to touch all of them.
+/// Number of classes up to which a range is assumed to have rows in every class.
 const FEW_CLASSES: usize = 6;
 
 /// Reads the traces of a list one by one, newest first, with their texts.
@@ -68,7 +68,7 @@ pub struct TraceReader<'a> {
 pub type CountedTrace = (trace::Model, Counted<Texts>);
 
 impl<'a> TraceReader<'a> {
-    /// Begins after the (start, id) of `after`. The reader returns at most `limit` traces.
+    /// Opens a reader after the (start, id) of `after`. The reader returns at most `limit` traces.
     ///
     /// # Errors
     /// Fails when the database fails.
@@ -146,9 +146,8 @@ impl<'a> TraceReader<'a> {
     }
 }
 
-/// A page of at most `limit` traces after the (start, id) of `after`. A page can be shorter,
-/// with `next`, when its texts are large or when words are looked for. Memory for large texts is
-/// reserved.
+/// Returns a page of at most `limit` traces after the (start, id) of `after`. A page with large texts or a
+/// search for words can be shorter and still have `next`. Memory for large texts is reserved.
 ///
 /// # Errors
 /// `overloaded` when there is no memory for large texts; internal when the database fails.
@@ -171,7 +170,7 @@ pub async fn page(
     Ok(page)
 }
 
-/// Like [`page`], but without texts and without a text filter.
+/// Returns a page like [`page`], but without texts and without a text filter.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -186,7 +185,7 @@ pub async fn narrow_page(
     rows(db, tenant, filter, &driver, after, limit).await
 }
 
-/// How many traces a filter without words selects.
+/// Returns how many traces match a filter without words.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -227,10 +226,10 @@ pub async fn changed_since(
     Ok(Changes { rows, last, more })
 }
 
-/// Chooses what to walk along.
+/// Selects the index or the rows along which the page is read.
 async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr> {
     let index = filter.index();
-    // A session, a user or an id of the caller's selects fewer rows than any tag.
+    // A session, a user or an external ID selects fewer rows than any tag.
     if let Some(name @ ("ix_trace_external" | "ix_trace_session" | "ix_trace_user")) = index {
         return Ok(Driver::Index { name });
     }
@@ -243,7 +242,7 @@ async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr>
     }
     if let Some(Tag::Key(key)) = filter.tags.first() {
         let values = values_of(db, tenant, key).await?;
-        // Each value is a way of its own, with every other condition in it.
+        // Each value is a separate subquery, which repeats every other condition.
         if i64::try_from(values.len() * filter.tags.len()).unwrap_or(i64::MAX) < TAG_VALUES {
             return Ok(Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect()));
         }
@@ -331,10 +330,10 @@ async fn rows(
     fetch(db, sql).await
 }
 
-/// Joins the newest rows of several ways with the traces they name.
+/// Joins the newest rows of several subqueries with their traces.
 ///
-/// `CROSS JOIN`, because SQLite then keeps the order of the tables; of itself it would walk
-/// all traces by time to save the sort.
+/// `CROSS JOIN` makes SQLite keep the order of the tables. Otherwise it would read all traces by time to
+/// avoid the sort.
 fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
     if ways.is_empty() {
         return;
@@ -349,11 +348,11 @@ fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
     ));
 }
 
-/// The values that a tag's key has, one more than are merged at most.
+/// Returns the values of a tag's key, at most one more than are merged.
 async fn values_of(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbErr> {
     let mut sql = Sql::new(tenant);
     let key = sql.arg(key);
-    // Hops from value to value along the key of the table.
+    // Skips from value to value along the primary key of the table.
     sql.push(&format!(
         "WITH RECURSIVE v(value, n) AS (\
          SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key}), 1 \
@@ -364,7 +363,7 @@ async fn values_of(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbEr
     rows.iter().map(|it| it.try_get("", "value")).collect()
 }
 
-/// The classes of a range that have rows.
+/// Returns the classes of a range that have rows.
 async fn classes_of(db: &Db, tenant: Uuid, range: Range) -> Result<Vec<i16>, DbErr> {
     let classes = range.classes();
     if classes.clone().count() <= FEW_CLASSES {
@@ -383,7 +382,7 @@ async fn classes_of(db: &Db, tenant: Uuid, range: Range) -> Result<Vec<i16>, DbE
     rows.iter().map(|it| it.try_get("", "class")).collect()
 }
 
-/// Whether every word stands in the name, the error or one of the texts, whatever the case.
+/// Returns whether every word is contained in the name, the error or one of the texts, ignoring case.
 pub fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
     if words.is_empty() {
         return true;

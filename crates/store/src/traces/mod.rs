@@ -1,4 +1,4 @@
-//! Traces: storing, listing, showing, removing.
+//! Stores, lists, reads and removes traces.
 
 mod chunk;
 mod class;
@@ -41,11 +41,11 @@ use super::{
     bulk::{self, Bulk},
 };
 
-/// Rows named in one statement: databases limit the number of parameters.
+/// Number of rows named in one statement, because databases limit the number of parameters.
 const BLOCK: usize = 500;
 
-/// Marks those of the traces ready whose `ready_at` is still the given one. Answers which: not those
-/// that are marked already.
+/// Marks those of the traces as ready whose `ready_at` still has the given value. Returns the newly marked
+/// ones.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -75,20 +75,20 @@ pub async fn mark_ready(
 /// Conditions on a trace that its row alone can decide.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wanted {
-    /// Of this project.
+    /// The project of the trace.
     pub project_id: Uuid,
-    /// By this model.
+    /// The model of the trace.
     pub model: Option<String>,
-    /// Of this name.
+    /// The name of the trace.
     pub name: Option<String>,
-    /// With an error, or without.
+    /// Whether the trace has an error.
     pub error: Option<bool>,
-    /// With a tag whose key begins so.
+    /// The beginning of the key of a tag.
     pub tag: Option<String>,
 }
 
 impl Wanted {
-    /// The condition; its values are added to the others.
+    /// Returns the condition, and adds its values to the others.
     fn condition(&self, values: &mut Vec<Value>) -> String {
         let mut place = |value: Value| {
             values.push(value);
@@ -111,7 +111,7 @@ impl Wanted {
     }
 }
 
-/// What the JSON text of tags is like that have a key which begins so. More may be like it.
+/// Returns the `LIKE` pattern of tags in JSON with a key that begins with `key`. Other texts may match too.
 fn tag_pattern(key: &str) -> String {
     let json = serde_json::Value::from(key).to_string();
     let mut pattern = "%".to_owned();
@@ -156,7 +156,7 @@ pub async fn falling_due(
     Ok(rows)
 }
 
-/// The kinds of spans that each of the traces has.
+/// Returns the kinds of spans that each of the traces has.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -180,7 +180,7 @@ pub async fn span_kinds(
     Ok(kinds)
 }
 
-/// A trace, locked until the transaction ends, so that it is not removed meanwhile.
+/// Returns a trace, locked until the transaction ends, so that it is not removed meanwhile.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -188,8 +188,8 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
     trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
 
-/// Locks those of the traces that are there until the transaction ends, in the order in which writers
-/// lock them.
+/// Locks the existing ones of these traces until the transaction ends, in the order in which writers lock
+/// them.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -209,7 +209,7 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
     Ok(())
 }
 
-/// Those of the traces that are there, locked against being removed until the transaction ends.
+/// Returns the existing ones of these traces, locked against removal until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -229,7 +229,7 @@ pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) ->
     Ok(there)
 }
 
-/// The tenant's newest `limit` traces, each with the number of its spans.
+/// Returns the tenant's newest `limit` traces, each with the number of its spans.
 ///
 /// # Errors
 /// Fails when the database fails.

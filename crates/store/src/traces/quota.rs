@@ -1,9 +1,9 @@
 //! The monthly quota of traces, inside the transaction that stores them.
 //!
-//! A tenant's new traces are counted before they are inserted, with one statement a tenant and
-//! commit. Where there is a limit, its row keeps other writers of the tenant waiting until the
-//! commit, so that the limit is never passed; where there is none, every writer counts in a row
-//! of its own. What turns out to be stored already is taken off again.
+//! New traces are counted before they are inserted, with one statement per tenant and commit. With a limit,
+//! the row of the count makes other writers of the tenant wait until the commit, so the limit is never
+//! exceeded. Without a limit, writers count in separate rows. Traces that turn out to be stored already are
+//! subtracted again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,22 +12,22 @@ use uuid::Uuid;
 use super::{super::quotas::LIMITED, statements::Statements};
 use crate::{quotas::month, traces::TraceChunk};
 
-/// What a group of parts may use.
+/// The limits and features that apply to the tenants of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Allowance {
-    /// Traces a month of the tenants that have a limit.
+    /// Maximum number of traces per month of each tenant that has a limit.
     pub limits: HashMap<Uuid, u64>,
-    /// The tenants whose spans are to be embedded.
+    /// The tenants whose spans are embedded.
     pub embedding: HashSet<Uuid>,
-    /// The row in which this writer counts what has no limit.
+    /// The slot in which this writer counts traces without a limit.
     pub slot: i16,
 }
 
-/// What was counted for each tenant before anything was inserted.
+/// The number of traces counted for each tenant before the insert.
 pub(super) struct Charged(BTreeMap<Uuid, i64>);
 
-/// Counts the traces of `parts` at these places, each another trace; answers the places for
-/// which there is no room.
+/// Counts the traces of the `parts` at these indexes, each of a different trace. Returns the indexes of
+/// traces that exceed the quota.
 pub(super) async fn charge(
     store: &mut impl Statements,
     parts: &[TraceChunk],
@@ -40,7 +40,7 @@ pub(super) async fn charge(
         by_tenant.entry(parts[*place].trace.tenant_id).or_default().push(*place);
     }
     let (mut charged, mut refused) = (BTreeMap::new(), HashSet::new());
-    // In the order of the tenants, so that two writers can't wait for each other.
+    // In the order of the tenants, so that two writers can't deadlock.
     for (tenant, mut places) in by_tenant {
         let wanted = i64::try_from(places.len()).unwrap_or(i64::MAX);
         let limit = allowance.limits.get(&tenant).copied();
@@ -54,7 +54,7 @@ pub(super) async fn charge(
         let mut room = (limit - (used - wanted)).max(0);
         let ids: Vec<Uuid> = places.iter().map(|it| parts[*it].trace.id).collect();
         let known: HashSet<Uuid> = store.known_traces(tenant, &ids).await?.into_iter().collect();
-        // First come, first kept.
+        // Earlier chunks have precedence.
         places.sort_unstable();
         for place in places.into_iter().filter(|it| !known.contains(&parts[*it].trace.id)) {
             if room > 0 {
@@ -67,7 +67,7 @@ pub(super) async fn charge(
     Ok((Charged(charged), refused))
 }
 
-/// Takes off again what was not inserted.
+/// Subtracts the traces that were counted and not inserted.
 pub(super) async fn settle(
     store: &mut impl Statements,
     Charged(charged): Charged,

@@ -1,8 +1,8 @@
-//! What the server decides about traces while a transaction stores them.
+//! The decisions of the server during a transaction that stores traces.
 //!
-//! The store knows rows and locks. How a trace follows from its spans, and which work a stored trace
-//! makes necessary, are rules of the product: the server passes them in, and the store calls them inside
-//! the transaction, once for each trace that was merged and once for each group.
+//! The store knows rows and locks. How a trace follows from its spans, and which jobs a stored trace makes
+//! necessary, are rules of the product. The server passes them in, and the store calls them inside the
+//! transaction: once for each merged trace and once for each group.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use super::{ChunkOutcome, TraceChunk};
 /// The rules that a writing transaction applies.
 pub trait TraceRules: Send + Sync {
     /// Recomputes the row of a trace from all of its spans, and decides which spans count. `received_at` is
-    /// when the newest span was received.
+    /// the time at which the newest span was received.
     fn summarise(&self, trace: &mut trace::Model, spans: &mut [span::Model], received_at: i64);
 
-    /// Returns the jobs that a stored group makes necessary. A job whose id is stored already is dropped.
+    /// Returns the jobs that a stored group makes necessary. A job whose id exists already is dropped.
     fn jobs(&self, group: &StoredGroup<'_>) -> Vec<job::Model>;
 }
 
@@ -26,12 +26,12 @@ pub trait TraceRules: Send + Sync {
 pub struct StoredGroup<'a> {
     pub(super) chunks: &'a [TraceChunk],
     pub(super) outcomes: &'a [ChunkOutcome],
-    /// Places of the chunks whose trace was stored before, ascending.
+    /// Indexes of the chunks whose trace was stored before, ascending.
     pub(super) late: &'a [usize],
     pub(super) embedding: Option<&'a HashSet<Uuid>>,
-    /// Traces that were recomputed, as they are now.
+    /// The current rows of the traces that were recomputed.
     pub merged: &'a [trace::Model],
-    /// Long traces to which spans were added. Their rows are to be recomputed by a job.
+    /// Tenants and ids of long traces to which spans were added. A job recomputes their rows.
     pub long: &'a [(Uuid, Uuid)],
     /// The time of the commit, microseconds.
     pub now: i64,
@@ -54,7 +54,7 @@ impl<'a> StoredGroup<'a> {
     }
 }
 
-/// Returns the chunks whose traces were stored for the first time; `late` are the places of the others.
+/// Returns the chunks whose traces were stored for the first time; `late` has the indexes of the others.
 pub(super) fn inserted<'s>(
     chunks: &'s [TraceChunk],
     outcomes: &'s [ChunkOutcome],

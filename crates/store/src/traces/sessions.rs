@@ -1,8 +1,8 @@
 //! Pages of sessions, by the start of their newest trace.
 //!
-//! Traces that belong to sessions are walked by time, newest first. The first trace of a session
-//! that is met is its newest, unless there is one before the page: then the session was listed
-//! there. What a page lists is summed up with one statement.
+//! Traces with a session are read by time, newest first. The first trace of a session is its newest, unless
+//! the session has a newer trace before the page and was listed there. One statement sums up the sessions of
+//! a page.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,15 +17,15 @@ use super::{
 
 /// Number of traces read at once.
 const BLOCK: usize = 1_000;
-/// Traces that one request walks past.
+/// Maximum number of traces that one request reads.
 const WALKED: usize = 10_000;
-/// Sessions that are asked about in one statement.
+/// Number of sessions per statement.
 const ASKED: usize = 50;
 
-/// The traces of a session, summed up.
+/// The totals of a session's traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionSums {
-    /// The application's own name for it.
+    /// The session ID that the application sent.
     pub session_id: String,
     /// Number of traces.
     pub traces: i64,
@@ -35,23 +35,23 @@ pub struct SessionSums {
     pub first: i64,
     /// Start of the last trace, microseconds.
     pub last: i64,
-    /// Pico-dollars; none when no trace has a cost.
+    /// Cost in pico-dollars; none when no trace has a cost.
     pub cost: Option<f64>,
-    /// Tokens of both directions.
+    /// Prompt and completion tokens.
     pub tokens: f64,
 }
 
-/// Sessions, newest first, and where the next page begins.
+/// Sessions, newest first, and the position of the next page.
 #[derive(Clone, Debug, Default)]
 pub struct SessionPage {
     /// The sessions.
     pub rows: Vec<SessionSums>,
-    /// None on the last page.
+    /// The position of the next page; none on the last page.
     pub next: Option<Position>,
 }
 
-/// A page of at most `limit` sessions with traces that match; only those are summed up. A page
-/// can be shorter, with `next`, when sessions are so long that others are far apart.
+/// Returns a page of at most `limit` sessions with matching traces; only these traces are summed up. A page
+/// can be shorter and still have `next`, when sessions are long.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -93,7 +93,7 @@ pub async fn sessions(
     Ok(SessionPage { rows: ids.iter().filter_map(|it| sums.remove(it)).collect(), next })
 }
 
-/// The next traces that belong to sessions.
+/// Returns the next traces that have a session.
 async fn walk(
     db: &Db,
     tenant: Uuid,
@@ -115,7 +115,7 @@ async fn walk(
         .collect()
 }
 
-/// Those of the sessions that have a matching trace at `start` or newer.
+/// Returns those of the sessions that have a matching trace at `start` or newer.
 async fn begun_before(
     db: &Db,
     tenant: Uuid,
@@ -136,7 +136,7 @@ async fn begun_before(
                 db.dialect.index_hint("ix_trace_session")
             ));
             filter.conditions(&mut sql, "t", db.dialect);
-            // The order of the index, or PostgreSQL may look for the one row in the whole table.
+            // The order of the index, because PostgreSQL might otherwise search the whole table for the row.
             sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT 1) s{i}"));
         }
         for row in fetch(db, sql).await? {
@@ -157,7 +157,7 @@ async fn sum_up(
     }
     let mut sql = Sql::new(tenant);
     let places: Vec<String> = sessions.iter().map(|it| sql.arg(it.as_str())).collect();
-    // As doubles, because the sum of two whole numbers may be too large for a third.
+    // As floating-point numbers, because a sum of integers may overflow.
     sql.push(&format!(
         "SELECT t.session_id, COUNT(*), COUNT(t.error), MIN(t.started_at), MAX(t.started_at), \
          SUM(CAST(t.cost AS DOUBLE PRECISION)), SUM(CAST(t.total_tokens AS DOUBLE PRECISION)) \

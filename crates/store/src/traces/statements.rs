@@ -1,4 +1,4 @@
-//! The statements that storing traces needs, on either database, inside a transaction.
+//! The statements that store traces, for both databases, inside a transaction.
 
 use std::collections::HashSet;
 
@@ -20,22 +20,22 @@ pub(super) type Key = (Uuid, Uuid);
 
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
 
-/// The few statements that a group needs, on either database.
+/// The statements that storing a group needs, for both databases.
 pub(super) trait Statements {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
-    /// Inserts what is not there, and answers the keys of what was inserted: the key's last two columns.
+    /// Inserts rows whose key is not stored. Returns the last two columns of the inserted keys.
     async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>>;
-    /// The stored rows of these traces of one tenant, locked.
+    /// Returns the stored rows of these traces of one tenant, locked.
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>>;
-    /// All stored spans of these traces of one tenant.
+    /// Returns all stored spans of these traces of one tenant.
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>>;
-    /// How many spans of a trace are stored.
+    /// Returns the number of stored spans of a trace.
     async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64>;
-    /// Which of these traces of one tenant are stored.
+    /// Returns those of these traces of one tenant that are stored.
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
-    /// Adds to the traces that a tenant stored in a month; answers the sum over all slots.
+    /// Adds to the number of traces that a tenant stored in a month. Returns the sum over all slots.
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;
-    /// Removes tags by their whole key.
+    /// Removes tags by their complete key.
     async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()>;
 }
 
@@ -171,7 +171,7 @@ impl Statements for PostgresStore<'_> {
     }
 }
 
-/// Adds to the use of a month; both databases take the statement.
+/// Builds the statement that adds to the use of a month, for both databases.
 fn use_traces<DB: Database>(
     tenant: Uuid,
     month: i32,
@@ -195,7 +195,7 @@ where
         .bind(more)
 }
 
-/// Removes one tag; both databases take the statement.
+/// Builds the statement that removes one tag, for both databases.
 fn remove_tag<DB: Database>(tag: &trace_tag::Model) -> Query<'static, DB, DB::Arguments>
 where
     Uuid: for<'q> Encode<'q, DB> + Type<DB>,
@@ -213,7 +213,7 @@ where
     .bind(tag.trace_id)
 }
 
-/// The last two columns of a returned key.
+/// Returns the last two columns of a returned key.
 fn last_two<R: Row>(row: &R) -> sqlx::Result<Key>
 where
     usize: sqlx::ColumnIndex<R>,

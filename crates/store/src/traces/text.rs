@@ -1,4 +1,4 @@
-//! Reading the texts of traces and spans out of their bodies.
+//! Reads the texts of traces and spans from text blocks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,11 +26,11 @@ pub const SMALL_BLOCK_BYTES: usize = 72 * 1024;
 /// Texts of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    /// Input.
+    /// The input of the trace.
     pub input: Option<String>,
-    /// Output.
+    /// The output of the trace.
     pub output: Option<String>,
-    /// JSON object.
+    /// The metadata, a JSON object.
     pub metadata: Option<String>,
 }
 
@@ -44,10 +44,10 @@ impl Texts {
     }
 }
 
-/// The texts of a trace, for work that does not count towards the tenant's share.
+/// Returns the texts of a trace, for work that does not count towards the tenant's share of memory.
 ///
 /// # Errors
-/// Fails when the database fails or a body is damaged.
+/// Fails when the database fails or a text block is damaged.
 pub async fn trace_texts(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Texts> {
     let blocks = TextBlocks::of_traces(db, tenant, std::slice::from_ref(row)).await?;
     let counted = blocks.of_trace(db, row, &mut Uncounted).await?;
@@ -55,13 +55,13 @@ pub async fn trace_texts(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Te
 }
 
 /// The compressed text blocks of some rows. Small blocks are read at once. A large block, which holds a
-/// single text of up to many megabytes, is read and decompressed alone when its row's turn comes.
+/// single text of up to many megabytes, is read and decompressed only for its row.
 pub struct TextBlocks {
     tenant: Uuid,
     small: HashMap<Uuid, Vec<u8>>,
     /// Compressed sizes of the large blocks.
     large: HashMap<Uuid, usize>,
-    /// Decompressed small blocks that hold the texts of several spans.
+    /// Decompressed small blocks with the texts of several spans.
     open: HashMap<Uuid, Vec<Entry>>,
 }
 
@@ -84,7 +84,7 @@ impl TextBlocks {
         Self::load(db, tenant, ids).await
     }
 
-    /// Reads the small blocks among these.
+    /// Reads the small ones of these blocks.
     ///
     /// # Errors
     /// Fails when the database fails.
@@ -205,7 +205,7 @@ impl TextBlocks {
         memory: &mut impl MemoryAccount,
     ) -> Result<(Vec<Entry>, usize)> {
         let Some(size) = self.large.get(&id).copied() else { return Ok((Vec::new(), 0)) };
-        // The driver holds a second copy of the bytes while the row is read.
+        // The driver holds a second copy of the bytes during the read.
         memory.reserve(2 * size).await?;
         let read = bodies(db, self.tenant, std::iter::once(id)).await;
         let unpacked = match read.map(|mut it| it.remove(&id)) {
@@ -218,8 +218,8 @@ impl TextBlocks {
     }
 }
 
-/// Returns where the texts of a trace are, each as a body and an entry: its own texts, and its input and
-/// output if they are elsewhere.
+/// Returns the block references of a trace: of its own texts, and of its input and output if they are stored
+/// elsewhere.
 fn places(row: &trace::Model) -> [(Option<Uuid>, usize); 3] {
     let place = |id, index: Option<i32>| (id, index.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
     [
@@ -251,15 +251,15 @@ async fn unpack_counted(
     }
 }
 
-/// The packed texts of a block of spans. A body is unpacked when the first of its spans is asked
-/// for, because a few packed bytes can be many megabytes.
+/// The compressed text blocks of a page of spans. A block is decompressed when the first of its spans is
+/// read, because a few compressed bytes can become many megabytes.
 pub struct PackedSpans {
     packed: HashMap<Uuid, Vec<u8>>,
     open: HashMap<Uuid, Vec<Entry>>,
 }
 
 impl PackedSpans {
-    /// Reads the bodies of these spans.
+    /// Reads the text blocks of these spans.
     ///
     /// # Errors
     /// Fails when the database fails.
@@ -268,8 +268,8 @@ impl PackedSpans {
         Ok(Self { packed, open: HashMap::new() })
     }
 
-    /// Reads the bodies of these spans in their order until they are about `most` bytes together,
-    /// and that of the span that is `asked` for in any case. The other spans have no texts then.
+    /// Reads the text blocks of these spans in their order, up to about `most` bytes in total, and always the
+    /// block of the span `asked`. The other spans then have no texts.
     ///
     /// # Errors
     /// Fails when the database fails.
@@ -291,10 +291,10 @@ impl PackedSpans {
         Ok(Self { packed: bodies(db, tenant, wanted.into_iter()).await?, open: HashMap::new() })
     }
 
-    /// Takes the texts of one of them; of a span whose body is gone there are none.
+    /// Removes and returns the texts of one of the spans; empty if its text block is missing.
     ///
     /// # Errors
-    /// Fails when the body is damaged.
+    /// Fails when the text block is damaged.
     pub fn take(&mut self, row: &span::Model) -> Result<SpanTexts, DbErr> {
         let Some(id) = row.body_id else { return Ok(SpanTexts::default()) };
         if let Some(data) = self.packed.remove(&id) {
@@ -326,7 +326,7 @@ async fn bodies(
     Ok(found)
 }
 
-/// How many bytes these bodies have, packed.
+/// Returns the compressed sizes of these text blocks.
 async fn sizes(
     db: &Db,
     tenant: Uuid,

@@ -1,10 +1,9 @@
-//! Storing parts: one transaction a group.
+//! Stores chunks: one transaction per group.
 //!
-//! A part whose trace is new goes in as it is. Where something of the trace is stored already,
-//! its new spans are added and its row is made again from all of its spans, under a lock on
-//! the row; spans that were stored before change nothing. The row of a long trace follows
-//! within seconds, by a job. Rows are touched in the order of
-//! their keys, so that two writers can't wait for each other.
+//! A chunk of a new trace is inserted as it is. For a known trace, the chunk's new spans are added, and the
+//! trace's row is recomputed from all of its spans while it is locked; spans that are stored already change
+//! nothing. A job updates the row of a long trace within seconds. Rows are written in the order of their
+//! keys, so that two writers can't deadlock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,27 +19,27 @@ use super::{
 };
 use crate::metrics::delta::Delta;
 
-/// Spans from which a trace's row is made again by a job, once a second at most, and no longer
-/// in the transaction that adds to it.
+/// Number of spans from which a job recomputes a trace's row, at most once per second, instead of the
+/// transaction that adds the spans.
 pub const LONG: i32 = 2_000;
 
-/// What became of a part.
+/// The result of storing a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkOutcome {
-    /// Nothing was known of the trace.
+    /// The trace was new.
     New,
-    /// Something was known; what was new has been added.
+    /// The trace existed; the new spans were added.
     Merged,
-    /// An item whose trace is stored already. Nothing changed.
+    /// The trace of a JSON batch item is stored already. Nothing changed.
     Duplicate {
-        /// The stored one came from the same JSON text.
+        /// Whether the stored trace came from the same JSON text.
         identical: bool,
     },
-    /// A new trace beyond the month's quota. Nothing of it is stored.
+    /// The trace is new and exceeds the monthly quota. Nothing was stored.
     Refused,
 }
 
-/// Stores the parts in one transaction and answers what became of each, in their order.
+/// Stores the chunks in one transaction. Returns the outcome of each, in their order.
 ///
 /// # Errors
 /// Fails when the database fails; nothing is stored then.
@@ -75,7 +74,7 @@ struct Group<'a> {
     now: i64,
     /// Tenants and ids of long traces to which spans were added.
     long: Vec<(Uuid, Uuid)>,
-    /// What changes of the metrics of each tenant.
+    /// Changes to the metrics of each tenant.
     deltas: BTreeMap<Uuid, Delta>,
 }
 
@@ -114,7 +113,7 @@ impl<'a> Group<'a> {
             long: &self.long,
             now: self.now,
         });
-        // A long trace's job may be there from an earlier commit of the same second.
+        // The job of a long trace may exist from an earlier commit in the same second.
         store.insert(&jobs.iter().collect::<Vec<&job::Model>>(), OnConflict::Keep).await?;
         let deltas = std::mem::take(&mut self.deltas);
         let deltas: Vec<metric_delta::Model> =
@@ -131,8 +130,8 @@ impl<'a> Group<'a> {
         self.deltas = deltas;
     }
 
-    /// Inserts the traces, as far as the quota allows; answers the parts whose trace was there
-    /// before or earlier in the group.
+    /// Inserts the traces that the quota allows. Returns the indexes of chunks whose trace existed or occurs
+    /// earlier in the group.
     async fn insert_new_traces(&mut self, store: &mut impl Statements) -> sqlx::Result<Vec<usize>> {
         let mut firsts: Vec<usize> = Vec::with_capacity(self.parts.len());
         let mut late = Vec::new();
@@ -154,7 +153,7 @@ impl<'a> Group<'a> {
         Ok(late)
     }
 
-    /// Marks parts that are beyond the quota, and those of the same traces that came after them.
+    /// Marks chunks that exceed the quota, and later chunks of the same traces.
     fn refuse(&mut self, refused: &HashSet<usize>, late: &mut Vec<usize>) {
         let traces: HashSet<Key> = refused.iter().map(|it| key(&self.parts[*it].trace)).collect();
         let (parts, outcomes) = (&self.parts, &mut self.outcomes);
@@ -170,7 +169,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The parts whose traces were inserted.
+    /// Returns the chunks whose traces were inserted.
     fn inserted<'s>(&'s self, late: &'s [usize]) -> impl Iterator<Item = &'s TraceChunk> {
         inserted(self.parts, &self.outcomes, late)
     }
@@ -191,7 +190,7 @@ impl<'a> Group<'a> {
         store.insert(&tags.iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
 
-    /// Adds late parts to their traces. Answers the traces that changed, as they are now.
+    /// Adds late chunks to their traces. Returns the current rows of the changed traces.
     async fn merge(
         &mut self,
         store: &mut impl Statements,
@@ -223,7 +222,7 @@ impl<'a> Group<'a> {
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {
             let trace = &self.parts[*i].trace;
-            // Removed since it stood in the way of the insert; spans without it would be orphans.
+            // The trace was removed after the insert conflicted with it; spans without it would be orphans.
             let known = stored.get(&trace.id).ok_or(sqlx::Error::RowNotFound)?;
             self.outcomes[*i] = match &trace.digest {
                 Some(digest) => ChunkOutcome::Duplicate { identical: known.digest.as_ref() == Some(digest) },
@@ -262,7 +261,7 @@ impl<'a> Group<'a> {
 
         let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();
-        // A long trace that comes span by span must not be read as often as it grows.
+        // A long trace that arrives span by span must not be read completely for each span.
         let (long, short): (Vec<_>, Vec<_>) = traces.into_iter().partition(|it| it.span_count >= LONG);
         self.long.extend(long.iter().map(|it| (tenant, it.id)));
         let (rules, now) = (self.rules, self.now);
@@ -270,8 +269,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Makes the rows of these locked traces again from all of their spans, and stores what
-/// changed; `delta` takes what that changes of the metrics. Answers the rows.
+/// Recomputes the rows of these locked traces from all of their spans, and stores the changes. Adds the
+/// changes of the metrics to `delta`. Returns the rows.
 async fn sum_up(
     store: &mut impl Statements,
     rules: &dyn TraceRules,
@@ -312,7 +311,8 @@ async fn sum_up(
     Ok(traces)
 }
 
-/// Brings the row of a long trace up to date with its spans. False when it is already, or gone.
+/// Recomputes the row of a long trace from its spans. Returns false if the row is up to date or the trace is
+/// gone.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -369,7 +369,7 @@ async fn sum_up_one(
     Ok(true)
 }
 
-/// What a span adds to its trace's sums.
+/// Returns whether a span counts towards the sums of its trace, and whether its cost does.
 fn counts(span: &span::Model) -> (bool, bool) {
     (span.counted, span.cost_counted)
 }

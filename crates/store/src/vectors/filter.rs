@@ -1,4 +1,4 @@
-//! What a search asks for, and what it finds.
+//! The filter and the results of a vector search.
 
 use std::cmp::Ordering;
 
@@ -6,27 +6,27 @@ use uuid::Uuid;
 
 use crate::text_hash;
 
-/// Which vectors are compared. All conditions must hold.
+/// Selects the vectors that are compared. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this project.
+    /// Only vectors of this project.
     pub project_id: Option<Uuid>,
-    /// Of spans that started then or later, microseconds.
+    /// Only spans that started at or after this time, in microseconds.
     pub from: Option<i64>,
-    /// Of spans that started then or earlier, microseconds.
+    /// Only spans that started at or before this time, in microseconds.
     pub to: Option<i64>,
-    /// Of spans of this kind.
+    /// The hash of the span type.
     pub kind_hash: Option<i64>,
-    /// Of spans of this model.
+    /// The hash of the span's model.
     pub model_hash: Option<i64>,
-    /// Made by this embedding model.
+    /// The embedding model that computed the vector.
     pub embedding_model: Option<String>,
-    /// The hash of that.
+    /// The hash of `embedding_model`.
     pub embedding_hash: Option<i64>,
 }
 
 impl Filter {
-    /// Conditions in words; kinds and models are compared by their hashes.
+    /// Creates a filter from names; span types and models are compared by their hashes.
     pub fn of(
         project_id: Option<Uuid>,
         (from, to): (Option<i64>, Option<i64>),
@@ -45,7 +45,7 @@ impl Filter {
         }
     }
 
-    /// Whether a vector passes the filter, without regard to its project and embedding model.
+    /// Returns whether a vector passes the filter, regardless of its project and embedding model.
     pub fn lets_through(&self, started_at: i64, kind_hash: i64, model_hash: Option<i64>) -> bool {
         self.from.is_none_or(|it| it <= started_at)
             && self.to.is_none_or(|it| started_at <= it)
@@ -54,14 +54,14 @@ impl Filter {
     }
 }
 
-/// A span that was found. They are ordered by distance, then trace and id.
+/// A span that a search found. Hits are ordered by distance, then by trace and id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// Cosine distance, 0 to 2.
     pub distance: f64,
-    /// The span's trace.
+    /// The trace of the span.
     pub trace_id: Uuid,
-    /// The span.
+    /// The ID of the span.
     pub id: Uuid,
 }
 
@@ -80,13 +80,13 @@ impl PartialOrd for Hit {
     }
 }
 
-/// The spans that were found, and among how many.
+/// The result of a search, with the number of vectors that were searched.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The nearest, the nearest first.
+    /// The nearest spans, in the order of their distance.
     pub hits: Vec<Hit>,
-    /// Vectors within the filter.
+    /// Number of vectors that pass the filter.
     pub searched: i64,
-    /// Vectors that would be, had the other embedding model made them.
+    /// Number of vectors that pass the filter except for their embedding model.
     pub not_searched: i64,
 }

@@ -1,8 +1,8 @@
-//! Which vectors the graph of PostgreSQL's index holds.
+//! Adds vectors to the HNSW graph of PostgreSQL's vector index.
 //!
-//! Putting a vector into it takes a millisecond, thirty times as long as storing it, and pays off only
-//! where vectors are too many to go through. So they are put there later, and only those of tenants
-//! that have that many.
+//! An insert into the graph takes a millisecond, thirty times as long as storing the vector, and pays off
+//! only when there are too many vectors to scan. Vectors are therefore added to the graph later, and only for
+//! tenants with that many vectors.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
@@ -11,13 +11,13 @@ use super::super::Db;
 
 const NEXT: &str = "SELECT 1 FROM span_vector WHERE tenant_id = $1 LIMIT 1 OFFSET $2";
 
-/// Those that another process has taken are left to it, as are those that are being removed.
+/// Skips vectors that another process has locked or that are being removed.
 const PUT: &str = "WITH next AS MATERIALIZED (SELECT trace_id, id FROM span_vector \
      WHERE tenant_id = $1 AND NOT indexed ORDER BY project_id, started_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
      UPDATE span_vector v SET indexed = true FROM next \
      WHERE v.tenant_id = $1 AND v.trace_id = next.trace_id AND v.id = next.id";
 
-/// Whether a tenant has more vectors than `few`.
+/// Returns whether a tenant has more vectors than `few`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -27,7 +27,7 @@ pub async fn are_more_than(db: &Db, tenant: Uuid, few: u32) -> Result<bool, DbEr
     Ok(db.current().query_one_raw(statement).await?.is_some())
 }
 
-/// Puts some `limit` vectors of a tenant into the graph, and answers how many.
+/// Adds up to `limit` vectors of a tenant to the graph. Returns their number.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,9 +1,9 @@
-//! Vectors of spans: storing them, and finding the nearest.
+//! Vectors of spans: stores them and finds the nearest.
 //!
-//! A span has at most one vector: the one that came with it, or else the first that an embedding
-//! model made. To embed in the background is three steps: [`missing`] tells which spans of some
-//! traces have none yet, a provider is asked while no transaction is open, and [`insert`] stores
-//! what it answered. Each may be repeated: what is there stays. A vector never outlives its span.
+//! A span has at most one vector: the vector that was sent with it, or the first one that an embedding model
+//! computed. Embedding in the background has three steps: [`missing`] returns the spans without a vector, a
+//! provider computes vectors while no transaction is open, and [`insert`] stores them. Each step may be
+//! repeated, because stored vectors remain. A vector never outlives its span.
 
 mod coarse;
 mod filter;

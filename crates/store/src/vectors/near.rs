@@ -18,25 +18,25 @@ use super::{
 };
 use crate::vectors::UnitVector;
 
-/// Vectors that are reported at most: counting more takes longer than finding the nearest.
+/// Maximum number of vectors that are counted: counting more takes longer than finding the nearest.
 const COUNTED: i64 = 200_000;
-/// Vectors up to which all are compared: it takes less than looking for candidates of them.
+/// Number of vectors up to which all are compared, which is faster than selecting candidates.
 const ALL: i64 = 1_000;
-/// How the graph is walked: in portions of roughly the right order, until this many vectors were met.
+/// Settings of the graph scan: it returns portions in approximate order, until it has visited this many
+/// vectors.
 const WALK: &str = "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.max_scan_tuples = 40000";
-/// Candidates for each vector that is asked for, and how many there are at least. Where 500 vectors
-/// differ from each other by nothing but noise, 400 candidates leave out 1.7 % of the 20 nearest, and
-/// 800 none.
+/// Candidates per requested vector, and the minimum number of candidates. For 500 vectors that differ only by
+/// noise, 400 candidates miss 1.7 % of the 20 nearest, and 800 miss none.
 const CANDIDATES: (usize, usize) = (12, 600);
-/// The most that a walk can keep in mind.
+/// Maximum of `hnsw.ef_search`.
 const IN_MIND: i64 = 1_000;
-/// What is made of them first: their vectors are read only when they are compared.
+/// Materializes the candidates, so that vectors are read only for the comparison.
 const CANDIDATES_OF: &str = "WITH candidate AS MATERIALIZED (";
-/// Of vectors that are the same, those come first that a page shows first.
+/// Breaks ties between equal codes in the order of a page.
 const IN_ORDER: &str = ", trace_id, id";
 
-/// Up to `limit` vectors nearest to `question`, those behind `after` in their order. The
-/// graph is walked where more than `few` are within the filter.
+/// Returns up to `limit` vectors nearest to `question`, beginning after `after`. Uses the graph if more than
+/// `few` vectors pass the filter.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -90,7 +90,7 @@ impl Search<'_> {
         query.build().persistent(false).fetch_all(executor).await?.iter().map(hit).collect()
     }
 
-    /// How many vectors are within the filter, made by the model that is asked for and by others.
+    /// Returns the number of vectors that pass the filter: of the selected embedding model, and of others.
     async fn count(&self, pool: &PgPool) -> sqlx::Result<(i64, i64)> {
         let mut query = QueryBuilder::new("SELECT compared, COUNT(*) FROM (SELECT ");
         match &self.filter.embedding_model {
@@ -108,7 +108,7 @@ impl Search<'_> {
         Ok(counts)
     }
 
-    /// Compares all vectors within the filter.
+    /// Builds the query that compares all vectors that pass the filter.
     fn all(&self) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new("WITH ");
         self.compare(&mut query, "span_vector WHERE ");
@@ -117,7 +117,8 @@ impl Search<'_> {
         query
     }
 
-    /// Compares the candidates among all vectors within the filter.
+    /// Builds the query that compares candidates selected by their bits among all vectors that pass the
+    /// filter.
     fn by_bits(&self) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new(CANDIDATES_OF);
         self.candidates(&mut query, None);
@@ -127,7 +128,8 @@ impl Search<'_> {
         query
     }
 
-    /// Compares the candidates that the graph leads to, and those among what it does not hold.
+    /// Compares the candidates from the graph, and candidates among the vectors that the graph does not
+    /// contain.
     async fn walk(&self, pool: &PgPool) -> sqlx::Result<Vec<Hit>> {
         let mut query = QueryBuilder::new(CANDIDATES_OF);
         self.candidates(&mut query, Some(true));
@@ -144,13 +146,13 @@ impl Search<'_> {
         Ok(hits)
     }
 
-    /// How many candidates are chosen.
+    /// Returns the number of candidates to select.
     fn wanted(&self) -> i64 {
         i64::try_from((CANDIDATES.0 * self.limit).max(CANDIDATES.1)).unwrap_or(i64::MAX)
     }
 
-    /// Candidates among those within the filter: among all, or those that the graph holds, or those
-    /// that it does not.
+    /// Adds the subquery that selects candidates among the vectors that pass the filter: among all, or only
+    /// those in the graph (`true`) or not in it (`false`).
     fn candidates(&self, query: &mut QueryBuilder<Postgres>, indexed: Option<bool>) {
         query.push("(SELECT trace_id, id, vector FROM span_vector WHERE ");
         self.conditions(query, true);
@@ -160,13 +162,13 @@ impl Search<'_> {
             Some(false) => " AND NOT indexed",
         });
         query.push(" ORDER BY coarse <~> ").push_bind(self.question.coarse());
-        // The graph has no order but that by bits.
+        // The index scan can order only by bits.
         query.push(if indexed == Some(true) { "" } else { IN_ORDER });
         query.push(" LIMIT ").push_bind(self.wanted()).push(")");
     }
 
-    /// The distances of vectors, materialised so that the nearest are found before they are put in
-    /// order.
+    /// Adds the distances of the vectors, materialized so that they are computed before the exact order is
+    /// applied.
     fn compare(&self, query: &mut QueryBuilder<Postgres>, whose: &str) {
         query.push("near AS MATERIALIZED (SELECT trace_id, id, vector <=> ");
         query.push_bind(self.question.clone()).push(" AS distance FROM ").push(whose);
@@ -192,7 +194,7 @@ impl Search<'_> {
         }
     }
 
-    /// The exact order, from where the page before ended.
+    /// Adds the exact order and the position after the previous page.
     fn finish(&self, query: &mut QueryBuilder<Postgres>) {
         query.push(") SELECT distance, trace_id, id FROM near");
         if let Some(Hit { distance, trace_id, id }) = self.after {

@@ -1,4 +1,4 @@
-//! The vector of one span, to find others like it.
+//! Reads the vector of one span, to find similar spans.
 
 use entities::dialect::Dialect;
 use uuid::Uuid;
@@ -9,8 +9,8 @@ use crate::vectors::UnitVector;
 const OF_SPAN: &str =
     "SELECT vector, embedding_model FROM span_vector WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";
 
-/// The vector of a span and the name of the model that made it, which is empty for one that came
-/// with the span; nothing for a span that is unknown or has none.
+/// Returns the vector of a span and the name of its embedding model, which is empty if the vector was sent
+/// with the span. Returns `None` if the span is unknown or has no vector.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -12,27 +12,27 @@ use uuid::Uuid;
 use super::super::Db;
 use crate::text_hash;
 
-/// Rows that one statement names at most.
+/// Maximum number of rows that one statement names.
 const BLOCK: usize = 500;
 
-/// A vector as it was read.
+/// A stored vector with its row ID.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// The number of its row.
+    /// The row ID.
     pub row: i64,
-    /// The span's trace.
+    /// The trace of the span.
     pub trace_id: Uuid,
-    /// The span.
+    /// The ID of the span.
     pub id: Uuid,
-    /// When the span began, microseconds.
+    /// The start of the span, in microseconds.
     pub started_at: i64,
-    /// Hash of the span's kind.
+    /// The hash of the span's type.
     pub kind_hash: i64,
-    /// Hash of the span's model.
+    /// The hash of the span's model.
     pub model_hash: Option<i64>,
-    /// Hash of the name of the model that made the vector.
+    /// The hash of the name of the embedding model.
     pub embedding_hash: i64,
-    /// The vector as it is stored.
+    /// The vector in its stored form.
     pub vector: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
     stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect()
 }
 
-/// Up to `limit` vectors of a project in the order of their rows, from row `from` on.
+/// Returns up to `limit` vectors of a project in the order of their row IDs, beginning with row `from`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -74,7 +74,7 @@ pub async fn arrivals(
         .collect()
 }
 
-/// How many vectors a project has.
+/// Returns the number of a project's vectors.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -88,7 +88,7 @@ pub async fn count(db: &Db, tenant: Uuid, project: Uuid) -> Result<usize, DbErr>
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// The rows of a project's vectors, in their order.
+/// Returns the row IDs of a project's vectors, ascending.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -101,7 +101,8 @@ pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, D
     rows.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// The vectors in these rows, with trace and span: another span's may have come into a row.
+/// Returns the vectors in these rows, with trace and span, because a row ID may have been reused for another
+/// span.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -1,4 +1,4 @@
-//! Storing vectors.
+//! Stores vectors of spans.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -32,8 +32,8 @@ pub struct VectorRow {
 }
 
 impl VectorRow {
-    /// The vector of a span of a trace in `project`. `embedding_model` made it; empty when it came
-    /// with the span.
+    /// Returns the row for a span of a trace in `project`. `embedding_model` computed the vector; it is empty
+    /// if the vector was sent with the span.
     pub fn of(span: &span::Model, project: Uuid, embedding_model: &str, vector: &UnitVector) -> Self {
         Self {
             tenant_id: span.tenant_id,
@@ -48,14 +48,14 @@ impl VectorRow {
         }
     }
 
-    /// The column `coarse` of PostgreSQL.
+    /// Returns the value of PostgreSQL's column `coarse`.
     pub(in super::super) fn coarse(&self) -> Bit {
         self.vector.coarse()
     }
 }
 
-/// Up to `limit` spans of these traces that were stored at `since` or later, microseconds, and have
-/// no vector, in the order of trace and id, after the span `after`.
+/// Returns up to `limit` spans of these traces that were stored at or after `since` (microseconds) and have
+/// no vector, in the order of trace and id, beginning after the span `after`.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -93,7 +93,7 @@ pub async fn insert(
     embedding_model: &str,
     vectors: &[(span::Model, UnitVector)],
 ) -> sqlx::Result<usize> {
-    // Locked in the order in which writers lock them.
+    // Writers lock traces in the same order.
     let traces: BTreeSet<Uuid> = vectors.iter().map(|it| it.0.trace_id).collect();
     let traces: Vec<Uuid> = traces.into_iter().collect();
     let rows_in = |projects: HashMap<Uuid, Uuid>, there: HashSet<(Uuid, Uuid)>| {
@@ -128,7 +128,7 @@ pub async fn insert(
     }
 }
 
-/// Which of the traces are there, and their projects. The transaction writes, so none is removed
+/// Returns the projects of the existing ones of these traces. The transaction writes, so no trace is removed
 /// before it ends.
 async fn projects_sqlite(
     connection: &mut SqliteConnection,
@@ -148,7 +148,8 @@ async fn projects_sqlite(
     Ok(projects)
 }
 
-/// Like [`projects_sqlite`]. It locks the traces, so that they are not removed before the vectors are stored.
+/// Returns projects like [`projects_sqlite`], and locks the traces, so that they are not removed before the
+/// vectors are stored.
 async fn projects_postgres(
     connection: &mut PgConnection,
     tenant: Uuid,
@@ -164,7 +165,7 @@ async fn projects_postgres(
     Ok(rows.into_iter().collect())
 }
 
-/// Which of the spans are there as they were read.
+/// Returns the spans that still are as they were read.
 async fn there_sqlite(
     connection: &mut SqliteConnection,
     tenant: Uuid,
@@ -186,7 +187,7 @@ async fn there_sqlite(
     Ok(there)
 }
 
-/// Like [`there_sqlite`]; spans change under the lock of their trace.
+/// Returns spans like [`there_sqlite`]. Spans change only while their trace is locked.
 async fn there_postgres(
     connection: &mut PgConnection,
     tenant: Uuid,

@@ -1,4 +1,4 @@
-//! Who signed it, and how.
+//! Signatures and algorithms.
 
 use jsonwebtoken::{Algorithm, EncodingKey};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn none(book: &mut Book) {
     }
 }
 
-/// The oldest trick: what everybody may read taken for a secret.
+/// The classic attack: a public key used as the secret of an HMAC.
 fn public_keys_as_secrets(book: &mut Book) {
     let (good, rsa) = (book.good.clone(), &book.keys.rsa);
     let modulus = rsa.jwk["n"].as_str().unwrap();
@@ -85,7 +85,7 @@ fn public_keys_as_secrets(book: &mut Book) {
             }
         }
     }
-    // The local issuer's own secret, which is off here.
+    // The secret of the local issuer, which is disabled here.
     let master = MasterKey::parse("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").unwrap();
     let local = EncodingKey::from_secret(&master.derive("session"));
     let token = signed(r#"{"typ":"JWT","alg":"HS256"}"#, &good.to_string(), &local, Algorithm::HS256);
@@ -95,7 +95,7 @@ fn public_keys_as_secrets(book: &mut Book) {
     }
 }
 
-/// The right key, under a name that its signature does not have or that the key is not for.
+/// The right key with an algorithm that differs from its signature or that the key is not for.
 fn other_algorithms(book: &mut Book) {
     let good = book.good.clone();
     let names = [
@@ -169,7 +169,7 @@ fn other_keys(book: &mut Book) {
     }
 }
 
-/// Signatures that bad implementations took for good.
+/// Signatures that faulty implementations accepted.
 fn signatures_of_nobody(book: &mut Book) {
     let good = encoded(book.good.to_string().as_bytes());
     for (kid, algorithm, bytes) in [

@@ -1,4 +1,4 @@
-//! What the claims say, well signed each time.
+//! Claims of tokens with valid signatures.
 
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Book, Verdict};
 use crate::signer::{signed, signed_bytes};
 
-/// The clock of the tests, in seconds.
+/// The time of the tests' clock in seconds.
 const NOW: i64 = tests::app::START / 1_000_000;
 
 pub fn write(book: &mut Book) {
@@ -263,7 +263,7 @@ fn roles(book: &mut Book) {
     );
 }
 
-/// Claims that are no JSON object, or more than one.
+/// Claims that are not exactly one JSON object.
 fn texts(book: &mut Book) {
     let good = book.good.to_string();
     let inside = &good[1..good.len() - 1];

@@ -1,4 +1,4 @@
-//! What a header says beside the algorithm: nothing in it is believed.
+//! Header fields other than the algorithm are not trusted.
 
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub fn write(book: &mut Book) {
     headers_that_are_none(book);
 }
 
-/// A key that comes with the token, or an address of one.
+/// A key, or the address of one, in the header.
 fn keys_in_the_header(book: &mut Book) {
     let (good, forged) = (book.good.clone(), &book.keys.forged);
     let mut tokens = Vec::new();
@@ -38,7 +38,7 @@ fn keys_in_the_header(book: &mut Book) {
     for (name, token) in tokens {
         book.refused(name, &token);
     }
-    // Beside a good signature they are noise.
+    // With a valid signature they are ignored.
     for (name, value) in [
         ("jwk", book.keys.forged.jwk.clone()),
         ("jku", json!("https://attacker.example")),
@@ -88,13 +88,14 @@ fn key_ids(book: &mut Book) {
     for kid in [json!(null), json!(5), json!(true), json!(["rsa"]), json!({"id": "rsa"})] {
         let token = book.under(&json!({"alg": "RS256", "kid": kid}));
         book.refused(format!("kid {kid}"), &token);
-        // Not even where a token without any would do.
+        // Rejected even where a token without a `kid` would be accepted.
         let token = book.keys.p384.sign(&json!({"alg": "ES384", "kid": kid}), &book.good);
         book.refused(format!("kid {kid}, and one key that fits"), &token);
     }
     let long = book.under(&json!({"alg": "RS256", "kid": "k".repeat(4_000)}));
     book.refused("a kid of 4,000 characters", &long);
-    // Of two RSA keys for RS256 it is not clear which one is meant; of the others there is one each.
+    // With two RSA keys for RS256, a token without a `kid` is ambiguous; the other algorithms have one key
+    // each.
     let unnamed = book.under(&json!({"alg": "RS256"}));
     book.refused("no kid, and two keys that fit", &unnamed);
     let only = book.keys.p384.sign(&json!({"alg": "ES384"}), &book.good);

@@ -1,4 +1,4 @@
-//! Tokens by recipe, each with its verdict, all sent to `GET /v1/me`.
+//! Generated tokens, each with the expected result, sent to `GET /v1/me`.
 
 mod algorithms;
 mod claims;
@@ -13,14 +13,14 @@ use tests::{Caller, On, TestApp};
 
 use crate::{provider::Provider, signer::Signer};
 
-/// What becomes of a token.
+/// The expected result for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// A session of the tenant in this role.
+    /// A session of the tenant with this role.
     Taken(&'static str),
     /// 401.
     Refused,
-    /// 403: good, but of a tenant that nobody knows.
+    /// 403: valid, but of an unknown tenant.
     UnknownTenant,
 }
 
@@ -30,19 +30,19 @@ struct Recipe {
     verdict: Verdict,
 }
 
-/// The recipes so far, and what they are made of.
+/// The tokens so far, and the material from which they are made.
 pub struct Book {
     recipes: Vec<Recipe>,
-    /// Claims that are good.
+    /// Valid claims.
     good: Value,
     keys: Keys,
 }
 
-/// Keys of the provider, but for the last.
+/// The keys of the provider, except the last one, which is not its own.
 struct Keys {
     /// For RS256 only.
     rsa: Signer,
-    /// For whatever an RSA key can sign.
+    /// For any algorithm of an RSA key.
     free: Signer,
     p256: Signer,
     p384: Signer,
@@ -51,9 +51,9 @@ struct Keys {
     encryption: Signer,
     /// Published for deriving keys.
     derivation: Signer,
-    /// Published with its private half.
+    /// Published with its private part.
     leaked: Signer,
-    /// Not the provider's, under the name of one that is.
+    /// Not a key of the provider, but with the name of one.
     forged: Signer,
 }
 
@@ -72,7 +72,7 @@ impl Keys {
         }
     }
 
-    /// The keys as they are published.
+    /// Returns the published keys.
     fn published(&self) -> Vec<Value> {
         let with = |key: &Signer, more: Value| {
             let mut jwk = key.jwk.clone();
@@ -88,7 +88,7 @@ impl Keys {
             with(&self.encryption, json!({"use": "enc"})),
             with(&self.derivation, json!({"key_ops": ["deriveBits"]})),
             with(&self.leaked, json!({"d": "AAAA"})),
-            // A secret that the provider shares with everybody.
+            // A published secret, which everyone knows.
             json!({"kty": "oct", "kid": "secret", "alg": "HS256", "k": crate::signer::encoded(&[7; 32])}),
             json!({"kty": "RSA", "kid": "halved", "n": "AQAB"}),
             json!({"kid": 5}),
@@ -102,36 +102,36 @@ impl Book {
         self.recipes.push(Recipe { name: name.into(), authorization, verdict });
     }
 
-    /// A token that is taken.
+    /// Adds a token that is accepted.
     fn taken(&mut self, name: impl Into<String>, token: &str) {
         self.add(name, format!("Bearer {token}").into_bytes(), Verdict::Taken("owner"));
     }
 
-    /// A token that is not.
+    /// Adds a token that is rejected.
     fn refused(&mut self, name: impl Into<String>, token: &str) {
         self.add(name, format!("Bearer {token}").into_bytes(), Verdict::Refused);
     }
 
-    /// The good claims with one more, or another value.
+    /// Returns the valid claims with one claim added or replaced.
     fn with(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.good.clone();
         claims[claim] = value;
         claims
     }
 
-    /// The good claims without one.
+    /// Returns the valid claims without one.
     fn without(&self, claim: &str) -> Value {
         let mut claims = self.good.clone();
         claims.as_object_mut().unwrap().remove(claim).unwrap();
         claims
     }
 
-    /// A token of the provider with these claims.
+    /// Returns a token of the provider with these claims.
     fn token(&self, claims: &Value) -> String {
         self.keys.rsa.token(claims)
     }
 
-    /// A token of the provider with the good claims and this header.
+    /// Returns a token of the provider with the valid claims and this header.
     fn under(&self, header: &Value) -> String {
         self.keys.rsa.sign(header, &self.good)
     }
@@ -141,7 +141,7 @@ async fn every_recipe(database: On) {
     let keys = Keys::new();
     let provider = Provider::with(&[]).await;
     provider.publish_raw(keys.published());
-    // So many refusals within a minute, and the clock stands still.
+    // The tokens are rejected within one minute of the stopped clock, so the limit must be high.
     let app = provider.app_on(database, &["--unauthenticated-per-minute", "10000"]).await;
     let good = provider.claims(&app);
     let mut book = Book { recipes: Vec::new(), good, keys };
@@ -166,7 +166,7 @@ async fn every_recipe(database: On) {
     app.stop().await;
 }
 
-/// The tenant's claim alone says so: our id or the external id, letter by letter.
+/// Only the tenant's claim decides the tenant: it is our id or the external id, compared exactly.
 async fn whose_it_is(app: &TestApp, book: &Book) {
     let ids = ["org_AbC", "0198f7c0-0000-7000-8000-00000000acfe", "acme / caf\u{e9}"];
     let mut tenants = Vec::new();

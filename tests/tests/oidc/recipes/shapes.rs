@@ -1,4 +1,4 @@
-//! A good token, damaged or said wrongly.
+//! A valid token, damaged or in a wrong notation.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE};
 use jsonwebtoken::Algorithm;
@@ -50,7 +50,7 @@ fn parts(book: &mut Book) {
     let token = book.token(&book.good);
     let parts: Vec<&str> = token.split('.').collect();
     let (head, body, sum) = (parts[0], parts[1], parts[2]);
-    // Another good token, to mix with.
+    // Another valid token, to combine with.
     let other = book.keys.free.token(&book.with("role", json!("viewer")));
     let others: Vec<&str> = other.split('.').collect();
     let owner = encoded(book.with("sub", json!("root")).to_string().as_bytes());
@@ -85,7 +85,7 @@ fn parts(book: &mut Book) {
     }
 }
 
-/// Base64 in all the ways that are not the one of RFC 7515.
+/// Variants of Base64 that RFC 7515 does not allow.
 fn letters(book: &mut Book) {
     let token = book.token(&book.good);
     let parts: Vec<&str> = token.split('.').collect();
@@ -106,12 +106,12 @@ fn letters(book: &mut Book) {
             book.refused(format!("{name} in part {at}"), &changed.join("."));
         }
     }
-    // 256 bytes leave four bits of the last letter unused; only zeros are right there.
+    // 256 bytes leave four bits of the last letter unused; only zeros are valid there.
     let (rest, last) = token.split_at(token.len() - 1);
     for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ".chars().filter(|it| !last.contains(*it)).take(3) {
         book.refused(format!("`{letter}` as the last letter"), &format!("{rest}{letter}"));
     }
-    // The same bytes signed as the text has them, so that only the form is wrong.
+    // The signature covers the text as it is, so that only the encoding is wrong.
     let header = BASE64_URL_SAFE.encode(r#"{"alg":"RS256","kid":"rsa"} "#);
     assert!(header.ends_with('='), "{header}");
     let message = format!("{header}.{}", encoded(book.good.to_string().as_bytes()));
