@@ -103,7 +103,7 @@ on_both! {
         }
         let done = read(&scene, &id).await;
         assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("failed"), &Value::Null, &Value::Null));
-        assert!(done["error"].as_str().unwrap().contains("8 times"), "{done}");
+        assert!(done["error"].as_str().unwrap().contains("after 8 attempts"), "{done}");
         assert_eq!((scene.own.count(), used(&scene).await), (8, json!(0)));
         scene.stop().await;
     }

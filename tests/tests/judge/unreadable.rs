@@ -88,7 +88,7 @@ async fn an_answer_without_end() {
     scene.own.turn([Mood::Endless]);
     let failure = scene.fails().await;
     assert_eq!(failure.kind, Kind::Unreadable);
-    assert!(failure.message.contains("more than 262144 bytes"), "{failure}");
+    assert!(failure.message.contains("larger than 262144 bytes"), "{failure}");
     let long = format!("{} {}", "x".repeat(200_000), provider::VERDICT);
     scene.own.turn([Mood::Says(long), Mood::Well]);
     assert!(scene.ask().await.is_ok());

@@ -13,7 +13,7 @@ use crate::access::jwt::{self, Token};
 
 /// Maximum number of keys; a provider has two or three.
 const MAX_KEYS: usize = 64;
-/// Permitted sizes of an RSA_ALGORITHMS modulus in bits: smaller keys are weak (RFC 7518, section 3.3), larger
+/// Permitted sizes of an RSA modulus in bits: smaller keys are weak (RFC 7518, section 3.3), larger
 /// ones expensive to verify.
 const RSA_MODULUS_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 /// Maximum number of tokens whose verified signature is cached.
@@ -122,7 +122,7 @@ impl Key {
             return None;
         }
         let (mut algorithms, key) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            ("RSA_ALGORITHMS", _) => (RSA_ALGORITHMS.to_vec(), rsa(jwk)?),
+            ("RSA", _) => (RSA_ALGORITHMS.to_vec(), rsa(jwk)?),
             ("EC", Some("P-256")) => (vec![Algorithm::ES256], ec(jwk, 32)?),
             ("EC", Some("P-384")) => (vec![Algorithm::ES384], ec(jwk, 48)?),
             ("OKP", Some("Ed25519")) => {
@@ -138,7 +138,7 @@ impl Key {
     }
 }
 
-/// Algorithms of an RSA_ALGORITHMS key that names none.
+/// Algorithms of an RSA key that names none.
 const RSA_ALGORITHMS: [Algorithm; 6] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -184,7 +184,7 @@ mod tests {
     fn rsa_of(bytes: usize, first: u8) -> Value {
         let mut modulus = vec![0xff; bytes];
         modulus[0] = first;
-        json!({"kty": "RSA_ALGORITHMS", "n": BASE64_URL_SAFE_NO_PAD.encode(modulus), "e": "AQAB"})
+        json!({"kty": "RSA", "n": BASE64_URL_SAFE_NO_PAD.encode(modulus), "e": "AQAB"})
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(changed("alg", json!("PS512")), 1);
         assert_eq!(changed("use", json!("enc")), 0);
         assert_eq!(changed("key_ops", json!([])), 0);
-        assert_eq!(changed("alg", json!("RSA_ALGORITHMS-OAEP")), 0);
+        assert_eq!(changed("alg", json!("RSA-OAEP")), 0);
         assert_eq!(changed("alg", json!("ES256")), 0);
         assert_eq!(changed("alg", json!("HS256")), 0);
         assert_eq!(changed("kty", json!("oct")), 0);
