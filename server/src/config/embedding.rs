@@ -19,7 +19,7 @@ pub struct EmbeddingSettings {
     pub embedding_base_url: Option<String>,
 
     /// Embedding model with at most 1,536 dimensions [default: text-embedding-3-small].
-    #[arg(long, env = "LOUPE_EMBEDDING_MODEL", value_name = "DEFAULT_MODEL")]
+    #[arg(long, env = "LOUPE_EMBEDDING_MODEL", value_name = "MODEL")]
     pub embedding_model: Option<String>,
 }
 
