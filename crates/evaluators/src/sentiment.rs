@@ -3,8 +3,8 @@
 //!
 //! It differs from VADER where VADER misreads answers of a model. A sentence with an apology or a refusal
 //! counts as neutral, because it expresses politeness and not feeling. Polite and technical words have small
-//! weights (`own.txt`), and words of reviews are added (`reviews.txt`). The valence of a text is the mean of
-//! its sentences, not their sum, so length does not make it extreme.
+//! weights (`own.txt`). The valence of a text is the mean of its sentences, not their sum, so length does not
+//! make it extreme.
 
 mod lexicon;
 mod sentence;
@@ -45,9 +45,8 @@ pub(crate) struct Reading {
     pub felt: usize,
 }
 
-/// Valence from which a text is positive. A text at or below its negative is negative. Chosen on the development
-/// halves of `tests/data/review-sentences` and `tests/data/sentiment.tsv`.
-const MIN_VALENCE: f64 = 0.1;
+/// Valence from which a text is positive. A text at or below its negative is negative.
+const MIN_VALENCE: f64 = 0.16;
 
 impl Reading {
     /// Returns the sentiment for the valence.

@@ -21,7 +21,7 @@ pub static DEFINITION: Definition = Definition {
                   text by its words: 1.0 when it is that, 0.5 when one is neutral and the other not, 0.0 for \
                   the opposite. Without it a judge model tells whether the sentiment suits the input. Needs the \
                   output.",
-    version: 2,
+    version: 1,
     config_schema,
     method: Method::Both { names: |config| config.contains_key("expected"), rule: compile, rubric: &RUBRIC },
 };

@@ -78,7 +78,7 @@ const ROLES: &[(Role, &str)] = &[
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     let mut lexicon = Lexicon { words: HashMap::with_capacity(8_192), phrases: HashMap::new() };
     // A later list overrides the weights of earlier ones.
-    let lists = [include_str!("vader.txt"), include_str!("reviews.txt"), include_str!("own.txt")];
+    let lists = [include_str!("vader.txt"), include_str!("own.txt")];
     for line in lists.iter().flat_map(|it| it.lines()) {
         let Some((words, value)) = line.rsplit_once(' ').filter(|_| !line.starts_with('#')) else { continue };
         let Ok(value) = value.parse() else { continue };
