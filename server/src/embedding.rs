@@ -121,7 +121,7 @@ impl Embedder {
             return Ok(plan == Plan::Pro);
         }
         let credentials = self.known.credentials(tenant).await?;
-        Ok(select_provider(plan, &credentials, self.platform.is_some()) != ProviderSelection::Nobody)
+        Ok(select_provider(plan, &credentials, self.platform.is_some()) != ProviderSelection::NoProvider)
     }
 
     /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider
@@ -156,7 +156,7 @@ impl Embedder {
     pub async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
         let credentials = self.known.credentials(tenant).await?;
         match select_provider(plan, &credentials, self.platform.is_some()) {
-            ProviderSelection::Nobody => Ok(None),
+            ProviderSelection::NoProvider => Ok(None),
             ProviderSelection::Platform => Ok(self
                 .platform
                 .clone()

@@ -40,7 +40,7 @@ pub enum Place {
     Nowhere,
 }
 
-/// Counts what is done and reports it. Dropping the value removes its line from the terminal.
+/// Counts the completed items and shows the progress. Dropping the value removes its line from the terminal.
 pub struct Progress {
     unit: &'static str,
     place: Place,

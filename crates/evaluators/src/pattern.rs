@@ -125,7 +125,7 @@ fn nfa(pattern: &str, options: PatternOptions) -> Result<NFA, String> {
         format!("is not a regular expression in linear time: {last}")
     })?;
     // The parsed expression is anchored, not its text: a text such as `a)|(b` or `(?x)a # comment` would
-    // swallow or break what is written around it.
+    // absorb or break the text around the expression.
     let expression = if options.full_match {
         Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)])
     } else {

@@ -29,8 +29,8 @@ impl Verdict {
     }
 }
 
-/// The reason why there is no verdict. The evaluation gets the status `failed` with this sentence, which says
-/// what is missing and what to do; it is never a score.
+/// The reason why there is no verdict. The evaluation gets the status `failed` with this sentence, which names
+/// the missing part and the remedy. An evaluation without a verdict never has a score.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unjudged(pub String);

@@ -1,6 +1,6 @@
 //! The decoded contents of an OTLP request, independent of the sender's convention.
 //!
-//! Drafts contain what was sent. [`crate::rollup`] decides which usage counts towards a trace,
+//! Drafts contain the values that the client sent. [`crate::rollup`] decides which usage counts towards a trace,
 //! [`crate::cost`] computes prices, and the caller assigns IDs and projects.
 
 use api::{FailureType, SpanType};

@@ -71,7 +71,7 @@ impl Sealer {
     }
 }
 
-/// Returns what is authenticated beside the secret of a location.
+/// Returns the associated data that is authenticated with the secret of a location.
 fn associated_data(location: SecretLocation<'_>) -> Vec<u8> {
     // No column has a NUL in its name, so different locations give different bytes.
     [location.tenant.as_bytes(), location.column.as_bytes(), &[0], location.row.as_bytes()].concat()

@@ -11,7 +11,7 @@ pub enum ProviderSelection<'a> {
     /// The platform's provider.
     Platform,
     /// None: the tenant's spans are not embedded.
-    Nobody,
+    NoProvider,
 }
 
 /// Selects the provider on a plan with these credentials. `platform` tells whether the platform's
@@ -25,7 +25,7 @@ pub fn select_provider(
     platform: bool,
 ) -> ProviderSelection<'_> {
     if plan < Plan::Pro {
-        return ProviderSelection::Nobody;
+        return ProviderSelection::NoProvider;
     }
     let of = |provider: Provider| {
         credentials.iter().find_map(|it| {
@@ -34,8 +34,11 @@ pub fn select_provider(
         })
     };
     let own = of(Provider::OpenAi).or_else(|| of(Provider::OpenAiCompatible));
-    let otherwise =
-        if platform && plan < Plan::Team { ProviderSelection::Platform } else { ProviderSelection::Nobody };
+    let otherwise = if platform && plan < Plan::Team {
+        ProviderSelection::Platform
+    } else {
+        ProviderSelection::NoProvider
+    };
     own.unwrap_or(otherwise)
 }
 
@@ -64,7 +67,7 @@ mod tests {
         match select_provider(plan, credentials, platform) {
             ProviderSelection::Own(_, model) => model,
             ProviderSelection::Platform => "platform",
-            ProviderSelection::Nobody => "none",
+            ProviderSelection::NoProvider => "none",
         }
     }
 
