@@ -17,11 +17,6 @@ use axum::{
 use serde_json::{Map, Value};
 use store::{bulk_runs, evaluations::Filter, projects, traces::Filter as TraceFilter};
 
-use super::{
-    query::{Query, invalid, path_id},
-    read::ApiJson,
-    traces,
-};
 use crate::{
     access::Caller,
     app::App,
@@ -30,6 +25,11 @@ use crate::{
         ask::{self, EvaluationRequest},
         bulk, view,
     },
+    http::{
+        query::{Query, invalid, path_id},
+        read::ApiJson,
+    },
+    traces,
 };
 
 /// Parameters of the trace list that select the traces of a bulk evaluation.
@@ -213,7 +213,7 @@ fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
             pairs.push((name.clone(), text));
         }
     }
-    traces::filter(&Query::of(pairs)).map_err(|error| match error {
+    traces::endpoints::filter(&Query::of(pairs)).map_err(|error| match error {
         Error::Problem(problem) => {
             let message = problem.message.clone();
             Problem::field("filter", message).into()

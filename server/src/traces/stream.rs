@@ -27,13 +27,14 @@ use store::traces::{Changes, Filter, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
-use super::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_view, traces};
 use crate::{
     access::Caller,
     app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
+    http::{held, pieces::Pieces, query::Query, standing::TokenRecheck},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
+    traces::view,
 };
 
 /// Delay in seconds after which a rejected client may try again.
@@ -76,7 +77,7 @@ pub async fn follow(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
-    let filter = traces::filter(&query)?;
+    let filter = super::endpoints::filter(&query)?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
@@ -271,7 +272,7 @@ impl Follower {
                 && holds(&row, &counted.texts, &self.filter.words)
             {
                 let id = app.cursors.seal(self.tenant, CURSOR_SCOPE, change);
-                let event = Pieces::of(trace_view::trace(row, counted.texts, self.preview));
+                let event = Pieces::of(view::trace(row, counted.texts, self.preview));
                 let event = event.map_err(anyhow::Error::from)?;
                 self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
                 self.open.append(event);

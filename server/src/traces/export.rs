@@ -29,18 +29,17 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use self::lines::Format;
-use super::{
-    held::BodyMemory,
-    pieces::Pieces as JsonPieces,
-    query::{Query, invalid},
-    read_size::ROWS_PER_READ,
-    standing::TokenRecheck,
-    traces,
-};
 use crate::{
     access::Caller,
     app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
+    http::{
+        held::BodyMemory,
+        pieces::Pieces as JsonPieces,
+        query::{Query, invalid},
+        read_size::ROWS_PER_READ,
+        standing::TokenRecheck,
+    },
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
@@ -70,7 +69,7 @@ pub async fn export(
     standing: TokenRecheck,
     query: Query,
 ) -> Result<Response> {
-    let filter = traces::filter(&query)?;
+    let filter = super::endpoints::filter(&query)?;
     let format = match query.get("format") {
         None | Some("jsonl") => Format::Jsonl,
         Some("otlp") => Format::Otlp,

@@ -14,17 +14,17 @@ use axum::{
 use store::traces::{Filter, Tag};
 use uuid::Uuid;
 
-use super::{
-    pieces::{PageWriter, PushOutcome},
-    query::{Query, invalid, path_id},
-    read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
-    trace_view as view,
-};
 use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found, problem},
+    http::{
+        pieces::{PageWriter, PushOutcome},
+        query::{Query, invalid, path_id},
+        read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
+    },
     trace_removal,
+    traces::view,
 };
 
 /// Maximum number of spans in the trace detail; further ones are paged.
