@@ -21,6 +21,7 @@ const CLEAN: &[&str] = &[
     "server/src/admin/",
     "server/src/config/",
     "server/src/embedding/",
+    "server/src/endpoints/",
     "server/src/evals/",
     "server/src/http/",
     "server/src/ingest/",
@@ -30,6 +31,7 @@ const CLEAN: &[&str] = &[
     "server/src/providers/",
     "server/src/search/",
     "server/src/telemetry/",
+    "server/src/traces/",
     "tui/",
 ];
 

@@ -19,7 +19,7 @@ use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveM
 use uuid::Uuid;
 
 pub use fold::{Folded, fold, waiting};
-pub use old::measure;
+pub use old::{measure, next_tenant_to_measure};
 pub use read::{Reading, StoredNode, read};
 pub use rows::{Grouped, Label, Rows, rows};
 
