@@ -27,11 +27,11 @@ use crate::{
 };
 
 /// A tenant was created.
-pub const TENANT_CREATE: Action = Action::new("tenant.create", "tenant");
+const TENANT_CREATE: Action = Action::new("tenant.create", "tenant");
 /// A tenant's plan was changed.
-pub const TENANT_PLAN: Action = Action::new("tenant.plan", "tenant");
+const TENANT_PLAN: Action = Action::new("tenant.plan", "tenant");
 /// A session token was issued on the server's machine.
-pub const TOKEN_ISSUE: Action = Action::new("token.issue", "tenant");
+const TOKEN_ISSUE: Action = Action::new("token.issue", "tenant");
 
 /// A command of the operator.
 #[derive(Subcommand, Clone, Debug)]

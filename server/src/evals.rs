@@ -22,7 +22,7 @@ pub mod view;
 
 use std::time::Duration;
 
-use crate::feature::{Expired, Feature};
+use crate::feature::{Feature, RowExpiry};
 
 /// How long bulk runs are kept; their evaluations are kept longer.
 const BULK_RUN_TTL: Duration = Duration::from_secs(30 * 86_400);
@@ -36,6 +36,6 @@ pub const FEATURE: Feature = Feature {
         registry.register::<fill::FillBulk>();
         registry.register::<forget::ForgetRule>();
     },
-    housekeeping: &[&Expired { rows: store::bulk_runs::EXPIRING_RUNS, after: BULK_RUN_TTL }],
+    housekeeping: &[&RowExpiry { rows: store::bulk_runs::EXPIRING_RUNS, after: BULK_RUN_TTL }],
     ..Feature::NONE
 };

@@ -19,7 +19,7 @@ pub struct Feature {
     pub jobs: fn(&mut Registry<App>),
     /// Starts the background tasks of a process that works on jobs.
     pub start: fn(&Arc<App>),
-    /// Rows that housekeeping looks after.
+    /// The regular work on its rows.
     pub housekeeping: &'static [&'static dyn HousekeepingTask],
 }
 
@@ -28,7 +28,7 @@ impl Feature {
     pub const NONE: Self = Self { routes: Vec::new, jobs: |_| {}, start: |_| {}, housekeeping: &[] };
 }
 
-/// Regular work on the rows of one tenant at a time: most tasks delete [`Expired`] rows.
+/// Regular work on the rows of one tenant at a time: most tasks are a [`RowExpiry`].
 pub trait HousekeepingTask: Send + Sync {
     /// Returns the next tenant after `last` that may have such rows, by one index look-up.
     fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>>;
@@ -40,15 +40,15 @@ pub trait HousekeepingTask: Send + Sync {
 /// Approximate number of rows that one statement of housekeeping changes.
 pub const ROWS_PER_STATEMENT: u64 = 500;
 
-/// Rows that are deleted a certain time after the time in their column.
-pub struct Expired {
+/// Deletes rows a certain time after the time in their column.
+pub struct RowExpiry {
     /// The rows.
     pub rows: ExpiringRows,
     /// How long a row is kept after the time in its column.
     pub after: Duration,
 }
 
-impl HousekeepingTask for Expired {
+impl HousekeepingTask for RowExpiry {
     fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>> {
         Box::pin(self.rows.next_tenant(&app.db, last))
     }

@@ -50,7 +50,7 @@ pub const ALL: &[Feature] = &[
 ];
 
 /// Returns what the features add to a process.
-pub fn all() -> Features {
+pub fn assemble() -> Features {
     let mut jobs = Registry::default();
     ALL.iter().for_each(|it| (it.jobs)(&mut jobs));
     let mut start: Vec<fn(&Arc<App>)> = ALL.iter().map(|it| it.start).collect();

@@ -1,8 +1,8 @@
 //! The service as a library: `loupe-server` is a thin command line around it, and the tests run it with
 //! an injected clock.
 //!
-//! Arrows point down: `http` → features (`ingest`, `trace_ready`) → `store` → entities. Axum is used
-//! only in `http` and `error`, the database only in `store` and `queue`.
+//! Arrows point down: `features` → features with their endpoints (`evals`, `traces`) → `http` → `app` → `store` →
+//! entities. Axum is used only in `http` and in endpoints, the database only in `store` and `queue`.
 
 pub mod access;
 pub mod admin;

@@ -216,7 +216,8 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         ),
         None => None,
     };
-    let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::all())?;
+    let app =
+        App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::assemble())?;
     if let Some(figures) = figures {
         tracing::info!(address = %figures.local_addr()?, "metrics are served at /metrics");
         app.spawn(http::serve::serve_figures(Arc::clone(&app), features::routes(), figures));

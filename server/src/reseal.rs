@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Secrets were sealed with another key.
-pub const SECRETS_RESEAL: Action = Action::new("secrets.reseal", "provider_credential");
+const SECRETS_RESEAL: Action = Action::new("secrets.reseal", "provider_credential");
 
 /// The result of resealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// A member took a seat.
-pub const MEMBER_JOIN: Action = Action::new("member.join", "member");
+const MEMBER_JOIN: Action = Action::new("member.join", "member");
 /// A member signed in with another role.
-pub const MEMBER_ROLE: Action = Action::new("member.role", "member");
+const MEMBER_ROLE: Action = Action::new("member.role", "member");
 
 /// Precision in microseconds with which a member's last request is recorded.
 const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;

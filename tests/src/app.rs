@@ -295,7 +295,7 @@ async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
     let resolver = Arc::new(FakeResolver::default());
     let (ticking, resolving) =
         (Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(&resolver) as Arc<dyn Resolver>);
-    let app = App::start(db, ticking, resolving, config, &master, server::features::all()).unwrap();
+    let app = App::start(db, ticking, resolving, config, &master, server::features::assemble()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = CancellationToken::new();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The database was copied by `admin backup`.
-pub const DATABASE_BACKUP: Action = Action::new("database.backup", "database");
+const DATABASE_BACKUP: Action = Action::new("database.backup", "database");
 
 /// Space in bytes that must stay free on the disk beside the copy.
 const SPARE_BYTES: u64 = 16 * 1024 * 1024;

@@ -16,8 +16,10 @@ use crate::{
     app::App,
     error::Result,
     feature::Feature,
-    http::query::Query,
-    http::route::{Route, route},
+    http::{
+        query::Query,
+        route::{Route, route},
+    },
 };
 
 /// The audit log.

@@ -23,10 +23,10 @@ use crate::{
     app::App,
     error::{Problem, Result, not_found, problem},
     feature::Feature,
-    http::route::{Route, route},
     http::{
         query::{Query, invalid},
         read::ApiJson,
+        route::{Route, route},
     },
     ingest::checked::{label, object, short, without_nul},
 };

@@ -18,12 +18,15 @@ use crate::{
     cursor::Name,
     error::{Problem, Result},
     feature::Feature,
-    http::route::{Route, route},
-    http::{query::Query, read::ApiJson},
+    http::{
+        query::Query,
+        read::ApiJson,
+        route::{Route, route},
+    },
 };
 
 /// A model's price was set.
-pub const PRICE_SET: Action = Action::new("model_price.set", "model");
+const PRICE_SET: Action = Action::new("model_price.set", "model");
 
 /// Maximum number of prices of a tenant: all of them are in memory during ingest.
 const MAX_PRICES: usize = 1_000;

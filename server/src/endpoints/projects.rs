@@ -22,21 +22,21 @@ use crate::{
     audit::{self, Action, Event},
     error::{Error, Problem, Result, not_found, problem},
     feature::Feature,
-    http::route::{Route, route},
     http::{
         query::{Query, invalid, path_id},
         read::ApiJson,
+        route::{Route, route},
     },
 };
 
 /// A project was created.
-pub const PROJECT_CREATE: Action = Action::new("project.create", "project");
+const PROJECT_CREATE: Action = Action::new("project.create", "project");
 /// A project's settings were changed.
-pub const PROJECT_UPDATE: Action = Action::new("project.update", "project");
+const PROJECT_UPDATE: Action = Action::new("project.update", "project");
 /// A project was archived.
-pub const PROJECT_ARCHIVE: Action = Action::new("project.archive", "project");
+const PROJECT_ARCHIVE: Action = Action::new("project.archive", "project");
 /// A project was unarchived.
-pub const PROJECT_UNARCHIVE: Action = Action::new("project.unarchive", "project");
+const PROJECT_UNARCHIVE: Action = Action::new("project.unarchive", "project");
 
 /// Maximum retention in days.
 const MAX_RETENTION: i32 = 3_650;

@@ -28,13 +28,13 @@ use crate::{
     access::{Caller, Credential},
     app::App,
     error::{Error, Problem, Result, internal, problem},
-    feature::{Expired, Feature},
+    feature::{Feature, RowExpiry},
     memory::Holder,
 };
 
 /// Deletion of expired keys and responses.
 pub const FEATURE: Feature = Feature {
-    housekeeping: &[&Expired { rows: store::idempotency::EXPIRING_KEYS, after: Duration::ZERO }],
+    housekeeping: &[&RowExpiry { rows: store::idempotency::EXPIRING_KEYS, after: Duration::ZERO }],
     ..Feature::NONE
 };
 

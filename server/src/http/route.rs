@@ -257,3 +257,41 @@ fn errors_of(operation: &Operation) -> Vec<ErrorCode> {
     }
     codes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[utoipa::path(post, path = "/v1/things/{id}", request_body = api::project::NewProject,
+        params(("id" = String, Path), ("cursor" = Option<String>, Query)), responses((status = 204)))]
+    async fn handler() {}
+
+    #[test]
+    fn error_codes_follow_from_access_parameters_and_body() {
+        let open = route!(handler, Access::Open).errors(&[Conflict]).codes();
+        for code in
+            [InvalidQuery, InvalidCursor, NotFound, InvalidJson, UnsupportedMediaType, Conflict, RateLimited]
+        {
+            assert!(open.contains(&code), "{code:?}: {open:?}");
+        }
+        assert!(!open.contains(&Unauthorized) && !open.contains(&IdempotencyInFlight), "{open:?}");
+        let member = route!(handler, Access::member().plan(Plan::Pro)).codes();
+        for code in [Unauthorized, ForbiddenRole, PlanUpgradeRequired, IdempotencyInFlight] {
+            assert!(member.contains(&code), "{code:?}: {member:?}");
+        }
+    }
+
+    #[test]
+    fn alias_has_the_requirements_of_its_route() {
+        let route = route!(handler, Access::member()).counts_to(RateBucket::Ingest);
+        let routes = route.alias("/a").alias_with_basic("/b").with_aliases();
+        let paths: Vec<_> = routes.iter().map(|it| (it.path.as_str(), it.schemes)).collect();
+        let expected =
+            [("/v1/things/{id}", Schemes::Bearer), ("/a", Schemes::Bearer), ("/b", Schemes::BearerOrBasic)];
+        assert_eq!(paths, expected);
+        for route in &routes {
+            assert_eq!((&route.method, route.bucket), (&Method::POST, RateBucket::Ingest));
+            assert_eq!(route.alias_of.is_some(), route.path != "/v1/things/{id}");
+        }
+    }
+}

@@ -17,8 +17,10 @@ use crate::{
     app::App,
     error::{Result, not_found, problem},
     feature::Feature,
-    http::query::{Query, invalid, path_id},
-    http::route::{Route, route},
+    http::{
+        query::{Query, invalid, path_id},
+        route::{Route, route},
+    },
     metrics::{answer::Question, ask::GroupBy},
 };
 

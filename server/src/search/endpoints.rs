@@ -24,12 +24,12 @@ use crate::{
     app::App,
     error::{Problem, Result, not_found},
     feature::Feature,
-    http::route::{Route, route},
     http::{
         pieces::{PageWriter, PushOutcome},
         query::{Query, invalid},
         read::ApiJson,
         read_size::ROWS_PER_READ,
+        route::{Route, route},
     },
     ingest::checked::unit_vector,
     traces::view,

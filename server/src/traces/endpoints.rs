@@ -1,5 +1,9 @@
 //! Handlers of traces.
 
+mod export;
+mod sessions;
+mod stream;
+
 use std::sync::Arc;
 
 use api::{
@@ -21,11 +25,11 @@ use crate::{
     access::{Access, Caller, Keys},
     app::App,
     error::{Result, not_found, problem},
-    http::route::{Route, route},
     http::{
         pieces::{PageWriter, PushOutcome},
         query::{Query, invalid, path_id},
         read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
+        route::{Route, route},
     },
     trace_removal::{self, TRACE_DELETE},
     traces::view,
@@ -42,14 +46,15 @@ const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
 
 /// Returns the routes of traces.
 pub fn routes() -> Vec<Route> {
-    vec![
+    let traces = vec![
         route!(list, Access::viewer().keys(Keys::Query))
             .counts_to(RateBucket::Traces)
             .errors(&[ErrorCode::TagsFilterIncomplete]),
         route!(detail, Access::viewer().keys(Keys::Query)),
         route!(delete, Access::owner().keys(Keys::Full)).audited(TRACE_DELETE),
         route!(spans, Access::viewer().keys(Keys::Query)),
-    ]
+    ];
+    [traces, stream::routes(), export::routes(), sessions::routes()].concat()
 }
 
 /// List traces, newest first.

@@ -43,9 +43,19 @@ impl Source {
         format!("{}:{line}: {what}", self.path)
     }
 
-    /// Returns whether the file is `place`, or is below it if `place` ends with `/`.
+    /// Returns whether the file is `place`, or is below it if `place` ends with `/`. A `*/` in `place` stands for
+    /// any folder.
     pub fn is_in(&self, place: &str) -> bool {
-        if place.ends_with('/') { self.path.starts_with(place) } else { self.path == place }
+        let is_in = |path: &str, place: &str| {
+            if place.ends_with('/') { path.starts_with(place) } else { path == place }
+        };
+        match place.split_once("*/") {
+            None => is_in(&self.path, place),
+            Some((before, after)) => {
+                let below = self.path.strip_prefix(before).and_then(|it| it.split_once('/'));
+                below.is_some_and(|(_, rest)| is_in(rest, after))
+            }
+        }
     }
 
     fn read(root: &Path, file: &Path) -> Self {

@@ -21,19 +21,19 @@ use crate::{
     audit::{self, Action, Event},
     cursor::Name,
     error::{Error, Problem, Result, not_found},
-    http::route::{Route, route},
     http::{
         query::Query,
         read::{self, ApiJson},
+        route::{Route, route},
     },
     providers::remedy,
     span_embedding::backfill::Backfill,
 };
 
 /// A provider's credential was stored.
-pub const CREDENTIAL_SET: Action = Action::new("provider_credential.set", "provider_credential");
+const CREDENTIAL_SET: Action = Action::new("provider_credential.set", "provider_credential");
 /// A provider's credential was deleted.
-pub const CREDENTIAL_DELETE: Action = Action::new("provider_credential.delete", "provider_credential");
+const CREDENTIAL_DELETE: Action = Action::new("provider_credential.delete", "provider_credential");
 
 /// Maximum length of a key in characters.
 const MAX_KEY: usize = 1_000;

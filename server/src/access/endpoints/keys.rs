@@ -21,17 +21,17 @@ use crate::{
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found, problem},
-    http::route::{Route, route},
     http::{
         query::{Query, path_id},
         read::ApiJson,
+        route::{Route, route},
     },
 };
 
 /// An API key was created.
-pub const KEY_CREATE: Action = Action::new("api_key.create", "api_key");
+const KEY_CREATE: Action = Action::new("api_key.create", "api_key");
 /// An API key was revoked.
-pub const KEY_REVOKE: Action = Action::new("api_key.revoke", "api_key");
+const KEY_REVOKE: Action = Action::new("api_key.revoke", "api_key");
 
 /// Maximum length of a name in characters.
 const MAX_NAME: usize = 200;

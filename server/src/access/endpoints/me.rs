@@ -10,8 +10,7 @@ use axum::{Json, extract::State};
 use store::quotas::{Quota, month};
 
 use crate::{
-    access::endpoints::keys,
-    access::{Access, Caller, Credential, Keys, plans::limits},
+    access::{Access, Caller, Credential, Keys, endpoints::keys, plans::limits},
     app::App,
     error::{Result, not_found},
     http::route::{Route, route},

@@ -20,18 +20,18 @@ use crate::{
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found},
-    http::route::{Route, route},
     http::{
         query::{Query, path_id},
         read::ApiJson,
+        route::{Route, route},
     },
     seats,
 };
 
 /// A member was removed.
-pub const MEMBER_REMOVE: Action = Action::new("member.remove", "member");
+const MEMBER_REMOVE: Action = Action::new("member.remove", "member");
 /// A removed member was restored.
-pub const MEMBER_RESTORE: Action = Action::new("member.restore", "member");
+const MEMBER_RESTORE: Action = Action::new("member.restore", "member");
 
 /// Returns the routes of members.
 pub fn routes() -> Vec<Route> {

@@ -30,10 +30,10 @@ use crate::{
         rules::{self, STARTER_RULES},
         view,
     },
-    http::route::{Route, route},
     http::{
         query::{Query, path_id},
         read::ApiJson,
+        route::{Route, route},
     },
     rule_set::Rule,
 };

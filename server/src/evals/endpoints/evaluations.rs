@@ -25,10 +25,10 @@ use crate::{
         ask::{self, EvaluationRequest},
         bulk, view,
     },
-    http::route::{Route, route},
     http::{
         query::{Query, invalid, path_id},
         read::ApiJson,
+        route::{Route, route},
     },
     traces,
 };

@@ -22,8 +22,11 @@ use crate::{
     error::{Error, Problem, Result, not_found, problem},
     evals::{ask::unchecked, rules, view},
     evaluator::{CustomEvaluator, Evaluator, refused},
-    http::route::{Route, route},
-    http::{query::Query, read::ApiJson},
+    http::{
+        query::Query,
+        read::ApiJson,
+        route::{Route, route},
+    },
     ingest::checked::short,
 };
 

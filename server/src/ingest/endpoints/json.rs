@@ -26,10 +26,11 @@ use crate::{
     access::{Access, Caller, Keys, plans::monthly_limit},
     app::App,
     error::{Error, Problem, Result, stopping},
-    http::read,
-    http::route::{Route, route},
-    ingest::endpoints::project_of,
-    ingest::{item, spans::Receipt},
+    http::{
+        read,
+        route::{Route, route},
+    },
+    ingest::{endpoints::project_of, item, spans::Receipt},
 };
 
 /// Error codes of storing traces, besides those of every body.

@@ -19,11 +19,14 @@ use crate::{
     access::{Access, Caller, Keys},
     app::App,
     error::{Problem, Result, problem, stopping},
-    http::read,
-    http::route::{Route, route},
-    ingest::endpoints::json::quota_used_up,
-    ingest::endpoints::project_of,
-    ingest::spans::{Receipt, parts},
+    http::{
+        read,
+        route::{Route, route},
+    },
+    ingest::{
+        endpoints::{json::quota_used_up, project_of},
+        spans::{Receipt, parts},
+    },
 };
 
 /// The encoding of a request and its response.

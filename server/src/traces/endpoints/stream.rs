@@ -31,8 +31,13 @@ use crate::{
     access::{Access, Caller, Keys},
     app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
-    http::route::{Route, route},
-    http::{held, pieces::Pieces, query::Query, standing::TokenRecheck},
+    http::{
+        held,
+        pieces::Pieces,
+        query::Query,
+        route::{Route, route},
+        standing::TokenRecheck,
+    },
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
     traces::view,
@@ -87,7 +92,7 @@ pub async fn follow(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
-    let filter = super::endpoints::filter(&query)?;
+    let filter = super::filter(&query)?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());

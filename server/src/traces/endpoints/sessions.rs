@@ -14,8 +14,10 @@ use crate::{
     access::{Access, Caller, Keys},
     app::App,
     error::Result,
-    http::query::Query,
-    http::route::{Route, route},
+    http::{
+        query::Query,
+        route::{Route, route},
+    },
 };
 
 /// Returns the route of sessions.

@@ -33,12 +33,12 @@ use crate::{
     access::{Access, Caller, Keys},
     app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
-    http::route::{Route, route},
     http::{
         held::BodyMemory,
         pieces::Pieces as JsonPieces,
         query::{Query, invalid},
         read_size::ROWS_PER_READ,
+        route::{Route, route},
         standing::TokenRecheck,
     },
     memory::{Holder, MEMORY_WAIT, Reservation},
@@ -79,7 +79,7 @@ pub async fn export(
     standing: TokenRecheck,
     query: Query,
 ) -> Result<Response> {
-    let filter = super::endpoints::filter(&query)?;
+    let filter = super::filter(&query)?;
     let format = match query.get("format") {
         None | Some("jsonl") => Format::Jsonl,
         Some("otlp") => Format::Otlp,
