@@ -13,7 +13,7 @@ pub mod held;
 pub mod idempotency;
 pub mod openapi;
 pub mod outer;
-pub mod pieces;
+pub(crate) mod pieces;
 pub mod query;
 pub mod read;
 pub mod read_size;

@@ -30,6 +30,9 @@ macro_rules! route {
 }
 pub(crate) use route;
 
+/// A schema of the OpenAPI document, with its name.
+type NamedSchema = (String, RefOr<Schema>);
+
 /// The authentication schemes that a route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schemes {
@@ -72,7 +75,7 @@ pub struct Route {
     /// Error codes of the handler; those that follow from access are not among them.
     errors: Vec<ErrorCode>,
     documented: fn() -> UtoipaMethodRouter<Arc<App>>,
-    parameter_types: Vec<fn() -> (String, RefOr<Schema>)>,
+    parameter_types: Vec<fn() -> NamedSchema>,
 }
 
 impl Route {
@@ -211,7 +214,7 @@ impl Route {
     }
 
     /// Returns the operation for the OpenAPI document, and the schemas that it refers to.
-    pub(super) fn documentation(&self) -> (Operation, Vec<(String, RefOr<Schema>)>) {
+    pub(super) fn documentation(&self) -> (Operation, Vec<NamedSchema>) {
         let (mut schemas, paths, _) = (self.documented)();
         let item = paths.paths.into_values().next().unwrap_or_default();
         schemas.extend(self.parameter_types.iter().map(|it| it()));
