@@ -2,13 +2,13 @@
 //!
 //! They are created on demand ([`ask`]), by eval rules when a trace is ready ([`fire`]), and in bulk
 //! ([`bulk`]). In every case, one transaction inserts a `pending` row and its job, and reserves the
-//! monthly quota of LLM evaluations. Code evaluators are run by [`by_rule`], several at a time; judges
+//! monthly quota of LLM evaluations. Code evaluators are run by [`by_code`], several at a time; judges
 //! are called by [`by_judge`], each in a job of its own, because they are slow.
 
 pub mod ask;
 pub mod bulk;
+pub mod by_code;
 pub mod by_judge;
-pub mod by_rule;
 pub mod decide;
 pub mod fill;
 pub mod fire;
@@ -24,7 +24,7 @@ use crate::app::Feature;
 /// Evaluations of traces.
 pub const FEATURE: Feature = Feature {
     jobs: |registry| {
-        registry.register::<by_rule::EvaluateByRule>();
+        registry.register::<by_code::EvaluateByCode>();
         registry.register::<by_judge::EvaluateByJudge>();
         registry.register::<fill::FillBulk>();
         registry.register::<forget::ForgetRule>();

@@ -17,11 +17,11 @@ use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
 use evaluators::judge::{Ask, Prefers};
 use queue::ConcurrencyLimits;
-use store::sealed::PROVIDER_KEY;
+use store::{evaluations::JudgeUsage, sealed::PROVIDER_KEY};
 use uuid::Uuid;
 
 pub use self::{
-    outcome::{JudgeFailure, JudgeResult, JudgeUsage, Kind},
+    outcome::{JudgeFailure, JudgeResult, Kind},
     which::NoJudge,
 };
 use self::{
@@ -85,6 +85,11 @@ impl SelectedJudge {
     /// Returns the account.
     pub fn account(&self) -> JudgeAccount {
         self.who
+    }
+
+    /// Returns the usage of the model before its first reply.
+    fn no_usage(&self) -> JudgeUsage {
+        JudgeUsage { model: Some(self.endpoint.model.clone()), ..JudgeUsage::default() }
     }
 
     /// Returns what to do when it does not work.
@@ -189,11 +194,11 @@ impl Judge {
         ask: &Ask,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let asked = self.admitted(chosen, ask).await;
-        let (outcome, spent) = match &asked {
-            Ok(judged) => ("ok", judged.spent),
-            Err(failure) => (failure.kind.word(), failure.spent),
+        let (outcome, usage) = match &asked {
+            Ok(result) => ("ok", &result.usage),
+            Err(failure) => (failure.kind.word(), &failure.usage),
         };
-        self.telemetry.judge.count_verdict(outcome, spent.prompt_tokens, spent.completion_tokens);
+        self.telemetry.judge.count_verdict(outcome, usage.prompt_tokens, usage.completion_tokens);
         asked
     }
 
@@ -251,12 +256,12 @@ impl Judge {
         for place in [&model, &provider] {
             self.rests.admit(place, now, patience).map_err(|it| resting(chosen, &it, now))?;
         }
-        let (spent, asked) = self.converse(chosen, ask).await;
+        let (usage, asked) = self.converse(chosen, ask).await;
         let now = self.clock.now();
         let failure = match asked {
             Ok(verdict) => {
                 self.is_well(chosen, &provider, &model);
-                return Ok(JudgeResult { verdict, model: chosen.endpoint.model.clone(), spent });
+                return Ok(JudgeResult { verdict, usage });
             }
             Err(failure) => failure,
         };
@@ -286,7 +291,7 @@ impl Judge {
             _ => None,
         };
         let message = failure_message(chosen, kind, &why);
-        Err(JudgeFailure { kind, message, retry_after, failing_since: None, spent })
+        Err(JudgeFailure { kind, message, retry_after, failing_since: None, usage })
     }
 
     fn is_well(&self, chosen: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
@@ -314,13 +319,7 @@ const fn turns_of(who: JudgeAccount) -> usize {
 fn no_turn(chosen: &SelectedJudge) -> JudgeFailure {
     let message = format!("too many requests wait for the judge {}", chosen.model());
     let retry_after = Some(PERMIT_RETRY_DELAY);
-    JudgeFailure {
-        kind: Kind::Waiting,
-        message,
-        retry_after,
-        failing_since: None,
-        spent: JudgeUsage::default(),
-    }
+    JudgeFailure { kind: Kind::Waiting, message, retry_after, failing_since: None, usage: chosen.no_usage() }
 }
 
 /// Returns a message that says what happened and what to do about it.
@@ -343,13 +342,13 @@ fn failure_message(chosen: &SelectedJudge, kind: Kind, why: &str) -> String {
 
 /// Returns the failure for an open circuit breaker.
 fn resting(chosen: &SelectedJudge, resting: &Resting, now: i64) -> JudgeFailure {
-    let (kind, spent) = match resting.pause {
-        Pause::Fixed(_) => (Kind::Broken, JudgeUsage::default()),
-        Pause::Growing(_) => (Kind::Waiting, JudgeUsage::default()),
+    let kind = match resting.pause {
+        Pause::Fixed(_) => Kind::Broken,
+        Pause::Growing(_) => Kind::Waiting,
     };
     let message = failure_message(chosen, kind, &resting.why);
     let retry_after = Some(between(now, resting.until));
-    JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), spent }
+    JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), usage: chosen.no_usage() }
 }
 
 fn between(now: i64, until: i64) -> Duration {

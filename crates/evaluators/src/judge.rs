@@ -19,7 +19,8 @@ pub use ask::{Ask, MOST_SHOWN, ask};
 pub use fence::Token;
 pub use instructions::Instructions;
 pub use reply::{Unreadable, read, repair};
-pub use rubric::{Level, Need, Prefers, Rubric, options};
+pub(crate) use rubric::JudgeOptions;
+pub use rubric::{Level, Need, Prefers, Rubric};
 pub use scale::{Labelled, Scale};
 pub use section::Part;
 

@@ -16,9 +16,14 @@ use regex_automata::{
     util::syntax,
 };
 use regex_syntax::hir::{Hir, Look};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 pub(crate) use self::automaton::forget_caches;
-use crate::budget;
+use crate::{
+    budget,
+    config::{ConfigProblem, one_problem},
+};
 
 /// Maximum length of an expression in bytes.
 const MAX_PATTERN_BYTES: usize = 10_000;
@@ -42,6 +47,32 @@ pub(crate) struct PatternOptions {
     pub case_insensitive: bool,
     /// Whether the expression has to match the whole text.
     pub full_match: bool,
+}
+
+/// The options of a config that states an expression.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RegexOptions {
+    /// regex: the expression, which runs in linear time.
+    // An empty expression is valid: with `full_match` it matches an empty text.
+    #[schemars(length(max = MAX_PATTERN_BYTES))]
+    pub pattern: String,
+    /// regex: whether it has to match the whole text.
+    #[serde(default)]
+    pub full_match: bool,
+    /// regex: whether small and capital letters are the same.
+    #[serde(default)]
+    pub case_insensitive: bool,
+}
+
+impl RegexOptions {
+    /// Compiles the expression.
+    ///
+    /// # Errors
+    /// When the expression is invalid or too large.
+    pub(crate) fn compile(&self) -> Result<Pattern, Vec<ConfigProblem>> {
+        let options = PatternOptions { case_insensitive: self.case_insensitive, full_match: self.full_match };
+        Pattern::compile(&self.pattern, options).map_err(|why| one_problem("pattern", why))
+    }
 }
 
 /// A compiled regular expression.

@@ -17,12 +17,16 @@ mod reserved;
 mod secrets;
 mod words;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 pub(crate) use self::reserved::Reserved;
 use self::words::Words;
 use crate::plain::Plain;
 
-/// A group of findings, as named in the option `kinds`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A kind of personal data or secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// A person's e-mail address.
     Email,
@@ -52,7 +56,7 @@ impl Kind {
         Self::Secret,
     ];
 
-    /// Returns the word for the kind in configs and reasonings.
+    /// Returns the word for the kind in reasonings, which is its name in configs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Email => "email",

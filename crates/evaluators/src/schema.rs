@@ -5,17 +5,19 @@
 //! their total size. Every check of every schema takes at most the number of steps in [`STEPS`].
 
 mod counted;
+mod messages;
 mod patterns;
-mod said;
 mod shape;
 
 use jsonschema::{Draft, Validator};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::counted::{Counted, Counting, within};
+pub(crate) use self::messages::Failure;
 use self::patterns::NamePatterns;
-pub(crate) use self::said::Failure;
-use crate::definition::ConfigProblem;
+use crate::config::ConfigProblem;
 
 /// Maximum size of a schema as JSON text, in bytes.
 pub(crate) const MAX_TEXT: usize = 256 * 1024;
@@ -80,7 +82,7 @@ impl Schema {
         if let Some(draft) = draft {
             options = options.with_draft(draft);
         }
-        let validator = options.build(schema).map_err(|error| one(said::uncompiled(&error, field)))?;
+        let validator = options.build(schema).map_err(|error| one(messages::uncompiled(&error, field)))?;
         Ok(Self { validator, names, bytes: patterns + MEMORY_PER_TEXT_BYTE * schema.to_string().len() })
     }
 
@@ -113,20 +115,25 @@ impl Schema {
     }
 }
 
-/// Validates a config against the schema that its evaluator declares.
+/// Validates a config against the schema of its evaluator. `variant` is the kind of config that the schema
+/// describes, for messages.
 ///
 /// # Errors
 /// The problems, up to a maximum number; also if the schema itself is invalid.
-pub(crate) fn check_config(schema: &Value, config: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
+pub(crate) fn check_config(
+    schema: &Value,
+    config: &Map<String, Value>,
+    variant: Option<&str>,
+) -> Result<(), Vec<ConfigProblem>> {
     let compiled = Schema::compile(schema, None, false, "config_schema")?;
     let config = Value::Object(config.clone());
-    let known: Vec<String> = match schema.get("properties") {
+    let options: Vec<String> = match schema.get("properties") {
         Some(Value::Object(properties)) => properties.keys().cloned().collect(),
         _ => Vec::new(),
     };
     let found = within(SAYING, compiled.names.states(), || {
         let errors = compiled.validator.iter_errors(Counting(&config)).take(TOLD);
-        errors.flat_map(|it| said::problems(&it, &known)).collect::<Vec<_>>()
+        errors.flat_map(|it| messages::problems(&it, &options, variant)).collect::<Vec<_>>()
     });
     match found {
         Ok(problems) if problems.is_empty() => Ok(()),
@@ -135,20 +142,32 @@ pub(crate) fn check_config(schema: &Value, config: &Map<String, Value>) -> Resul
     }
 }
 
-/// Returns the draft of this name: `draft4`, `draft6`, `draft7`, `2019-09` or `2020-12`.
-pub(crate) fn draft(name: &str) -> Option<Draft> {
-    match name {
-        "draft4" => Some(Draft::Draft4),
-        "draft6" => Some(Draft::Draft6),
-        "draft7" => Some(Draft::Draft7),
-        "2019-09" => Some(Draft::Draft201909),
-        "2020-12" => Some(Draft::Draft202012),
-        _ => None,
-    }
+/// The drafts of JSON Schema, by their names in options.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub(crate) enum DraftName {
+    #[serde(rename = "draft4")]
+    Draft4,
+    #[serde(rename = "draft6")]
+    Draft6,
+    #[serde(rename = "draft7")]
+    Draft7,
+    #[serde(rename = "2019-09")]
+    Draft201909,
+    #[serde(rename = "2020-12")]
+    Draft202012,
 }
 
-/// The names that [`draft`] accepts.
-pub(crate) const DRAFTS: [&str; 5] = ["draft4", "draft6", "draft7", "2019-09", "2020-12"];
+impl From<DraftName> for Draft {
+    fn from(name: DraftName) -> Self {
+        match name {
+            DraftName::Draft4 => Self::Draft4,
+            DraftName::Draft6 => Self::Draft6,
+            DraftName::Draft7 => Self::Draft7,
+            DraftName::Draft201909 => Self::Draft201909,
+            DraftName::Draft202012 => Self::Draft202012,
+        }
+    }
+}
 
 /// Checks that a schema is small enough to be compiled in reasonable time.
 fn within_bounds(schema: &Value, field: &str) -> Result<(), ConfigProblem> {

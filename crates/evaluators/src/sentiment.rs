@@ -10,9 +10,12 @@ mod lexicon;
 mod sentence;
 
 use lexicon::Lexicon;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// A sentiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Sentiment {
     /// Displeased, sad or hostile.
     Negative,
@@ -23,10 +26,7 @@ pub(crate) enum Sentiment {
 }
 
 impl Sentiment {
-    /// All sentiments, from worst to best.
-    pub(crate) const ALL: [Self; 3] = [Self::Negative, Self::Neutral, Self::Positive];
-
-    /// Returns the word for the sentiment in configs and reasonings.
+    /// Returns the word for the sentiment in reasonings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Negative => "negative",

@@ -12,6 +12,7 @@ use uuid::Uuid;
 mod calls;
 mod documents;
 mod json;
+mod measures;
 mod messages;
 mod prompted;
 mod python;
@@ -20,6 +21,7 @@ mod tools;
 
 pub use calls::Call;
 pub use documents::Document;
+pub(crate) use measures::is_cost_within;
 pub use messages::Message;
 pub use reading::Reading;
 pub use tools::Tool;

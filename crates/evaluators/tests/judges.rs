@@ -71,7 +71,7 @@ fn without(need: Need) -> Subject {
     subject
 }
 
-fn asked(rubric: &'static Rubric, subject: &Subject, config: Value) -> Result<Ask, evaluators::Unjudged> {
+fn asked(rubric: &'static Rubric, subject: &Subject, config: Value) -> Result<Ask, evaluators::NotEvaluated> {
     let Value::Object(config) = config else { panic!("{config}") };
     ask(&Instructions::from(rubric), subject, &config, &Token::new(TOKEN))
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use evaluators::{Subject, Unjudged, Verdict, builtin};
+use evaluators::{NotEvaluated, Subject, Verdict, builtin};
 use serde_json::{Value, json};
 
-fn judged(language: Value, output: &str) -> Result<Verdict, Unjudged> {
-    let rule = builtin::find("language_conformance").and_then(|it| it.rule()).expect("it is a rule");
+fn judged(language: Value, output: &str) -> Result<Verdict, NotEvaluated> {
+    let definition = builtin::find("language_conformance").expect("a built-in evaluator");
     let config = json!({"language": language});
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a good config");
+    evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 /// Texts of a few words get a verdict only from their script.
@@ -250,7 +250,7 @@ fn chinese_is_written_in_two_ways() {
 
 #[test]
 fn a_wrong_config_is_refused_by_field() {
-    let rule = builtin::find("language_conformance").and_then(|it| it.rule()).expect("it is a rule");
+    let definition = builtin::find("language_conformance").expect("a built-in evaluator");
     for (config, field) in [
         (json!({}), "language"),
         (json!({"language": []}), "language"),
@@ -259,7 +259,7 @@ fn a_wrong_config_is_refused_by_field() {
         (json!({"language": ["fr", 7]}), "language"),
         (json!({"language": "fr", "target": "trace"}), "target"),
     ] {
-        let problems = rule(config.as_object().expect("an object")).err().expect("a problem");
+        let problems = definition.compile(config.as_object().expect("an object")).err().expect("a problem");
         assert_eq!(problems.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), [field]);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use evaluators::{Subject, Unjudged, Verdict, builtin};
+use evaluators::{NotEvaluated, Subject, Verdict, builtin};
 use serde_json::{Value, json};
 
 const KINDS: [&str; 7] = ["email", "phone", "payment_card", "iban", "national_id", "ip_address", "secret"];
@@ -12,10 +12,10 @@ fn judged(config: &Value, output: &str) -> Verdict {
     outcome(config, output).expect("a verdict")
 }
 
-fn outcome(config: &Value, output: &str) -> Result<Verdict, Unjudged> {
-    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+fn outcome(config: &Value, output: &str) -> Result<Verdict, NotEvaluated> {
+    let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a good config");
+    evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 fn found(verdict: &Verdict) -> BTreeSet<&'static str> {
@@ -133,9 +133,11 @@ fn what_is_set_aside_for_examples_counts_until_it_is_ignored() {
 
 #[test]
 fn the_input_is_looked_at_when_asked_for() {
-    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+    let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
     let subject = Subject { input: Some("I am ann@acme.com".to_owned()), ..Subject::default() };
-    let judged = |config: Value| rule(config.as_object().expect("an object")).expect("good").judge(&subject);
+    let judged = |config: Value| {
+        definition.compile(config.as_object().expect("an object")).expect("good").evaluate(&subject)
+    };
     assert_eq!(
         judged(json!({})).expect_err("there is no output").to_string(),
         "the trace has no output: send `output`"
@@ -151,7 +153,7 @@ fn the_input_is_looked_at_when_asked_for() {
 
 #[test]
 fn a_wrong_config_is_refused_by_field() {
-    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+    let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
     for (config, field) in [
         (json!({"kinds": []}), "kinds"),
         (json!({"kinds": ["emial"]}), "kinds"),
@@ -161,7 +163,7 @@ fn a_wrong_config_is_refused_by_field() {
         (json!({"ignore_reserved": "yes"}), "ignore_reserved"),
         (json!({"alow": []}), "alow"),
     ] {
-        let problems = rule(config.as_object().expect("an object")).err().expect("a problem");
+        let problems = definition.compile(config.as_object().expect("an object")).err().expect("a problem");
         assert_eq!(problems.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), [field]);
     }
 }

@@ -19,9 +19,9 @@ fn file(name: &str) -> Option<String> {
 
 /// Returns the score and the reasoning of a code evaluator, or nothing if it has no verdict.
 fn judged(metric: &str, config: &Value, output: &str) -> Option<(f64, String)> {
-    let rule = builtin::find(metric).and_then(|it| it.rule()).expect("a code evaluator");
-    let rule = rule(config.as_object().expect("an object")).expect("a valid config");
-    let verdict = rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() });
+    let definition = builtin::find(metric).expect("a built-in evaluator");
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a valid config");
+    let verdict = evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() });
     verdict.ok().map(|it| (it.score, it.reasoning))
 }
 

@@ -2,16 +2,16 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use api::EvaluatorType;
-use evaluators::{Subject, Unjudged, Verdict, builtin};
+use evaluators::{NotEvaluated, Subject, Verdict, builtin};
 use serde_json::{Value, json};
 
 const WORDS: [&str; 3] = ["negative", "neutral", "positive"];
 
-fn judged(expected: &str, output: &str) -> Result<Verdict, Unjudged> {
-    let rule = builtin::find("sentiment_match").and_then(|it| it.rule()).expect("it is a rule");
+fn judged(expected: &str, output: &str) -> Result<Verdict, NotEvaluated> {
+    let definition = builtin::find("sentiment_match").expect("a built-in evaluator");
     let config = json!({"expected": expected});
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a good config");
+    evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 /// Returns the macro F1: the mean of the F1 of three classes.
@@ -61,9 +61,9 @@ fn one_step_apart_is_half_right() {
 #[test]
 fn a_model_judges_what_no_config_names() {
     let definition = builtin::find("sentiment_match").expect("it is built in");
-    let chosen = |config: Value| definition.chosen(config.as_object().expect("an object"));
-    assert_eq!(chosen(json!({})), EvaluatorType::Llm);
-    assert_eq!(chosen(json!({"expected": "neutral"})), EvaluatorType::Rule);
+    let selected_type = |config: Value| definition.selected_type(config.as_object().expect("an object"));
+    assert_eq!(selected_type(json!({})), EvaluatorType::Llm);
+    assert_eq!(selected_type(json!({"expected": "neutral"})), EvaluatorType::Rule);
     for (config, field) in [(json!({"expected": "glad"}), "expected"), (json!({"expected": 1}), "expected")] {
         let problems = definition.check(config.as_object().expect("an object")).expect_err("a problem");
         assert_eq!(problems[0].field, field);

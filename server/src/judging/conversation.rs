@@ -6,9 +6,10 @@ use evaluators::{
     Verdict,
     judge::{Ask, Unreadable, read, repair},
 };
+use store::evaluations::JudgeUsage;
 use tokio::time::{Instant, sleep};
 
-use super::{Judge, JudgeUsage, SelectedJudge, ways::OutputModeAttempt};
+use super::{Judge, SelectedJudge, outcome::add_reply, ways::OutputModeAttempt};
 use crate::providers::judge::{Failure, JudgeReply, Question};
 
 /// Maximum number of tokens of a reply: a few hundred for the verdict, the rest for reasoning models.
@@ -32,7 +33,7 @@ struct Conversation<'a> {
     has_retried: bool,
     /// The deadline of the conversation.
     end: Instant,
-    spent: JudgeUsage,
+    usage: JudgeUsage,
 }
 
 impl Judge {
@@ -42,7 +43,7 @@ impl Judge {
         chosen: &SelectedJudge,
         ask: &Ask,
     ) -> (JudgeUsage, Result<Verdict, Failure>) {
-        let mut talk = Conversation {
+        let mut conversation = Conversation {
             judge: self,
             chosen,
             ask,
@@ -51,10 +52,10 @@ impl Judge {
             max_tokens: MAX_TOKENS,
             has_retried: false,
             end: Instant::now() + self.settings.timeout() * 2,
-            spent: JudgeUsage::default(),
+            usage: chosen.no_usage(),
         };
-        let verdict = talk.run().await;
-        (talk.spent, verdict)
+        let verdict = conversation.run().await;
+        (conversation.usage, verdict)
     }
 }
 
@@ -130,7 +131,7 @@ impl Conversation<'_> {
         let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
         judge.telemetry.judge.requested(outcome, began.elapsed());
         if let Ok(answer) = &asked {
-            self.spent.add(&answer.usage, &chosen.endpoint.model, &chosen.prices);
+            add_reply(&mut self.usage, &answer.usage, &chosen.endpoint.model, &chosen.prices);
         }
         asked
     }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use api::{Plan, Role, eval::ModelTier};
 use evaluators::judge::{Ask, Prefers, Scale};
+use evaluators::verdict::Threshold;
 use provider::{Mood, Provider};
 use serde_json::{Value, json};
 use server::judging::{JudgeFailure, JudgeResult, Kind, NoJudge, SelectedJudge};
@@ -149,5 +150,6 @@ fn question() -> Ask {
         user: "What is judged.".to_owned(),
         schema: Scale::UNIT.schema(),
         scale: Scale::UNIT,
+        threshold: Threshold::default(),
     }
 }

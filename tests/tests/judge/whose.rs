@@ -26,7 +26,7 @@ on_both! {
         // Each provider receives its own key.
         let chosen = scene.choose(Plan::Starter, Prefers::Anthropic, ModelTier::Premium).await.unwrap();
         let judged = scene.app.app.judge.ask(&chosen, &question()).await.unwrap();
-        assert_eq!((judged.model.as_str(), judged.spent.cost), ("platform-premium", None));
+        assert_eq!((judged.usage.model.as_deref(), judged.usage.cost), (Some("platform-premium"), None));
         scene.ask().await.unwrap();
         let (platform, own) = (scene.platform.asked(), scene.own.asked());
         assert_eq!((platform.len(), own.len()), (1, 1));

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, Prefers, Rubric},
 };
 
 /// The definition of the evaluator `answer_relevance`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   and output; earlier turns are shown when there are any. 1.0 is a direct and complete \
                   answer, 0.0 one to another question.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, Prefers, Rubric},
 };
 
 /// The definition of the evaluator `faithfulness`.
@@ -17,7 +17,6 @@ pub static DEFINITION: Definition = Definition {
                   `hallucination` looks for what is made up, with or without a context. Needs input and \
                   output. 1.0 when everything is supported, 0.0 when the output contradicts the context.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, Prefers, Rubric},
 };
 
 /// The definition of the evaluator `multi_turn_consistency`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   earlier turns, from the same session or from the list of messages in the input. 1.0 \
                   when nothing conflicts, 0.0 when the output goes against the conversation.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 

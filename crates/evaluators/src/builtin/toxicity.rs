@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, Prefers, Rubric},
 };
 
 /// The definition of the evaluator `toxicity`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   the input is shown when there is one. 1.0 when it is free of it, 0.0 when it is \
                   severe.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 

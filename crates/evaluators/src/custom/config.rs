@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    definition::{ConfigProblem, with_threshold},
+    config::{ConfigProblem, with_shared_options},
     judge::Instructions,
     schema::{self, Schema},
 };
@@ -11,7 +11,7 @@ use crate::{
 /// Returns the complete schema of the config: the declared schema, if any, and `threshold`, which every
 /// evaluator has.
 pub fn options(declared: Option<&Map<String, Value>>) -> Value {
-    with_threshold(match declared {
+    with_shared_options(match declared {
         Some(schema) => Value::Object(schema.clone()),
         None => json!({"type": "object", "additionalProperties": false}),
     })
@@ -70,7 +70,7 @@ pub fn check(
     declared: Option<&Map<String, Value>>,
     config: &Map<String, Value>,
 ) -> Result<(), Vec<ConfigProblem>> {
-    schema::check_config(&options(declared), config)
+    schema::check_config(&options(declared), config, None)
 }
 
 #[cfg(test)]

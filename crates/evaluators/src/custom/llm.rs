@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use crate::{
-    definition::ConfigProblem,
+    config::ConfigProblem,
     judge::{Instructions, Need, Part, Scale},
 };
 

@@ -76,7 +76,7 @@ pub fn read(ask: &Ask, reply: &str) -> Result<Verdict, Unreadable> {
     if answers.iter().any(|it| it.exact) {
         answers.retain(|it| it.exact);
     }
-    let mut verdicts = answers.iter().map(|it| it.verdict(&ask.scale));
+    let mut verdicts = answers.iter().map(|it| it.verdict(ask));
     let first = verdicts.next().unwrap_or(Err(Unreadable::Empty))?;
     for other in verdicts {
         let other = other?;
@@ -213,7 +213,7 @@ impl Answer {
         whole.0.len() >= SHORTEST_COPY && shown.0.contains(&whole.0)
     }
 
-    fn verdict(&self, scale: &Scale) -> Result<Verdict, Unreadable> {
+    fn verdict(&self, ask: &Ask) -> Result<Verdict, Unreadable> {
         let unusable = |why: String| Err(Unreadable::Member(why));
         if self.repeated {
             return unusable("a member stands in it twice".to_owned());
@@ -222,16 +222,18 @@ impl Answer {
             Some(text) if !text.is_empty() => text,
             _ => return unusable("`reasoning` has to be a text that says why".to_owned()),
         };
-        match scale {
+        match &ask.scale {
             Scale::Range { min, max } => match number(&self.judgement) {
                 Some(score) if (*min..=*max).contains(&score) => {
                     let reasoning = kept(reasoning);
-                    let reasoning = if *scale == Scale::UNIT {
+                    let reasoning = if ask.scale == Scale::UNIT {
                         reasoning
                     } else {
                         format!("{reasoning} ({score} on the scale from {min} to {max})")
                     };
-                    Ok(Verdict::new((score - min) / (max - min), reasoning))
+                    let score = ((score - min) / (max - min)).clamp(0.0, 1.0);
+                    let label = ask.threshold.label(score).to_owned();
+                    Ok(Verdict { score, label, reasoning })
                 }
                 Some(score) => unusable(format!("`score` is {score}, outside {min} to {max}")),
                 None => unusable(format!("`score` has to be a number from {min} to {max}")),
@@ -242,7 +244,7 @@ impl Answer {
                     Some(level) => Ok(Verdict {
                         score: level.score,
                         reasoning: kept(reasoning),
-                        label: Some(level.label.clone()),
+                        label: level.label.clone(),
                     }),
                     None => {
                         let labels: Vec<&str> = levels.iter().map(|it| it.label.as_str()).collect();

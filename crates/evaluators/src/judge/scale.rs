@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::ConfigProblem;
+use crate::config::ConfigProblem;
 
 /// Maximum number of levels; a finer scale should be a range.
 const MOST_LEVELS: usize = 20;

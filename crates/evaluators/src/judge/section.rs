@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{fence::Fence, rubric::Need};
 use crate::{
     subject::{Reading, Subject},
-    verdict::Unjudged,
+    verdict::NotEvaluated,
 };
 
 /// A part of a judge's request that contains data.
@@ -140,7 +140,7 @@ fn text(value: &Value) -> Cow<'_, str> {
 }
 
 /// Returns the reason why a section is missing, and what to send.
-pub(super) fn missing(part: &Part, subject: &Subject) -> Unjudged {
+pub(super) fn missing(part: &Part, subject: &Subject) -> NotEvaluated {
     let why = match part {
         Part::Trace(Need::Input) => {
             "the trace has no input: send `input` with the trace, or on its root span".to_owned()
@@ -182,7 +182,7 @@ pub(super) fn missing(part: &Part, subject: &Subject) -> Unjudged {
             )
         }
     };
-    Unjudged::new(why)
+    NotEvaluated::new(why)
 }
 
 /// Divides `room` by weight. No section gets more than it wants; the rest goes to the other sections.

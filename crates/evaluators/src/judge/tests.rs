@@ -25,7 +25,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn asked(instructions: &Instructions, subject: &Subject, config: Value) -> Result<Ask, crate::Unjudged> {
+fn asked(instructions: &Instructions, subject: &Subject, config: Value) -> Result<Ask, crate::NotEvaluated> {
     ask(instructions, subject, &object(config), &Token::new(TOKEN))
 }
 

@@ -95,19 +95,19 @@ impl Parameters {
 
 /// The properties that a schema gives a value, with its references and alternatives combined.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ParameterSchemas<'a> {
     root: Option<&'a Value>,
     parts: Vec<&'a Map<String, Value>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ParameterSchemas<'a> {
     /// Returns the properties for the schema of a tool's arguments.
     pub(crate) fn of(schema: Option<&'a Value>) -> Self {
-        let mut said = Self { root: schema, parts: Vec::new() };
+        let mut schemas = Self { root: schema, parts: Vec::new() };
         if let Some(schema) = schema {
-            said.add(schema, 0);
+            schemas.add(schema, 0);
         }
-        said
+        schemas
     }
 
     fn add(&mut self, schema: &'a Value, depth: usize) {
@@ -129,9 +129,9 @@ impl<'a> Said<'a> {
     }
 
     fn below(&self, schemas: impl Iterator<Item = &'a Value>) -> Self {
-        let mut said = Self { root: self.root, parts: Vec::new() };
-        schemas.for_each(|it| said.add(it, 0));
-        said
+        let mut combined = Self { root: self.root, parts: Vec::new() };
+        schemas.for_each(|it| combined.add(it, 0));
+        combined
     }
 
     /// Returns the properties of a member of the object.
@@ -226,12 +226,12 @@ mod tests {
             },
             "required": ["unit"],
         });
-        let said = Said::of(Some(&schema));
-        let unit = said.member("unit");
+        let schemas = ParameterSchemas::of(Some(&schema));
+        let unit = schemas.member("unit");
         assert_eq!((unit.allows("null"), unit.allows("number")), (Some(true), Some(false)));
         assert_eq!(unit.default(), Some(&json!("c")));
-        assert!(said.requires("unit") && !said.requires("loop"));
-        assert_eq!(said.member("loop").allows("string"), None);
-        assert_eq!(said.member("none").allows("string"), None);
+        assert!(schemas.requires("unit") && !schemas.requires("loop"));
+        assert_eq!(schemas.member("loop").allows("string"), None);
+        assert_eq!(schemas.member("none").allows("string"), None);
     }
 }

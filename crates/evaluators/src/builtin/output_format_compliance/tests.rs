@@ -1,13 +1,17 @@
 //! Worked examples of each format; the tests of the data sets are in `form/tests.rs`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::Verdict;
 
 fn judge(config: Value, output: &str) -> Verdict {
     let config = config.as_object().unwrap();
-    DEFINITION.check(config).unwrap();
-    compile(config).unwrap().judge(&Subject { output: Some(output.into()), ..Subject::default() }).unwrap()
+    DEFINITION
+        .compile(config)
+        .unwrap()
+        .evaluate(&Subject { output: Some(output.into()), ..Subject::default() })
+        .unwrap()
 }
 
 fn check(config: Value, output: &str, expected: bool) {
@@ -75,7 +79,7 @@ fn several_forms_all_have_to_be() {
     let verdict = judge(both, "[1, 2, 3, 4]");
     assert_eq!(
         verdict.reasoning,
-        "the text is not JSON of the required form: the outermost value is no object; the length of the text is out of bounds: it has \
+        "the text is not JSON of the required form: the outermost value is not an object; the length of the text is out of bounds: it has \
          12 characters, more than 10"
     );
 }

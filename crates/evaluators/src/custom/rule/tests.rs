@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::subject::Step;
 
-fn rule(checks: Value, combine: Combine) -> Box<dyn Rule> {
+fn rule(checks: Value, combine: Combine) -> CompiledEvaluator {
     compile(checks.as_array().unwrap(), combine, &Map::new()).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn said(output: &str) -> Subject {
 /// Asserts for each check whether it holds.
 fn check(subject: &Subject, cases: &[(Value, bool)]) {
     for (check, expected) in cases {
-        let verdict = rule(json!([check]), Combine::All).judge(subject).unwrap();
+        let verdict = rule(json!([check]), Combine::All).evaluate(subject).unwrap();
         assert_eq!(verdict.score, if *expected { 1.0 } else { 0.0 }, "{check}: {verdict:?}");
     }
 }
@@ -109,28 +109,31 @@ fn tools() {
 fn all_gives_the_share_and_fails_unless_a_threshold_says_otherwise() {
     let checks = ["a", "b", "c", "x"].map(|it| json!({"kind": "contains", "text": it}));
     let judge = |config: Value| {
-        compile(&checks, Combine::All, config.as_object().unwrap()).unwrap().judge(&said("abc"))
+        compile(&checks, Combine::All, config.as_object().unwrap()).unwrap().evaluate(&said("abc"))
     };
     let verdict = judge(json!({})).unwrap();
-    assert_eq!((verdict.score, verdict.label.as_deref()), (0.75, Some("fail")));
+    assert_eq!((verdict.score, verdict.label.as_str()), (0.75, "fail"));
     assert_eq!(
         verdict.reasoning,
-        "3 of 4 checks hold; check 4 (contains): it is not that the output contains \"x\""
+        "3 of 4 checks hold; check 4 (contains): the output does not contain \"x\""
     );
-    assert_eq!(judge(json!({"threshold": 0.7})).unwrap().label, None);
-    let all = compile(&checks[..3], Combine::All, &Map::new()).unwrap().judge(&said("abc")).unwrap();
-    assert_eq!((all.score, all.label, all.reasoning.as_str()), (1.0, None, "all of 3 checks hold"));
+    assert_eq!(judge(json!({"threshold": 0.7})).unwrap().label, "pass");
+    let all = compile(&checks[..3], Combine::All, &Map::new()).unwrap().evaluate(&said("abc")).unwrap();
+    assert_eq!(
+        (all.score, all.label.as_str(), all.reasoning.as_str()),
+        (1.0, "pass", "all of 3 checks hold")
+    );
 }
 
 #[test]
 fn any_needs_one_and_nothing_is_guessed() {
     let checks = json!([{"kind": "cost_usd", "max": 1}, {"kind": "contains", "text": "a"}]);
-    assert_eq!(rule(checks.clone(), Combine::Any).judge(&said("abc")).unwrap().score, 1.0);
-    let why = rule(checks.clone(), Combine::Any).judge(&said("xyz")).unwrap_err();
-    assert!(why.0.starts_with("check 1 (cost_usd) can't be made: the cost is not known"), "{why}");
-    assert!(rule(checks, Combine::All).judge(&said("abc")).is_err());
+    assert_eq!(rule(checks.clone(), Combine::Any).evaluate(&said("abc")).unwrap().score, 1.0);
+    let why = rule(checks.clone(), Combine::Any).evaluate(&said("xyz")).unwrap_err();
+    assert!(why.reason.starts_with("check 1 (cost_usd) can't be made: the cost is not known"), "{why}");
+    assert!(rule(checks, Combine::All).evaluate(&said("abc")).is_err());
     let none = json!([{"kind": "contains", "text": "a"}, {"kind": "contains", "text": "b"}]);
-    assert_eq!(rule(none, Combine::Any).judge(&said("xyz")).unwrap().score, 0.0);
+    assert_eq!(rule(none, Combine::Any).evaluate(&said("xyz")).unwrap().score, 0.0);
 }
 
 #[test]
@@ -170,6 +173,6 @@ fn hostile_texts_come_to_an_end() {
     ]);
     let rule = rule(checks, Combine::All);
     for output in ["a".repeat(5_000_000) + "!", "x".repeat(10_000_000), "[".repeat(10_000_000)] {
-        rule.judge(&said(&output)).unwrap();
+        rule.evaluate(&said(&output)).unwrap();
     }
 }

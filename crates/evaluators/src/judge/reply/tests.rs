@@ -3,9 +3,16 @@
 use serde_json::json;
 
 use super::*;
+use crate::verdict::Threshold;
 
 fn ask(scale: Scale, shown: &str) -> Ask {
-    Ask { system: String::new(), user: shown.to_owned(), schema: scale.schema(), scale }
+    Ask {
+        system: String::new(),
+        user: shown.to_owned(),
+        schema: scale.schema(),
+        scale,
+        threshold: Threshold::new(None),
+    }
 }
 
 fn unit(reply: &str) -> Result<f64, Unreadable> {
@@ -120,14 +127,14 @@ fn a_copy_is_known_by_whatever_escapes_it_is_spelt() {
 fn scales_are_brought_to_one() {
     let five = ask(Scale::Range { min: 1.0, max: 5.0 }, "");
     let verdict = read(&five, r#"{"reasoning": "Good.", "score": 4}"#).unwrap();
-    assert_eq!((verdict.score, verdict.label), (0.75, None));
+    assert_eq!((verdict.score, verdict.label.as_str()), (0.75, "pass"));
     assert_eq!(verdict.reasoning, "Good. (4 on the scale from 1 to 5)");
     assert!(read(&five, r#"{"reasoning": "Good.", "score": 0}"#).is_err());
 
     let levels = json!({"levels": [{"label": "Polite", "score": 1}, {"label": "rude", "score": 0.2}]});
     let levels = ask(Scale::parse(&levels).unwrap(), "");
     let verdict = read(&levels, r#"{"reasoning": "Fine.", "verdict": "polite"}"#).unwrap();
-    assert_eq!((verdict.score, verdict.label.as_deref()), (1.0, Some("Polite")));
+    assert_eq!((verdict.score, verdict.label.as_str()), (1.0, "Polite"));
     let wrong = read(&levels, r#"{"reasoning": "Fine.", "verdict": "kind"}"#).unwrap_err();
     assert_eq!(
         wrong.to_string(),

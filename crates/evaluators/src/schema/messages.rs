@@ -6,7 +6,7 @@ use jsonschema::{
 };
 
 use super::TOLD;
-use crate::{definition::ConfigProblem, sentence::cut};
+use crate::{config::ConfigProblem, sentence::cut};
 
 /// Maximum number of characters of a name in a message.
 const NAME: usize = 60;
@@ -103,9 +103,13 @@ fn why(kind: &Kind) -> String {
     }
 }
 
-/// Returns the problems of a config. The caller wrote the config, so messages may repeat its names and
-/// values.
-pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigProblem> {
+/// Returns the problems of a config that has these options. The caller wrote the config, so messages may repeat
+/// its names and values. `variant` is the kind of config that the schema describes.
+pub(super) fn problems(
+    error: &ValidationError,
+    options: &[String],
+    variant: Option<&str>,
+) -> Vec<ConfigProblem> {
     let field = dotted("", error.instance_path().as_str());
     let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
     match error.kind() {
@@ -113,12 +117,13 @@ pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigP
             vec![ConfigProblem::new(below(property.as_str().unwrap_or_default()), "is required")]
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            let options = match (field.as_str(), known) {
-                ("", [_, ..]) => format!("; options are {}", known.join(", ")),
+            let of = variant.map_or_else(String::new, |it| format!(" of {it}"));
+            let options = match (field.as_str(), options) {
+                ("", [_, ..]) => format!("; options are {}", options.join(", ")),
                 _ => String::new(),
             };
             let problem = |name: &String| {
-                ConfigProblem::new(cut(&below(name), PATH), format!("is not an option{options}"))
+                ConfigProblem::new(cut(&below(name), PATH), format!("is not an option{of}{options}"))
             };
             unexpected.iter().take(TOLD).map(problem).collect()
         }
