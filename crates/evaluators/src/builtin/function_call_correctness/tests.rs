@@ -145,7 +145,7 @@ fn mistakes_are_told() {
         (json!({"expected_calls": [{}]}), "expected_calls.0.name"),
         (json!({"expected_calls": [{"name": "f", "arguments": 1}]}), "expected_calls.0.arguments"),
         (json!({"validate": 1}), "validate"),
-        (json!({"tools": [1]}), "tools"),
+        (json!({"tools": [1]}), "tools.0"),
         (json!({"tools": [{"name": "f", "parameters": {"type": "text"}}]}), "tools"),
         (json!({"expected_calls": [], "arguments": "some"}), "arguments"),
     ] {

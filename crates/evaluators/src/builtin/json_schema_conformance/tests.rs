@@ -1,6 +1,6 @@
 //! Worked examples.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{CompiledEvaluator, Verdict};
