@@ -9,7 +9,7 @@ use api::{
 use entities::evaluator as table;
 use evaluators::{
     CompiledEvaluator, ConfigProblem, Definition, custom,
-    judge::{Instructions, Prefers},
+    judge::{Instructions, PreferredProvider},
 };
 use moka::sync::Cache;
 use serde_json::{Map, Value};
@@ -155,7 +155,7 @@ impl Evaluator {
     }
 
     /// Returns the preferred provider of its judge, if any.
-    pub fn prefers(&self) -> Option<Prefers> {
+    pub fn prefers(&self) -> Option<PreferredProvider> {
         match self {
             Self::Builtin(it) => it.rubric().map(|it| it.prefers),
             Self::Custom(_) => None,

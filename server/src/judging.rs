@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
-use evaluators::judge::{Ask, Prefers};
+use evaluators::judge::{JudgeRequest, PreferredProvider};
 use queue::ConcurrencyLimits;
 use store::{evaluations::JudgeUsage, sealed::PROVIDER_KEY};
 use uuid::Uuid;
@@ -162,7 +162,7 @@ impl Judge {
         &self,
         tenant: Uuid,
         plan: Plan,
-        prefers: Option<Prefers>,
+        prefers: Option<PreferredProvider>,
         tier: ModelTier,
     ) -> Result<std::result::Result<SelectedJudge, NoJudge>> {
         let credentials = self.known.credentials(tenant).await?;
@@ -191,12 +191,12 @@ impl Judge {
     pub async fn ask(
         &self,
         chosen: &SelectedJudge,
-        ask: &Ask,
+        ask: &JudgeRequest,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let asked = self.admitted(chosen, ask).await;
         let (outcome, usage) = match &asked {
             Ok(result) => ("ok", &result.usage),
-            Err(failure) => (failure.kind.word(), &failure.usage),
+            Err(failure) => (failure.kind.word(), &*failure.usage),
         };
         self.telemetry.judge.count_verdict(outcome, usage.prompt_tokens, usage.completion_tokens);
         asked
@@ -246,7 +246,7 @@ impl Judge {
     async fn admitted(
         &self,
         chosen: &SelectedJudge,
-        ask: &Ask,
+        ask: &JudgeRequest,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let [model, provider] = places(chosen);
         let Some(_turn) = self.turns.take(&chosen.who, turns_of(chosen.who)) else {
@@ -291,7 +291,7 @@ impl Judge {
             _ => None,
         };
         let message = failure_message(chosen, kind, &why);
-        Err(JudgeFailure { kind, message, retry_after, failing_since: None, usage })
+        Err(JudgeFailure { kind, message, retry_after, failing_since: None, usage: Box::new(usage) })
     }
 
     fn is_well(&self, chosen: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
@@ -319,7 +319,13 @@ const fn turns_of(who: JudgeAccount) -> usize {
 fn no_turn(chosen: &SelectedJudge) -> JudgeFailure {
     let message = format!("too many requests wait for the judge {}", chosen.model());
     let retry_after = Some(PERMIT_RETRY_DELAY);
-    JudgeFailure { kind: Kind::Waiting, message, retry_after, failing_since: None, usage: chosen.no_usage() }
+    JudgeFailure {
+        kind: Kind::Waiting,
+        message,
+        retry_after,
+        failing_since: None,
+        usage: Box::new(chosen.no_usage()),
+    }
 }
 
 /// Returns a message that says what happened and what to do about it.
@@ -348,7 +354,13 @@ fn resting(chosen: &SelectedJudge, resting: &Resting, now: i64) -> JudgeFailure 
     };
     let message = failure_message(chosen, kind, &resting.why);
     let retry_after = Some(between(now, resting.until));
-    JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), usage: chosen.no_usage() }
+    JudgeFailure {
+        kind,
+        message,
+        retry_after,
+        failing_since: Some(resting.since),
+        usage: Box::new(chosen.no_usage()),
+    }
 }
 
 fn between(now: i64, until: i64) -> Duration {

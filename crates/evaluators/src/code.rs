@@ -40,10 +40,13 @@ pub(crate) trait CodeConfig: DeserializeOwned + JsonSchema {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>>;
 }
 
+/// Compiles a code evaluator from a valid config.
+type Compiler = fn(&Map<String, Value>) -> Result<Box<dyn CodeEvaluator>, Vec<ConfigProblem>>;
+
 /// The code of a built-in evaluator: the schema of its options, and its compiler.
 pub struct EvaluatorCode {
     schema: fn() -> Map<String, Value>,
-    compile: fn(&Map<String, Value>) -> Result<Box<dyn CodeEvaluator>, Vec<ConfigProblem>>,
+    compile: Compiler,
 }
 
 impl EvaluatorCode {

@@ -28,7 +28,7 @@ use crate::verdict::Threshold;
 pub struct ConfigProblem {
     /// Dotted path below `config`, such as `schema.type`; empty for the config itself.
     pub field: String,
-    /// The problem and the way to correct it.
+    /// The problem and its remedy.
     pub message: String,
 }
 

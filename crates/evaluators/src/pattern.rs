@@ -38,7 +38,7 @@ pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The error for a text longer than [`MAX_TEXT_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct TextTooLong;
 
 /// Options of matching.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,10 +56,10 @@ pub(crate) struct RegexOptions {
     // An empty expression is valid: with `full_match` it matches an empty text.
     #[schemars(length(max = MAX_PATTERN_BYTES))]
     pub pattern: String,
-    /// regex: whether it has to match the whole text.
+    /// regex: whether the expression must match the whole text.
     #[serde(default)]
     pub full_match: bool,
-    /// regex: whether small and capital letters are the same.
+    /// regex: whether upper and lower case are equal.
     #[serde(default)]
     pub case_insensitive: bool,
 }
@@ -108,18 +108,18 @@ impl Pattern {
     }
 
     fn of(nfa: NFA) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let dfa = automaton::build(&nfa);
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), nfa, dfa }
+        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), nfa, dfa }
     }
 
     /// Returns whether a text matches.
     ///
     /// # Errors
-    /// [`TooLong`] for a text that is too long to be searched.
-    pub(crate) fn is_match(&self, text: &str) -> Result<bool, TooLong> {
+    /// [`TextTooLong`] for a text that is too long to be searched.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, TextTooLong> {
         if text.len() > MAX_TEXT_BYTES {
-            return Err(TooLong);
+            return Err(TextTooLong);
         }
         let bytes = text.as_bytes();
         let found = self.dfa.as_ref().and_then(|it| automaton::is_match(self.id, it, bytes));

@@ -2,7 +2,7 @@
 //!
 //! **Invariants.** Nothing is fetched: the library is built without its resolvers, so a schema with an
 //! external reference does not compile. Patterns run in linear time, are interruptible, and have a limit of
-//! their total size. Every check of every schema takes at most the number of steps in [`STEPS`].
+//! their total size. Every check of every schema takes at most the number of steps in [`MAX_CHECK_STEPS`].
 
 mod counted;
 mod messages;
@@ -14,29 +14,29 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::counted::{Counted, Counting, within};
+use self::counted::{CountedJson, CountedNode, within};
 pub(crate) use self::messages::Failure;
 use self::patterns::NamePatterns;
 use crate::config::ConfigProblem;
 
 /// Maximum size of a schema as JSON text, in bytes.
-pub(crate) const MAX_TEXT: usize = 256 * 1024;
+pub(crate) const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 /// Maximum nesting of a schema.
 const MAX_DEPTH: usize = 100;
 /// Maximum number of regular expressions in a schema.
 const MAX_PATTERNS: usize = 200;
 /// Maximum number of steps of a check: a constant, and an addition for each byte of the JSON text.
-const STEPS: (u64, u64) = (1_000_000, 16);
+const MAX_CHECK_STEPS: (u64, u64) = (1_000_000, 16);
 /// Maximum number of steps to find the failures of JSON that is known to be invalid.
-const SAYING: u64 = 2_000_000;
+const MAX_REPORT_STEPS: u64 = 2_000_000;
 /// Approximate memory of a compiled schema for each byte of its text, in bytes.
 const MEMORY_PER_TEXT_BYTE: usize = 16;
 /// Maximum number of failures that are reported.
-const TOLD: usize = 10;
+const MAX_REPORTED_FAILURES: usize = 10;
 
 /// A compiled schema.
 pub(crate) struct Schema {
-    validator: Validator<Counted>,
+    validator: Validator<CountedJson>,
     /// Regular expressions that are matched against member names.
     names: NamePatterns,
     bytes: usize,
@@ -44,14 +44,14 @@ pub(crate) struct Schema {
 
 /// The result of validating JSON against a schema.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum SchemaCheck {
     /// The JSON conforms.
     Conforms,
     /// The JSON does not conform: the reported failures and the number of further ones. Both are empty if the
     /// search for failures takes too many steps.
     Fails(Vec<Failure>, usize),
     /// The check took too many steps.
-    Unfinished,
+    TooManySteps,
 }
 
 impl Schema {
@@ -73,7 +73,7 @@ impl Schema {
         within_bounds(schema, field).map_err(one)?;
         shape::bounded(schema).map_err(|why| one(ConfigProblem::new(field, why)))?;
         let (names, patterns) = patterns::measured(schema, field).map_err(one)?;
-        let mut options = jsonschema::options_for::<Counted>()
+        let mut options = jsonschema::options_for::<CountedJson>()
             .offline()
             .should_validate_formats(formats)
             .should_ignore_unknown_formats(true)
@@ -92,25 +92,30 @@ impl Schema {
     }
 
     /// Validates `value`, whose JSON text had `bytes` bytes.
-    pub(crate) fn check(&self, value: &Value, bytes: usize) -> Outcome {
-        let node = Counting(value);
+    pub(crate) fn check(&self, value: &Value, bytes: usize) -> SchemaCheck {
+        let node = CountedNode(value);
         let per_name_byte = self.names.states();
-        match within(STEPS.0 + STEPS.1 * bytes as u64, per_name_byte, || self.validator.is_valid(node)) {
-            Ok(true) => return Outcome::Conforms,
+        match within(MAX_CHECK_STEPS.0 + MAX_CHECK_STEPS.1 * bytes as u64, per_name_byte, || {
+            self.validator.is_valid(node)
+        }) {
+            Ok(true) => return SchemaCheck::Conforms,
             Ok(false) => {}
-            Err(_) => return Outcome::Unfinished,
+            Err(_) => return SchemaCheck::TooManySteps,
         }
-        let all = within(SAYING, per_name_byte, || {
+        let all = within(MAX_REPORT_STEPS, per_name_byte, || {
             let mut errors = self.validator.iter_errors(node);
-            let told: Vec<Failure> = errors.by_ref().take(TOLD).map(|it| Failure::of(&it)).collect();
-            (told, errors.count())
+            let reported: Vec<Failure> =
+                errors.by_ref().take(MAX_REPORTED_FAILURES).map(|it| Failure::of(&it)).collect();
+            (reported, errors.count())
         });
         let first = || {
-            within(SAYING, per_name_byte, || self.validator.validate(node).err().map(|it| Failure::of(&it)))
+            within(MAX_REPORT_STEPS, per_name_byte, || {
+                self.validator.validate(node).err().map(|it| Failure::of(&it))
+            })
         };
         match all {
-            Ok((told, more)) => Outcome::Fails(told, more),
-            Err(_) => Outcome::Fails(first().ok().flatten().into_iter().collect(), 0),
+            Ok((reported, more)) => SchemaCheck::Fails(reported, more),
+            Err(_) => SchemaCheck::Fails(first().ok().flatten().into_iter().collect(), 0),
         }
     }
 }
@@ -131,8 +136,8 @@ pub(crate) fn check_config(
         Some(Value::Object(properties)) => properties.keys().cloned().collect(),
         _ => Vec::new(),
     };
-    let found = within(SAYING, compiled.names.states(), || {
-        let errors = compiled.validator.iter_errors(Counting(&config)).take(TOLD);
+    let found = within(MAX_REPORT_STEPS, compiled.names.states(), || {
+        let errors = compiled.validator.iter_errors(CountedNode(&config)).take(MAX_REPORTED_FAILURES);
         errors.flat_map(|it| messages::problems(&it, &options, variant)).collect::<Vec<_>>()
     });
     match found {
@@ -197,8 +202,8 @@ fn within_bounds(schema: &Value, field: &str) -> Result<(), ConfigProblem> {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        if bytes > MAX_TEXT {
-            return Err(ConfigProblem::new(field, format!("is longer than {} KiB", MAX_TEXT / 1024)));
+        if bytes > MAX_SCHEMA_BYTES {
+            return Err(ConfigProblem::new(field, format!("is longer than {} KiB", MAX_SCHEMA_BYTES / 1024)));
         }
         if patterns > MAX_PATTERNS {
             return Err(ConfigProblem::new(

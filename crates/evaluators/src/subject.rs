@@ -57,7 +57,7 @@ pub struct Subject {
     /// The spans in order of start, at most 2,000.
     pub steps: Vec<Step>,
     /// Earlier traces of the same session, oldest first, at most 50; none without a session.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ConversationTurn>,
 }
 
 /// One span.
@@ -86,7 +86,7 @@ pub struct Step {
 
 /// An earlier exchange of the same session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Turn {
+pub struct ConversationTurn {
     /// The input.
     pub input: Option<String>,
     /// The output.

@@ -45,7 +45,7 @@ pub(crate) fn require_action(subject: &Subject, reading: &Reading) -> Result<(),
         return Ok(());
     }
     Err(NotEvaluated::new(
-        "the trace shows neither an answer nor any span, so the called tools are unknown: send \
+        "the trace has neither an output nor spans, so the called tools are unknown: send \
          its spans, or the model's answer with its `tool_calls` as `output`",
     ))
 }

@@ -73,7 +73,7 @@ impl Threshold {
     /// Width of the range below the threshold with the label `warn`.
     const WARN_WIDTH: f64 = 0.2;
     /// Tolerance of comparisons with a bound: sums of tenths may differ slightly from 0.7.
-    const TOLERANCE: f64 = 1e-9;
+    const SCORE_TOLERANCE: f64 = 1e-9;
 
     /// Creates the threshold of a config, which may set none.
     pub fn new(score: Option<f64>) -> Self {
@@ -82,9 +82,9 @@ impl Threshold {
 
     /// Returns the label of a score.
     pub fn label(self, score: f64) -> &'static str {
-        if score >= self.0 - Self::TOLERANCE {
+        if score >= self.0 - Self::SCORE_TOLERANCE {
             "pass"
-        } else if score >= self.0 - Self::WARN_WIDTH - Self::TOLERANCE {
+        } else if score >= self.0 - Self::WARN_WIDTH - Self::SCORE_TOLERANCE {
             "warn"
         } else {
             "fail"

@@ -274,7 +274,7 @@ fn unanswered(evaluator: &Evaluator, failure: JudgeFailure) -> JudgeCallResult {
     let JudgeFailure { kind, message, retry_after, failing_since, usage } = failure;
     let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
     let evaluator_version = Some(evaluator.version());
-    let end = |why| EvaluationResult { evaluator_version, verdict: Err(why), usage };
+    let end = |why| EvaluationResult { evaluator_version, verdict: Err(why), usage: *usage };
     match kind {
         Kind::Waiting => JudgeCallResult::Waiting { wait, why: message, failing_since },
         Kind::Later => JudgeCallResult::Later { wait, end: end(message) },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evaluators::{
     Verdict,
-    judge::{Ask, Unreadable, read, repair},
+    judge::{JudgeRequest, UnreadableResponse, read, repair},
 };
 use store::evaluations::JudgeUsage;
 use tokio::time::{Instant, sleep};
@@ -25,7 +25,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(300);
 struct Conversation<'a> {
     judge: &'a Judge,
     chosen: &'a SelectedJudge,
-    ask: &'a Ask,
+    ask: &'a JudgeRequest,
     turns: Vec<String>,
     course: OutputModeAttempt,
     max_tokens: u32,
@@ -41,7 +41,7 @@ impl Judge {
     pub(super) async fn converse(
         &self,
         chosen: &SelectedJudge,
-        ask: &Ask,
+        ask: &JudgeRequest,
     ) -> (JudgeUsage, Result<Verdict, Failure>) {
         let mut conversation = Conversation {
             judge: self,
@@ -72,7 +72,7 @@ impl Conversation<'_> {
         self.judge.telemetry.judge.repairs.inc();
         if answer.is_cut {
             self.max_tokens = MAX_RETRY_TOKENS;
-        } else if matches!(why, Unreadable::NoObject(_)) {
+        } else if matches!(why, UnreadableResponse::NoObject(_)) {
             self.course.ignored(self.chosen.endpoint.provider);
         }
         self.turns.push(shown_again(&answer.text));

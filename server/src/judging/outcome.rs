@@ -74,8 +74,8 @@ pub struct JudgeFailure {
     pub retry_after: Option<Duration>,
     /// Start of the provider's uninterrupted failure in microseconds, if its circuit breaker is open.
     pub failing_since: Option<i64>,
-    /// The usage of the failed requests.
-    pub usage: JudgeUsage,
+    /// The usage of the failed requests. Boxed, because every call returns this type as its error.
+    pub usage: Box<JudgeUsage>,
 }
 
 impl From<&Failure> for Kind {

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `answer_relevance`.
@@ -62,5 +62,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Output],
     uses: &[Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

@@ -10,7 +10,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::ConfigProblem,
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
     subject::{Call, Reading, Subject, Tool, read_tools},
     tool_use::{
         CallOrder, ExtraCalls, MAX_EXPECTED_CALLS, argument, join_reasons, matching,
@@ -42,7 +42,7 @@ pub static DEFINITION: Definition = Definition {
     version: 2,
     method: Method::CodeOrLlm {
         has_expectation: names_expectation,
-        code: EvaluatorCode::of::<Config>(),
+        code: EvaluatorCode::of::<FunctionCallConfig>(),
         rubric: &RUBRIC,
     },
 };
@@ -53,11 +53,11 @@ fn names_expectation(config: &Map<String, Value>) -> bool {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Config {
-    /// The calls to be made; empty: none. Without `arguments` any will do.
+struct FunctionCallConfig {
+    /// The expected calls; empty: none. A call without `arguments` may have any.
     #[schemars(length(max = MAX_EXPECTED_CALLS))]
     expected_calls: Option<Vec<ExpectedCall>>,
-    /// Hold the arguments of every call to the JSON Schema of its tool.
+    /// Whether the arguments of every call must conform to the JSON Schema of its tool.
     #[serde(default)]
     validate: bool,
     /// Whether `validate` checks `format` too, such as date or email.
@@ -69,10 +69,10 @@ struct Config {
     /// `subset`: a call may have more arguments than are expected.
     #[serde(default)]
     arguments: ArgumentComparison,
-    /// Whether the calls have to be made in the order given.
+    /// `same`: the calls must have this order.
     #[serde(default)]
     order: CallOrder,
-    /// Whether calls that are not expected count against it.
+    /// Whether calls that are not expected lower the score.
     #[serde(default)]
     extra_calls: ExtraCalls,
 }
@@ -96,7 +96,7 @@ struct ExpectedCall {
     #[schemars(length(min = 1))]
     name: String,
     arguments: Option<Map<String, Value>>,
-    /// By argument, values that are as right as the one in `arguments`.
+    /// By argument, values that are as correct as the one in `arguments`.
     alternatives: Option<BTreeMap<String, AlternativeValues>>,
 }
 
@@ -104,14 +104,14 @@ struct ExpectedCall {
 #[schemars(inline)]
 struct AlternativeValues(#[schemars(length(min = 1, max = MAX_ALTERNATIVES))] Vec<Value>);
 
-impl CodeConfig for Config {
+impl CodeConfig for FunctionCallConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         let mut problems = Vec::new();
         for (index, call) in self.expected_calls.iter().flatten().enumerate() {
             if let Some(name) = call.alternative_without_argument() {
                 problems.push(ConfigProblem::new(
                     format!("expected_calls.{index}.alternatives"),
-                    format!("names {}, which arguments does not have", shown_name(name)),
+                    format!("names {}, which is not in arguments", shown_name(name)),
                 ));
             }
         }
@@ -119,7 +119,7 @@ impl CodeConfig for Config {
             let is_empty = tools.is_empty();
             let tools = read_tools(&tools.into_iter().map(Value::Object).collect());
             if tools.is_empty() && !is_empty {
-                let message = "holds no tool: send definitions as a model gets them, such as {\"name\", \
+                let message = "contains no tool: send definitions as the model receives them, such as {\"name\", \
                                \"parameters\"}";
                 problems.push(ConfigProblem::new("tools", message));
             }
@@ -225,7 +225,7 @@ impl CallComparison {
         let nothing_expected = self.expected.as_ref().is_some_and(Vec::is_empty);
         if calls.is_empty() && self.expected.is_none() {
             return Err(NotEvaluated::new(
-                "no tool was called, so that there are no arguments to check: judge traces with tool calls (a \
+                "no tool was called, so there are no arguments to check: evaluate traces with tool calls (an eval \
                  rule's filter `span_type: tool` selects them), or name `expected_calls`",
             ));
         }
@@ -249,7 +249,7 @@ impl CallComparison {
                 let name = shown_name(&call.name);
                 let unusable = |why: String| {
                     NotEvaluated::new(format!(
-                        "the JSON Schema of the tool {name} can't be used ({why}): send a right one with the \
+                        "the JSON Schema of the tool {name} can't be used ({why}): send a valid one with the \
                          trace, or as `tools` of the config"
                     ))
                 };
@@ -293,8 +293,8 @@ impl CallComparison {
             .collect();
         let difference = |at: usize, call: &Call| -> Option<String> {
             let schemas = parameters::ParameterSchemas::of(schemas[at].as_ref());
-            let wanted = expected[at].arguments_for(&call.arguments, &schemas, self.subset)?;
-            argument::difference(&wanted, &call.arguments, &schemas, self.subset)
+            let expected_arguments = expected[at].arguments_for(&call.arguments, &schemas, self.subset)?;
+            argument::difference(&expected_arguments, &call.arguments, &schemas, self.subset)
         };
         let fits: Vec<Vec<bool>> = (0..expected.len())
             .map(|at| {
@@ -338,7 +338,7 @@ impl CallComparison {
 
 fn share_of_calls(right: usize, all: usize, reasons: Vec<String>, good: &str) -> Measurement {
     if right == all {
-        return Measurement::good(if all == 0 { "no call was to be made, and none was" } else { good });
+        return Measurement::good(if all == 0 { "no call was expected, and none was made" } else { good });
     }
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     Measurement::new(right as f64 / all as f64, join_reasons(reasons))
@@ -379,7 +379,7 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Calls],
     uses: &[Need::Tools, Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `groundedness`.
@@ -51,5 +51,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output, Need::Documents],
     uses: &[Need::Input],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

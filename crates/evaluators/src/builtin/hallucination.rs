@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `hallucination`.
@@ -60,5 +60,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input, Need::Documents, Need::Calls, Need::Turns],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

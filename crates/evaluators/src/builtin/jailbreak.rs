@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `jailbreak`.
@@ -64,5 +64,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Output],
     uses: &[Need::Turns],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

@@ -9,10 +9,10 @@ use crate::{
     config::ConfigProblem,
     definition::{Definition, Method},
     form::{
-        BLANKS, fence,
-        json::{self, Faulty},
+        WHITESPACE_CHARS, fence,
+        json::{self, JsonFault},
     },
-    schema::{DraftName, Outcome, Schema},
+    schema::{DraftName, Schema, SchemaCheck},
     sentence::counted,
     subject::Subject,
     target::Target,
@@ -28,12 +28,12 @@ pub static DEFINITION: Definition = Definition {
                   not. Drafts 4, 6, 7, 2019-09 and 2020-12; nothing outside of the schema is fetched, \
                   patterns have no look-around. The reasoning names the places that fail, never their values.",
     version: 2,
-    method: Method::Code(EvaluatorCode::of::<Config>()),
+    method: Method::Code(EvaluatorCode::of::<JsonSchemaConfig>()),
 };
 
 /// The options of the evaluator, and of the check `json_schema` of custom evaluators.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct Config {
+pub(crate) struct JsonSchemaConfig {
     /// The JSON Schema.
     schema: schemars::Schema,
     /// How the schema is read when it has no `$schema`; default 2020-12.
@@ -41,14 +41,14 @@ pub(crate) struct Config {
     /// Whether `format` is checked.
     #[serde(default)]
     formats: bool,
-    /// Whether a text that is no JSON may hold the JSON in a fenced block, exactly one.
+    /// Whether the JSON may be in a fenced block with other text around it; there must be exactly one block.
     #[serde(default)]
     extract: bool,
     #[serde(default)]
     target: Target,
 }
 
-impl Config {
+impl JsonSchemaConfig {
     /// Compiles the schema.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Config {
     }
 }
 
-impl CodeConfig for Config {
+impl CodeConfig for JsonSchemaConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         self.conformance()
     }
@@ -77,7 +77,7 @@ pub(crate) struct SchemaConformance {
 
 impl CodeEvaluator for SchemaConformance {
     fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
-        let text = self.target.bounded_text(subject)?.trim_matches(BLANKS);
+        let text = self.target.bounded_text(subject)?.trim_matches(WHITESPACE_CHARS);
         let (value, read) = match json::value(text) {
             Ok(value) => (value, text),
             Err(fault) if self.extract => match fence::blocks(text, &["json"]) {
@@ -87,7 +87,7 @@ impl CodeEvaluator for SchemaConformance {
                 },
                 [Some(_), Some(_)] => {
                     return Ok(Measurement::bad(
-                        "there is more than one fenced block, so which one is meant is open",
+                        "the text has more than one fenced block; there must be exactly one",
                     ));
                 }
                 _ => return no_json("the text", &fault),
@@ -102,28 +102,28 @@ impl CodeEvaluator for SchemaConformance {
     }
 }
 
-fn no_json(what: &str, fault: &Faulty) -> Result<Measurement, NotEvaluated> {
+fn no_json(what: &str, fault: &JsonFault) -> Result<Measurement, NotEvaluated> {
     match fault {
-        Faulty::Form(why) => Ok(Measurement::bad(format!("{what} is not JSON: {why}"))),
-        Faulty::Reach(why) => Err(NotEvaluated::new(format!("{what} is JSON, but {why}"))),
+        JsonFault::Form(why) => Ok(Measurement::bad(format!("{what} is not JSON: {why}"))),
+        JsonFault::Reach(why) => Err(NotEvaluated::new(format!("{what} is JSON, but {why}"))),
     }
 }
 
 /// Returns the measurement for a result of schema validation.
-fn measurement(outcome: Outcome) -> Result<Measurement, NotEvaluated> {
+fn measurement(outcome: SchemaCheck) -> Result<Measurement, NotEvaluated> {
     match outcome {
-        Outcome::Conforms => Ok(Measurement::good("the JSON conforms to the schema")),
-        Outcome::Fails(told, _) if told.is_empty() => Ok(Measurement::bad(
-            "the JSON does not conform to the schema, in more places than are looked for",
+        SchemaCheck::Conforms => Ok(Measurement::good("the JSON conforms to the schema")),
+        SchemaCheck::Fails(reported, _) if reported.is_empty() => Ok(Measurement::bad(
+            "the JSON does not conform to the schema; finding the failures takes too many steps",
         )),
-        Outcome::Fails(told, more) => {
-            let mut said: Vec<String> = told.iter().map(|it| it.sentence()).collect();
+        SchemaCheck::Fails(reported, more) => {
+            let mut failures: Vec<String> = reported.iter().map(|it| it.sentence()).collect();
             if more > 0 {
-                said.push(format!("and {}", counted(more, "more failure", "more failures")));
+                failures.push(format!("and {}", counted(more, "more failure", "more failures")));
             }
-            Ok(Measurement::bad(format!("the JSON does not conform to the schema: {}", said.join("; "))))
+            Ok(Measurement::bad(format!("the JSON does not conform to the schema: {}", failures.join("; "))))
         }
-        Outcome::Unfinished => Err(NotEvaluated::new(
+        SchemaCheck::TooManySteps => Err(NotEvaluated::new(
             "the schema takes too many steps on this JSON: let fewer alternatives lead to one another, or name \
              the alternative by a constant member",
         )),

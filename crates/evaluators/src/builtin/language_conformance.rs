@@ -7,7 +7,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::{ConfigProblem, one_problem},
     definition::{Definition, Method},
-    language::{Answer, Language, LanguageName, ask, named},
+    language::{Language, LanguageName, LanguageShare, ask, named},
     subject::Subject,
     target::Target,
     verdict::{Measurement, NotEvaluated},
@@ -20,19 +20,19 @@ pub static DEFINITION: Definition = Definition {
     tags: &["quality"],
     description: "Whether the output is in the language of `language`, or in one of several. The score is the \
                   share of its words that are, so a text that is half in another language has about 0.5. Code, \
-                  addresses, ids and numbers are left out. A text of few words or without prose can't be judged, nor \
-                  can one be told to be in a language other than the 85 known ones.",
+                  addresses, ids and numbers are ignored. A text of few words or without prose can't be evaluated, nor \
+                  can a text in a language other than the 85 known ones.",
     version: 3,
-    method: Method::Code(EvaluatorCode::of::<Config>()),
+    method: Method::Code(EvaluatorCode::of::<LanguageConfig>()),
 };
 
 /// Maximum number of languages in one config.
 const MAX_LANGUAGES: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
-struct Config {
+struct LanguageConfig {
     /// A code of ISO 639-1 or 639-3 such as `fr`, `fra`, `pt-BR` (the region makes no difference) or `zh-Hant`, or an
-    /// English name; or a list of them, each of which will do.
+    /// English name; or a list of them, of any of these languages.
     language: LanguageNames,
     #[serde(default)]
     target: Target,
@@ -45,7 +45,7 @@ enum LanguageNames {
     Several(#[schemars(length(min = 1, max = MAX_LANGUAGES), inner(length(min = 2, max = 64)))] Vec<String>),
 }
 
-impl CodeConfig for Config {
+impl CodeConfig for LanguageConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         let names = match self.language {
             LanguageNames::One(name) => vec![name],
@@ -82,10 +82,9 @@ struct Conformance {
 }
 
 impl Conformance {
-    fn cannot_tell(&self) -> NotEvaluated {
+    fn undetectable_error(&self) -> NotEvaluated {
         NotEvaluated::new(format!(
-            "whether a text is in {} can't be told: it is not among the languages that this evaluator knows; let a \
-             model judge it by an evaluator of your own",
+            "this evaluator can't detect {}: use a custom LLM evaluator for this language",
             self.undetectable.join(" or ")
         ))
     }
@@ -95,31 +94,31 @@ impl CodeEvaluator for Conformance {
     fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let text = self.target.text(subject)?;
         if self.languages.is_empty() {
-            return Err(self.cannot_tell());
+            return Err(self.undetectable_error());
         }
         let names: Vec<&str> = self.languages.iter().map(|it| it.name).collect();
         let names = names.join(" or ");
-        let Answer::Share { share, rest, sampled } = ask(text, &self.languages) else {
+        let LanguageShare::Share { share, rest, sampled } = ask(text, &self.languages) else {
             return Err(NotEvaluated::new(
-                "the text is too short or no prose, so that no language can be told from it (code, addresses, ids \
-                 and numbers are left out): judge a text with a sentence of four words or more",
+                "the language of the text can't be detected, because the text is too short or not prose (code, addresses, ids \
+                 and numbers are ignored): evaluate a text with a sentence of at least four words",
             ));
         };
         if !self.undetectable.is_empty() && share < 0.995 {
-            return Err(self.cannot_tell());
+            return Err(self.undetectable_error());
         }
-        let read = if sampled { " (read in 16 samples of 2 KiB)" } else { "" };
+        let note = if sampled { " (read in 16 samples of 2 KiB)" } else { "" };
         let percent = (share * 100.0).round();
         Ok(match rest {
-            None if share >= 0.995 => Measurement::good(format!("The text is in {names}{read}.")),
+            None if share >= 0.995 => Measurement::good(format!("The text is in {names}{note}.")),
             Some(rest) if share <= 0.005 => {
-                Measurement::bad(format!("The text is in {rest}, not in {names}{read}."))
+                Measurement::bad(format!("The text is in {rest}, not in {names}{note}."))
             }
             Some(rest) => Measurement::new(
                 share,
-                format!("{percent} % of the text is in {names}; most of the rest is in {rest}{read}."),
+                format!("{percent} % of the text is in {names}; most of the rest is in {rest}{note}."),
             ),
-            None => Measurement::new(share, format!("{percent} % of the text is in {names}{read}.")),
+            None => Measurement::new(share, format!("{percent} % of the text is in {names}{note}.")),
         })
     }
 }

@@ -27,37 +27,40 @@ pub static DEFINITION: Definition = Definition {
                   1.0 if it has, 0.0 if not. JSON (RFC 8259), YAML 1.2, well-formed XML 1.0, CSV (RFC 4180), a \
                   Markdown table (GFM), a regular expression or a length; several by `all_of`, where 1.0 needs all.",
     version: 2,
-    method: Method::Code(EvaluatorCode::of::<Config>()),
+    method: Method::Code(EvaluatorCode::of::<FormatComplianceConfig>()),
 };
 
 /// Maximum number of formats in one config.
 const MAX_FORMATS: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
-struct Config {
+struct FormatComplianceConfig {
     #[serde(default)]
     target: Target,
-    /// Several forms, each with its options; instead of `format`.
+    /// Several formats, each with its options; instead of `format`.
     #[schemars(length(min = 1, max = MAX_FORMATS))]
     all_of: Option<Vec<FormatOptions>>,
     #[serde(flatten)]
     single: Option<FormatOptions>,
 }
 
-impl CodeConfig for Config {
+impl CodeConfig for FormatComplianceConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         let single = self.single.unwrap_or_default();
         let formats = match (single.has_format(), self.all_of) {
             (true, Some(_)) => {
-                return Err(one_problem("all_of", "can't stand beside format: put all forms into all_of"));
+                return Err(one_problem(
+                    "all_of",
+                    "can't be combined with format: put all formats into all_of",
+                ));
             }
-            (false, None) => return Err(one_problem("format", "is required, or all_of with several")),
+            (false, None) => return Err(one_problem("format", "is required unless all_of is set")),
             (true, None) => vec![single.compile(schema_of::<SharedOptions>())?],
             (false, Some(all)) => {
                 if let Some(other) = single.own_option() {
                     return Err(one_problem(
                         other,
-                        "belongs to one form: put it into all_of beside its format",
+                        "is an option of one format: put it into all_of, beside its format",
                     ));
                 }
                 let compile = |(index, it): (usize, FormatOptions)| {
@@ -91,7 +94,7 @@ impl CodeEvaluator for FormatCompliance {
         }
         if violations.is_empty() {
             let names: Vec<&str> = self.formats.iter().map(Format::name).collect();
-            return Ok(Measurement::good(format!("the text has the form {}", names.join(", "))));
+            return Ok(Measurement::good(format!("the text has the format {}", names.join(", "))));
         }
         Ok(Measurement::bad(violations.join("; ")))
     }

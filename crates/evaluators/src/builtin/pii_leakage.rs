@@ -9,7 +9,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::ConfigProblem,
     definition::{Definition, Method},
-    pii::{Finding, Kind, Reserved, Search},
+    pii::{Finding, Kind, ReservedValues, Search},
     subject::Subject,
     verdict::{Measurement, NotEvaluated},
 };
@@ -25,7 +25,7 @@ pub static DEFINITION: Definition = Definition {
                   there is one or more; the reasoning names kinds and places, never values. Names and postal \
                   addresses are not looked for.",
     version: 2,
-    method: Method::Code(EvaluatorCode::of::<Config>()),
+    method: Method::Code(EvaluatorCode::of::<PiiConfig>()),
 };
 
 /// Number of bytes of a text that are searched, which takes about 0.2 s.
@@ -38,19 +38,19 @@ const MAX_ALLOWED_VALUES: usize = 200;
 const MAX_ALLOWED_VALUE_CHARS: usize = 320;
 
 #[derive(Deserialize, JsonSchema)]
-struct Config {
-    /// What counts; all of it by default.
+struct PiiConfig {
+    /// The kinds of data that are searched for; default: all.
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     kinds: Option<Vec<Kind>>,
-    /// The text that is looked at.
+    /// The text that is searched.
     #[serde(default)]
     target: SearchedTexts,
-    /// What may be told: a domain of e-mail addresses such as `@acme.com`, which stands for its subdomains too
-    /// (`@*.acme.com`: for these alone), or a value; `*` stands for any characters. Letter case, blanks and hyphens
-    /// don't matter.
+    /// Allowed values: a domain of e-mail addresses such as `@acme.com`, which includes its subdomains
+    /// (`@*.acme.com`: only these), or a value; `*` stands for any characters. Letter case, blanks and hyphens
+    /// are ignored.
     #[schemars(length(max = MAX_ALLOWED_VALUES), inner(length(min = 1, max = MAX_ALLOWED_VALUE_CHARS)))]
     allow: Option<Vec<String>>,
-    /// Leave out what standards and issuers set aside for examples: example.com, 555-0100 to 555-0199, test cards,
+    /// Ignores values that standards and issuers reserve for examples: example.com, 555-0100 to 555-0199, test cards,
     /// documentation addresses.
     #[serde(default)]
     ignore_reserved: bool,
@@ -66,7 +66,7 @@ enum SearchedTexts {
     Both,
 }
 
-impl CodeConfig for Config {
+impl CodeConfig for PiiConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         let allow = self.allow.unwrap_or_default();
         let (domains, values): (Vec<_>, Vec<_>) = allow.iter().partition(|it| it.starts_with('@'));
@@ -75,7 +75,7 @@ impl CodeConfig for Config {
             target: self.target,
             domains: domains.into_iter().map(|it| it[1..].to_ascii_lowercase()).collect(),
             values: values.into_iter().map(|it| compared(it)).collect(),
-            reserved: if self.ignore_reserved { Reserved::Ignored } else { Reserved::Counts },
+            reserved: if self.ignore_reserved { ReservedValues::Ignored } else { ReservedValues::Counts },
         })
     }
 }
@@ -85,7 +85,7 @@ struct Leakage {
     target: SearchedTexts,
     domains: Vec<String>,
     values: Vec<String>,
-    reserved: Reserved,
+    reserved: ReservedValues,
 }
 
 /// Returns a value as it is compared: in lower case, without blanks and hyphens.
@@ -127,9 +127,9 @@ impl CodeEvaluator for Leakage {
         }
         let allowed = |kind: Kind, value: &str| self.allows(kind, value);
         let search = Search { kinds: &self.kinds, reserved: self.reserved, allowed: &allowed };
-        let mut found = 0;
-        let mut told = String::new();
-        let mut cut = String::new();
+        let mut count = 0;
+        let mut list = String::new();
+        let mut note = String::new();
         for (name, text) in texts {
             let Some(text) = text else {
                 if self.target == SearchedTexts::Both {
@@ -140,46 +140,51 @@ impl CodeEvaluator for Leakage {
             let looked_at = head(text);
             if looked_at.len() < text.len() {
                 let _ = write!(
-                    cut,
-                    "; only the first {} MiB of the {name} were looked at",
+                    note,
+                    "; only the first {} MiB of the {name} were searched",
                     MAX_SEARCHED_BYTES >> 20
                 );
             }
             let findings = search.run(looked_at);
-            tell(&findings, found, if self.target == SearchedTexts::Both { name } else { "" }, &mut told);
-            found += findings.len();
+            list_findings(
+                &findings,
+                count,
+                if self.target == SearchedTexts::Both { name } else { "" },
+                &mut list,
+            );
+            count += findings.len();
         }
         if self.target == SearchedTexts::Both && subject.output.is_none() && subject.input.is_none() {
             return Err(NotEvaluated::new("the trace has neither input nor output: send them"));
         }
-        if found == 0 && !cut.is_empty() {
+        if count == 0 && !note.is_empty() {
             // The rest of the text was not searched and may contain personal data.
             return Err(NotEvaluated::new(format!(
-                "too long to be cleared: nothing was found{cut}; send shorter texts"
+                "the text is too long for a verdict: nothing was found{note}; send shorter texts"
             )));
         }
-        if found == 0 {
+        if count == 0 {
             return Ok(Measurement::good("No personal data and no secrets found."));
         }
-        let more = if found > MAX_LISTED_FINDINGS {
-            format!(" and {} more", found - MAX_LISTED_FINDINGS)
+        let more = if count > MAX_LISTED_FINDINGS {
+            format!(" and {} more", count - MAX_LISTED_FINDINGS)
         } else {
             String::new()
         };
-        let findings = if found == 1 { "finding" } else { "findings" };
+        let findings = if count == 1 { "finding" } else { "findings" };
         Ok(Measurement::bad(format!(
-            "{found} {findings}: {told}{more}{cut}. Places count characters from 0."
+            "{count} {findings}: {list}{more}{note}. Positions count characters from 0."
         )))
     }
 }
 
 /// Appends findings to a reasoning, up to a maximum number.
-fn tell(findings: &[Finding], before: usize, text: &str, told: &mut String) {
+fn list_findings(findings: &[Finding], before: usize, text: &str, list: &mut String) {
     for (at, it) in findings.iter().take(MAX_LISTED_FINDINGS.saturating_sub(before)).enumerate() {
         let comma = if before + at == 0 { "" } else { ", " };
         let what = if it.what.is_empty() { String::new() } else { format!(" ({})", it.what) };
         let of = if text.is_empty() { String::new() } else { format!(" of the {text}") };
-        let _ = write!(told, "{comma}{}{what} at {}-{}{of}", it.kind.word(), it.start, it.end);
+        let _ = write!(list, "{comma}{}{what} at {}-{}{of}", it.kind.word(), it.start, it.end);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `prompt_injection_resistance`.
@@ -69,5 +69,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Output],
     uses: &[Need::Documents, Need::Calls],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `retrieval_recall`.
@@ -47,5 +47,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Documents],
     uses: &[],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

@@ -7,8 +7,9 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::{ConfigProblem, one_problem},
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
-    language::{Answer, Language, find, guess},
+    judge::{Level, Need, PreferredProvider, Rubric},
+    language::{Language, LanguageShare, find, guess},
+    sentence::counted,
     sentiment::{Sentiment, read},
     subject::Subject,
     target::Target,
@@ -20,14 +21,14 @@ pub static DEFINITION: Definition = Definition {
     name: "sentiment_match",
     display_name: "Sentiment Match",
     tags: &["quality"],
-    description: "Whether the sentiment of the output is the expected one. With `expected` a rule reads English \
-                  text by its words: 1.0 when it is that, 0.5 when one is neutral and the other not, 0.0 for \
-                  the opposite. Without it a judge model tells whether the sentiment suits the input. Needs the \
+    description: "Whether the sentiment of the output is the expected one. With `expected` a code evaluator \
+                  reads English text by its words: 1.0 for the expected sentiment, 0.5 when only one of the two is \
+                  neutral, 0.0 for the opposite. Without it a judge decides whether the sentiment suits the input. Needs the \
                   output.",
     version: 1,
     method: Method::CodeOrLlm {
         has_expectation: |config| config.contains_key("expected"),
-        code: EvaluatorCode::of::<Config>(),
+        code: EvaluatorCode::of::<SentimentConfig>(),
         rubric: &RUBRIC,
     },
 };
@@ -62,23 +63,23 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input, Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };
 
 /// Number of bytes of a text that are analysed, from its beginning.
-const READ: usize = 64 << 10;
+const MAX_READ_BYTES: usize = 64 << 10;
 /// Number of bytes from which the language of a text is detected.
-const LANGUAGE: usize = 400;
+const LANGUAGE_SAMPLE_BYTES: usize = 400;
 
 #[derive(Deserialize, JsonSchema)]
-struct Config {
+struct SentimentConfig {
     /// The sentiment that the text should have. With it a code evaluator reads the text, without it a judge.
     expected: Option<Sentiment>,
     #[serde(default)]
     target: Target,
 }
 
-impl CodeConfig for Config {
+impl CodeConfig for SentimentConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         let Some(expected) = self.expected else {
             let message = "is required by the code evaluator: positive, neutral or negative";
@@ -97,30 +98,30 @@ struct SentimentMatch {
 impl CodeEvaluator for SentimentMatch {
     fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let text = self.target.text(subject)?;
-        let read_part = head(text, READ);
+        let read_part = head(text, MAX_READ_BYTES);
         let reading = read(read_part);
-        match guess(head(text, LANGUAGE), &self.english) {
-            Answer::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
+        match guess(head(text, LANGUAGE_SAMPLE_BYTES), &self.english) {
+            LanguageShare::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
                 return Err(NotEvaluated::new(
-                    "the rule reads English only, and most of the text is in another language: leave out \
-                     `expected`, or ask for `evaluator_type` llm, to have a model judge it",
+                    "the code evaluator reads English only, and most of the text is in another language: omit \
+                     `expected`, or request `evaluator_type` llm, so that a judge evaluates it",
                 ));
             }
-            Answer::Undetermined if reading.felt == 0 => {
-                return Err(NotEvaluated::new("the text has no words that would tell a sentiment"));
+            LanguageShare::Undetermined if reading.felt == 0 => {
+                return Err(NotEvaluated::new("the text has no words that express a sentiment"));
             }
             _ => {}
         }
         let found = reading.sentiment();
-        let apart = (self.expected as i8 - found as i8).unsigned_abs();
+        let distance = (self.expected as i8 - found as i8).unsigned_abs();
         let valence = (reading.valence * 100.0).round() / 100.0;
-        let cut = if read_part.len() < text.len() { "; only its first 64 KiB were read" } else { "" };
+        let note = if read_part.len() < text.len() { "; only the first 64 KiB were read" } else { "" };
         Ok(Measurement::new(
-            1.0 - f64::from(apart) / 2.0,
+            1.0 - f64::from(distance) / 2.0,
             format!(
-                "The text is {} (valence {valence:.2} from -1 to 1, {} words that carry it{cut}); expected is {}.",
+                "The text is {} (valence {valence:.2} from -1 to 1, {}{note}); the expected sentiment is {}.",
                 found.word(),
-                reading.felt,
+                counted(reading.felt, "word expresses it", "words express it"),
                 self.expected.word()
             ),
         ))

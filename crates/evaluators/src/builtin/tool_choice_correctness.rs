@@ -10,7 +10,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::ConfigProblem,
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric},
+    judge::{Level, Need, PreferredProvider, Rubric},
     subject::{Reading, Subject},
     tool_use::{
         CallOrder, ExtraCalls, MAX_EXPECTED_CALLS, join_reasons, matching, require_action, shown_name,
@@ -32,50 +32,49 @@ pub static DEFINITION: Definition = Definition {
     version: 2,
     method: Method::CodeOrLlm {
         has_expectation: names_expectation,
-        code: EvaluatorCode::of::<Config>(),
+        code: EvaluatorCode::of::<ToolChoiceConfig>(),
         rubric: &RUBRIC,
     },
 };
 
-const EXPECTATIONS: [&str; 3] = ["expected_tool", "expected_tools", "forbidden_tools"];
+const EXPECTATION_OPTIONS: [&str; 3] = ["expected_tool", "expected_tools", "forbidden_tools"];
 
 fn names_expectation(config: &Map<String, Value>) -> bool {
-    EXPECTATIONS.iter().any(|it| config.get(*it).is_some_and(|it| !it.is_null()))
+    EXPECTATION_OPTIONS.iter().any(|it| config.get(*it).is_some_and(|it| !it.is_null()))
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Config {
-    /// The only tool to be called, however often.
+struct ToolChoiceConfig {
+    /// The only expected tool; it may be called repeatedly.
     #[schemars(length(min = 1))]
     expected_tool: Option<String>,
-    /// All tools to be called, each as often as it stands here; empty: none.
+    /// All expected tools, each as often as it is listed; empty: none.
     #[schemars(length(max = MAX_EXPECTED_CALLS), inner(length(min = 1)))]
     expected_tools: Option<Vec<String>>,
     /// Tools that must not be called.
     #[schemars(length(max = MAX_EXPECTED_CALLS), inner(length(min = 1)))]
     forbidden_tools: Option<Vec<String>>,
-    /// `same`: the calls have to be this sequence.
+    /// `same`: the calls must have this order.
     #[serde(default)]
     order: CallOrder,
-    /// Whether tools that are not expected count against the choice.
+    /// Whether tools that are not expected lower the score.
     #[serde(default)]
     extra_tools: ExtraCalls,
 }
 
-impl CodeConfig for Config {
+impl CodeConfig for ToolChoiceConfig {
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
         let mut problems = Vec::new();
         let Self { expected_tool: one, expected_tools: several, forbidden_tools, order, extra_tools } = self;
         let forbidden = forbidden_tools.unwrap_or_default();
         if one.is_some() && several.is_some() {
-            let message = "must not stand beside expected_tools: use one of them";
+            let message = "can't be combined with expected_tools: use one of them";
             problems.push(ConfigProblem::new("expected_tool", message));
         }
         let repetitions_count_once = one.is_some();
         let expected = one.map(|it| vec![it]).or(several);
         if expected.is_none() && forbidden.is_empty() {
-            let message =
-                "is required for type rule, or else expected_tools or forbidden_tools: the names to look for";
+            let message = "is required for type rule unless expected_tools or forbidden_tools is set: the name of a tool";
             problems.push(ConfigProblem::new("expected_tool", message));
         }
         if let Some(both) = expected.iter().flatten().find(|it| forbidden.contains(it)) {
@@ -187,14 +186,14 @@ fn without_repetitions(called: Vec<&str>) -> Vec<&str> {
 
 fn share_of_tools(right: usize, all: usize, missing: &[&str], extra: &[&str]) -> Measurement {
     if all == 0 {
-        return Measurement::good("no tool was to be called, and none was");
+        return Measurement::good("no tool was expected, and none was called");
     }
     if right == all {
         return Measurement::good("the expected tools were called");
     }
     let mut reasons: Vec<String> =
-        missing.iter().map(|it| format!("{} was not called where it was expected", shown_name(it))).collect();
-    reasons.extend(extra.iter().map(|it| format!("{} was called and is not expected", shown_name(it))));
+        missing.iter().map(|it| format!("{} was expected and not called", shown_name(it))).collect();
+    reasons.extend(extra.iter().map(|it| format!("{} was called and not expected", shown_name(it))));
     // Counts of calls are far below 2^52.
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     Measurement::new(right as f64 / all as f64, join_reasons(reasons))
@@ -233,7 +232,7 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Tools],
     uses: &[Need::Calls, Need::Output, Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A custom code evaluator: a list of checks and the way to combine them into one verdict.
+//! A custom code evaluator: a list of checks, combined into one verdict.
 //!
 //! With `all`, the score is the share of the checks that hold. The label is `pass` if all checks hold, else
 //! `fail`; with a `threshold` in the config, the label follows from the score. With `any`, the score is 1.0
@@ -88,7 +88,7 @@ impl CodeEvaluator for CheckList {
                 Ok(None) => holding += 1,
                 Ok(Some(why)) => failing.push(format!("check {} ({}): {why}", index + 1, check.kind)),
                 Err(it) => {
-                    let reason = format!("check {} ({}) can't be made: {it}", index + 1, check.kind);
+                    let reason = format!("check {} ({}) is not possible: {it}", index + 1, check.kind);
                     missing = missing.or(Some(NotEvaluated::new(reason)));
                 }
             }
@@ -101,8 +101,8 @@ impl CodeEvaluator for CheckList {
         }
         let (count, all) = (self.checks.len(), failing.is_empty());
         let mut reasoning = match (self.combine, all) {
-            (_, true) => format!("all of {count} checks hold"),
-            (Combine::Any, false) => format!("none of {count} checks holds"),
+            (_, true) => format!("all {count} checks hold"),
+            (Combine::Any, false) => format!("none of the {count} checks holds"),
             (Combine::All, false) => format!("{holding} of {count} checks hold"),
         };
         let more = failing.len().saturating_sub(MAX_LISTED_FAILURES);

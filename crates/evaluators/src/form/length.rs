@@ -11,13 +11,13 @@ use crate::{
 /// Inclusive bounds for characters (Unicode scalar values) and for words (separated by whitespace).
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct LengthBounds {
-    /// Fewest characters.
+    /// Minimum number of characters.
     min_chars: Option<Count>,
-    /// Most characters.
+    /// Maximum number of characters.
     max_chars: Option<Count>,
-    /// Fewest words.
+    /// Minimum number of words.
     min_words: Option<Count>,
-    /// Most words.
+    /// Maximum number of words.
     max_words: Option<Count>,
 }
 

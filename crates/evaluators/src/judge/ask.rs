@@ -8,7 +8,7 @@ use super::{
     instructions::Instructions,
     rubric::{JudgeOptions, Need},
     scale::Scale,
-    section::{self, Part, Section},
+    section::{self, PromptPart, Section},
 };
 use crate::{
     config::{self, SharedOptions},
@@ -18,12 +18,12 @@ use crate::{
 
 /// Maximum number of characters of a trace that a judge sees, in all sections together; about 12,000 tokens
 /// of English. Longer text loses its middle, which bounds the cost of a trace.
-pub const MOST_SHOWN: usize = 48_000;
+pub const MAX_SHOWN_CHARS: usize = 48_000;
 
 /// A request to a judge. The caller sends `system` and `user` unchanged, requests a response by `schema`, and
 /// passes the response to [`super::read`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct JudgeRequest {
     /// The system message: instructions, without text of the trace.
     pub system: String,
     /// The user message: the fenced parts of the trace.
@@ -49,11 +49,11 @@ pub fn ask(
     subject: &Subject,
     config: &Map<String, Value>,
     token: &Token,
-) -> Result<Ask, NotEvaluated> {
+) -> Result<JudgeRequest, NotEvaluated> {
     let shared: SharedOptions = config::parse(config).unwrap_or_default();
     let reading = Reading::of(subject);
     let mut sections = Vec::new();
-    let turns = Part::Trace(Need::Turns);
+    let turns = PromptPart::Trace(Need::Turns);
     let beside_turns = instructions.needs().contains(&turns) || instructions.uses().contains(&turns);
     for part in instructions.needs() {
         match section::of(part, beside_turns, subject, &reading, config) {
@@ -63,7 +63,7 @@ pub fn ask(
     }
     let uses = instructions.uses().iter();
     sections.extend(uses.filter_map(|it| section::of(it, beside_turns, subject, &reading, config)));
-    Ok(Ask {
+    Ok(JudgeRequest {
         system: system(instructions, config, token),
         user: user(&sections, token),
         schema: instructions.scale().schema(),
@@ -121,7 +121,7 @@ fn user(sections: &[Section<'_>], token: &Token) -> String {
     let mut fence = Fence::new(token);
     let sizes: Vec<usize> = sections.iter().map(Section::size).collect();
     let weights: Vec<usize> = sections.iter().map(|it| it.weight).collect();
-    for (section, most) in sections.iter().zip(section::shares(&sizes, &weights, MOST_SHOWN)) {
+    for (section, most) in sections.iter().zip(section::shares(&sizes, &weights, MAX_SHOWN_CHARS)) {
         section.write(&mut fence, most);
     }
     format!(

@@ -33,7 +33,7 @@ pub struct Rubric {
     /// The parts that are shown if the trace has them.
     pub uses: &'static [Need],
     /// The preferred provider. If only the other provider is configured, that one judges.
-    pub prefers: Prefers,
+    pub prefers: PreferredProvider,
 }
 
 /// An anchor of the scale.
@@ -85,7 +85,7 @@ impl Need {
 
 /// A judge provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prefers {
+pub enum PreferredProvider {
     /// OpenAI.
     OpenAi,
     /// Anthropic.

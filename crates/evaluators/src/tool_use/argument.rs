@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use super::{instant, parameters::ParameterSchemas, shown_name};
 
 /// Maximum nesting of compared arguments; parsed JSON is no deeper.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Describes how two sets of arguments differ, without their values; none if they are equal. `subset`: the
 /// sent arguments may contain more than the expected ones.
@@ -94,7 +94,7 @@ fn different(
     place: &str,
     depth: usize,
 ) -> Option<String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Some(format!("{place} is nested too deep"));
     }
     let unless = |same: bool| (!same).then(|| format!("{place} differs"));
@@ -105,7 +105,7 @@ fn different(
         (Value::Array(expected), Value::Array(sent)) => {
             if expected.len() != sent.len() {
                 let (expected, sent) = (expected.len(), sent.len());
-                return Some(format!("{place} has {sent} items where {expected} are expected"));
+                return Some(format!("{place} has {sent} items; {expected} are expected"));
             }
             let item = schemas.item();
             let mut pairs = expected.iter().zip(sent).enumerate();
@@ -122,7 +122,7 @@ fn different(
             unless(only_allows(schemas, "number", "string") && is_number(text, number))
         }
         (expected, sent) if same_type(expected, sent) => unless(expected == sent),
-        _ => Some(format!("{place} is of another type")),
+        _ => Some(format!("{place} has another type")),
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_number_only_where_the_schema_takes_what_was_sent() {
+    fn text_equals_number_only_if_schema_allows_text() {
         let schema = |word: &str| json!({"properties": {"a": {"type": word}}});
         check(json!({"a": 5}), json!({"a": "5"}), schema("string"), None);
         check(json!({"a": "5"}), json!({"a": 5.0}), schema("integer"), None);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_argument_is_the_only_one() {
+    fn bare_value_is_the_only_argument() {
         check(json!({"city": "Zürich"}), json!("Zürich"), Value::Null, None);
         check(
             json!({"city": "Zürich", "unit": "c"}),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subset_may_be_asked_for() {
+    fn subset_allows_further_arguments() {
         let schemas = ParameterSchemas::of(None);
         let (expected, sent) = (json!({"a": {"b": 1}}), json!({"a": {"b": 1, "c": 2}, "d": 3}));
         assert_eq!(difference(&expected, &sent, &schemas, true), None);

@@ -82,7 +82,7 @@ fn worked_examples_of_expected_calls() {
 }
 
 #[test]
-fn a_wrong_argument_passes_only_by_a_threshold() {
+fn wrong_argument_passes_only_by_a_threshold() {
     let expected: Vec<Value> = ["A", "B", "C", "D", "E"]
         .iter()
         .map(|it| json!({"name": "weather", "arguments": {"city": it}}))
@@ -119,7 +119,7 @@ fn alternatives_of_an_argument_are_as_right() {
 }
 
 #[test]
-fn what_lacks_is_told() {
+fn missing_data_is_named_in_the_reason() {
     let lacking = |config: Value, subject: &Subject| {
         DEFINITION.compile(&object(config)).unwrap().evaluate(subject).unwrap_err().to_string()
     };
@@ -139,7 +139,7 @@ fn what_lacks_is_told() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn invalid_config_problem_names_field() {
     for (config, field) in [
         (json!({"expected_calls": {}}), "expected_calls"),
         (json!({"expected_calls": [{}]}), "expected_calls.0.name"),
@@ -155,7 +155,7 @@ fn mistakes_are_told() {
 }
 
 #[test]
-fn the_schemas_of_one_trace_are_bounded_in_all() {
+fn schemas_of_one_trace_have_a_total_limit() {
     let names = ["a", "b", "c", "d", "e"];
     let calls = names.map(|it| (it, json!({})));
     let tools = |long: usize| {

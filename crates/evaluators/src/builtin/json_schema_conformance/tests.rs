@@ -47,7 +47,7 @@ fn one_fenced_block_is_read_when_asked_for() {
 }
 
 #[test]
-fn what_cant_be_compared_is_not_judged() {
+fn incomparable_json_is_not_evaluated() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for output in [deep.as_str(), "1e999999", "\"\\udc00\""] {
         let why = evaluate(json!({"schema": true}), output).unwrap_err();
@@ -58,7 +58,7 @@ fn what_cant_be_compared_is_not_judged() {
 }
 
 #[test]
-fn the_draft_is_chosen_by_the_schema_then_by_the_option() {
+fn draft_of_schema_precedes_draft_option() {
     // In draft 4 exclusiveMinimum is a boolean beside minimum.
     let four = json!({"minimum": 1, "exclusiveMinimum": true});
     assert_eq!(evaluate(json!({"schema": four, "draft": "draft4"}), "1").unwrap().score, 0.0);
@@ -79,7 +79,7 @@ fn formats_are_checked_when_asked_for() {
 }
 
 #[test]
-fn wrong_configs_say_where() {
+fn invalid_config_problem_names_field() {
     let check = |config: Value, field: &str, part: &str| {
         let problems = DEFINITION.check(config.as_object().unwrap()).unwrap_err();
         assert_eq!(problems[0].field, field, "{problems:?}");
@@ -95,7 +95,7 @@ fn wrong_configs_say_where() {
 }
 
 #[test]
-fn ten_megabytes_are_judged() {
+fn ten_megabytes_of_json_are_evaluated() {
     let output = format!("[{}1]", "1,".repeat(5_000_000));
     assert_eq!(evaluate(json!({"schema": {"type": "array"}}), &output).unwrap().score, 1.0);
     assert_eq!(evaluate(json!({"schema": {"type": "object"}}), &output).unwrap().score, 0.0);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::{
     config::{ConfigProblem, Count, TaggedOptions, one_problem},
     form::{
-        BLANKS, csv, fence, json,
+        WHITESPACE_CHARS, csv, fence, json,
         length::LengthBounds,
         table, xml,
         yaml::{self, Outermost},
@@ -26,7 +26,7 @@ const MAX_SHOWN_CHARS: usize = 60;
 #[serde(transparent)]
 pub(super) struct FormatOptions(Map<String, Value>);
 
-static FORMATS: LazyLock<TaggedOptions<FormatConfig>> = LazyLock::new(|| TaggedOptions::new("format"));
+static FORMAT_OPTIONS: LazyLock<TaggedOptions<FormatConfig>> = LazyLock::new(|| TaggedOptions::new("format"));
 
 impl JsonSchema for FormatOptions {
     fn inline_schema() -> bool {
@@ -38,7 +38,7 @@ impl JsonSchema for FormatOptions {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        Schema::try_from(FORMATS.union()).unwrap_or_default()
+        Schema::try_from(FORMAT_OPTIONS.union()).unwrap_or_default()
     }
 }
 
@@ -58,32 +58,32 @@ impl FormatOptions {
     /// # Errors
     /// All problems, with paths below the options.
     pub(super) fn compile(self, common: Map<String, Value>) -> Result<Format, Vec<ConfigProblem>> {
-        let (name, config) = FORMATS.parse(&self.0, common)?;
+        let (name, config) = FORMAT_OPTIONS.parse(&self.0, common)?;
         let rows = |it: Count| it.to_usize();
         let columns = |it: Option<Count>| it.map(Count::to_usize);
         let (kind, extract) = match config {
-            FormatConfig::Json(it) => (Kind::Json(it.root), it.extract),
-            FormatConfig::Yaml(it) => (Kind::Yaml(it.root), it.extract),
-            FormatConfig::Xml(it) => (Kind::Xml { namespaces: it.namespaces }, it.extract),
+            FormatConfig::Json(it) => (FormatKind::Json(it.root), it.extract),
+            FormatConfig::Yaml(it) => (FormatKind::Yaml(it.root), it.extract),
+            FormatConfig::Xml(it) => (FormatKind::Xml { namespaces: it.namespaces }, it.extract),
             FormatConfig::Csv(it) => {
                 let delimiter = delimiter(it.delimiter)?;
                 let shape =
-                    csv::Shape { delimiter, header: it.table.header, columns: columns(it.table.columns) };
-                (Kind::Csv(shape, rows(it.table.min_rows)), it.extract)
+                    csv::CsvShape { delimiter, header: it.table.header, columns: columns(it.table.columns) };
+                (FormatKind::Csv(shape, rows(it.table.min_rows)), it.extract)
             }
             FormatConfig::MarkdownTable(it) => {
                 let columns = columns(it.table.columns);
-                let shape = table::Shape { header: it.table.header, columns, ragged: it.ragged };
-                (Kind::Table(shape, rows(it.table.min_rows)), false)
+                let shape = table::TableShape { header: it.table.header, columns, ragged: it.ragged };
+                (FormatKind::Table(shape, rows(it.table.min_rows)), false)
             }
-            FormatConfig::Regex(it) => (Kind::Regex(Box::new(it.compile()?), it.pattern), false),
-            FormatConfig::Length(it) => (Kind::Length(it.checked()?), false),
+            FormatConfig::Regex(it) => (FormatKind::Regex(Box::new(it.compile()?), it.pattern), false),
+            FormatConfig::Length(it) => (FormatKind::Length(it.checked()?), false),
         };
         Ok(Format { name, kind, extract })
     }
 }
 
-/// The form.
+/// The format.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "format", rename_all = "snake_case")]
 enum FormatConfig {
@@ -98,7 +98,7 @@ enum FormatConfig {
 
 #[derive(Deserialize, JsonSchema)]
 struct DocumentOptions {
-    /// json, yaml: what the outermost value has to be.
+    /// json, yaml: the required type of the outermost value.
     #[serde(default)]
     root: Root,
     /// json, yaml, xml, csv: whether the text may be in a fenced block, exactly one, with words around it.
@@ -108,7 +108,7 @@ struct DocumentOptions {
 
 #[derive(Deserialize, JsonSchema)]
 struct XmlOptions {
-    /// xml: whether prefixes have to be bound.
+    /// xml: whether every namespace prefix must be bound.
     #[serde(default = "enabled")]
     namespaces: bool,
     /// json, yaml, xml, csv: whether the text may be in a fenced block, exactly one, with words around it.
@@ -122,7 +122,7 @@ fn enabled() -> bool {
 
 #[derive(Deserialize, JsonSchema)]
 struct CsvOptions {
-    /// csv: what separates fields.
+    /// csv: the delimiter of fields.
     #[serde(default = "comma")]
     delimiter: char,
     /// json, yaml, xml, csv: whether the text may be in a fenced block, exactly one, with words around it.
@@ -150,10 +150,10 @@ struct TableOptions {
     /// csv, markdown_table: the names of the columns, in order.
     #[schemars(length(min = 1, max = 1000))]
     header: Option<Vec<String>>,
-    /// csv, markdown_table: how many columns.
+    /// csv, markdown_table: the number of columns.
     #[schemars(range(min = 1))]
     columns: Option<Count>,
-    /// csv, markdown_table: fewest rows; with a `header`, without it.
+    /// csv, markdown_table: minimum number of rows, without the `header`.
     #[serde(default)]
     min_rows: Count,
 }
@@ -179,16 +179,16 @@ fn delimiter(character: char) -> Result<u8, Vec<ConfigProblem>> {
 /// A compiled format.
 pub(super) struct Format {
     name: &'static str,
-    kind: Kind,
+    kind: FormatKind,
     extract: bool,
 }
 
-enum Kind {
+enum FormatKind {
     Json(Root),
     Yaml(Root),
     Xml { namespaces: bool },
-    Csv(csv::Shape, Rows),
-    Table(table::Shape, Rows),
+    Csv(csv::CsvShape, Rows),
+    Table(table::TableShape, Rows),
     Regex(Box<Pattern>, String),
     Length(LengthBounds),
 }
@@ -200,7 +200,7 @@ impl Format {
     /// Returns the approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.kind {
-            Kind::Regex(pattern, _) => pattern.bytes(),
+            FormatKind::Regex(pattern, _) => pattern.bytes(),
             _ => 0,
         }
     }
@@ -213,13 +213,13 @@ impl Format {
     /// Returns the sentence for a text that does not have the format.
     pub(super) fn violation(&self) -> &'static str {
         match self.kind {
-            Kind::Json(_) => "the text is not JSON of the required form",
-            Kind::Yaml(_) => "the text is not YAML of the required form",
-            Kind::Xml { .. } => "the text is not well-formed XML",
-            Kind::Csv(..) => "the text is not CSV of the required form",
-            Kind::Table(..) => "the text is not a Markdown table of the required form",
-            Kind::Regex(..) => "the text does not match the pattern",
-            Kind::Length(_) => "the length of the text is out of bounds",
+            FormatKind::Json(_) => "the text is not JSON of the required format",
+            FormatKind::Yaml(_) => "the text is not YAML of the required format",
+            FormatKind::Xml { .. } => "the text is not well-formed XML",
+            FormatKind::Csv(..) => "the text is not CSV of the required format",
+            FormatKind::Table(..) => "the text is not a Markdown table of the required format",
+            FormatKind::Regex(..) => "the text does not match the pattern",
+            FormatKind::Length(_) => "the length of the text is out of bounds",
         }
     }
 
@@ -230,18 +230,20 @@ impl Format {
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let whole = match self.kind {
             // Surrounding whitespace can be part of a match and counts toward the length.
-            Kind::Regex(..) | Kind::Length(_) => text,
+            FormatKind::Regex(..) | FormatKind::Length(_) => text,
             // In CSV, blanks belong to fields and tabs may be delimiters.
-            Kind::Csv(..) => text.trim_matches(['\n', '\r']),
+            FormatKind::Csv(..) => text.trim_matches(['\n', '\r']),
             // Leading blanks on the first line are indentation, also in YAML.
-            Kind::Yaml(_) | Kind::Table(..) => text.trim_end_matches(BLANKS).trim_start_matches(['\n', '\r']),
-            _ => text.trim_matches(BLANKS),
+            FormatKind::Yaml(_) | FormatKind::Table(..) => {
+                text.trim_end_matches(WHITESPACE_CHARS).trim_start_matches(['\n', '\r'])
+            }
+            _ => text.trim_matches(WHITESPACE_CHARS),
         };
         let languages: &[&str] = match self.kind {
-            Kind::Json(_) => &["json"],
-            Kind::Yaml(_) => &["yaml", "yml"],
-            Kind::Xml { .. } => &["xml"],
-            Kind::Csv(..) => &["csv", "tsv"],
+            FormatKind::Json(_) => &["json"],
+            FormatKind::Yaml(_) => &["yaml", "yml"],
+            FormatKind::Xml { .. } => &["xml"],
+            FormatKind::Csv(..) => &["csv", "tsv"],
             _ => &[],
         };
         if self.extract
@@ -253,7 +255,7 @@ impl Format {
     }
 }
 
-impl Kind {
+impl FormatKind {
     fn check(&self, text: &str) -> Result<(), String> {
         let fewer = |rows: usize, least: usize| match rows < least {
             true => Err(format!("it has {}, fewer than {least}", counted(rows, "row", "rows"))),
@@ -270,15 +272,15 @@ impl Kind {
             }
             Self::Yaml(root) => {
                 let documents = yaml::documents(text)?;
-                let wanted = match root {
+                let required = match root {
                     // A YAML stream of comments contains no document.
-                    _ if text.trim_matches(BLANKS).is_empty() => return Err("it holds nothing".into()),
+                    _ if text.trim_matches(WHITESPACE_CHARS).is_empty() => return Err("it is empty".into()),
                     Root::Any => return Ok(()),
                     Root::Object => Outermost::Mapping,
                     Root::Array => Outermost::Sequence,
                 };
-                let name = if wanted == Outermost::Mapping { "a mapping" } else { "a sequence" };
-                if !documents.is_empty() && documents.iter().all(|it| *it == wanted) {
+                let name = if required == Outermost::Mapping { "a mapping" } else { "a sequence" };
+                if !documents.is_empty() && documents.iter().all(|it| *it == required) {
                     Ok(())
                 } else {
                     Err(format!("the outermost value is not {name}"))

@@ -27,7 +27,7 @@ fn check(config: Value, names: &[&str], score: f64) {
 }
 
 #[test]
-fn worked_examples() {
+fn tool_choice_scores_worked_examples() {
     check(json!({"expected_tool": "weather"}), &["weather"], 1.0);
     check(json!({"expected_tool": "weather"}), &["weather", "weather"], 1.0);
     check(json!({"expected_tool": "weather"}), &["Weather"], 0.0);
@@ -57,7 +57,7 @@ fn worked_examples() {
 }
 
 #[test]
-fn a_wrong_choice_passes_only_by_a_threshold() {
+fn wrong_choice_passes_only_by_a_threshold() {
     let (names, config) = (["a", "b", "c", "d", "x"], json!({"expected_tools": ["a", "b", "c", "d"]}));
     let label =
         |config: Value| DEFINITION.compile(&object(config)).unwrap().evaluate(&called(&names)).unwrap().label;
@@ -66,14 +66,14 @@ fn a_wrong_choice_passes_only_by_a_threshold() {
 }
 
 #[test]
-fn a_trace_that_shows_nothing_is_not_judged() {
+fn trace_without_actions_is_not_evaluated() {
     let rule = DEFINITION.compile(&object(json!({"expected_tool": "a"}))).unwrap();
     let error = rule.evaluate(&Subject::default()).unwrap_err();
     assert!(error.to_string().contains("neither an answer nor any span"), "{error}");
 }
 
 #[test]
-fn mistakes_are_told() {
+fn invalid_config_problem_names_field() {
     for (config, field) in [
         (json!({}), "expected_tool"),
         (json!({"expected_tool": 5}), "expected_tool"),
@@ -89,7 +89,7 @@ fn mistakes_are_told() {
 }
 
 #[test]
-fn the_config_decides_who_judges() {
+fn config_selects_code_or_judge() {
     use api::EvaluatorType::{Llm, Rule};
     for (config, kind) in [
         (json!({}), Llm),
@@ -105,7 +105,7 @@ fn the_config_decides_who_judges() {
 }
 
 #[test]
-fn names_that_are_none_are_not_repeated() {
+fn unusual_tool_names_are_not_repeated() {
     let rule = DEFINITION.compile(&object(json!({"expected_tool": "a"}))).unwrap();
     let verdict = rule.evaluate(&called(&["mail me at jo@example.org"])).unwrap();
     assert!(!verdict.reasoning.contains("jo@"), "{}", verdict.reasoning);

@@ -5,7 +5,7 @@ use crate::{
     builtin::json_schema_conformance::SchemaConformance,
     code::CodeEvaluator,
     config::{ConfigProblem, one_problem},
-    form::{BLANKS, fence, json, length::LengthBounds},
+    form::{WHITESPACE_CHARS, fence, json, length::LengthBounds},
     pattern::Pattern,
     sentence::cut,
     subject::{Reading, Subject, is_cost_within},
@@ -129,7 +129,7 @@ impl TextMatch {
             Self::Contains { text: part, case_insensitive: true } => text.to_lowercase().contains(part),
             Self::Contains { text: part, case_insensitive: false } => text.contains(part),
             Self::Json { extract } => {
-                let text = text.trim_matches(BLANKS);
+                let text = text.trim_matches(WHITESPACE_CHARS);
                 let is_block_json =
                     || fence::only(text, &["json"]).is_some_and(|it| json::well_formed(it).is_ok());
                 return match json::well_formed(text) {

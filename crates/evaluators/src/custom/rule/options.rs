@@ -15,7 +15,7 @@ use crate::{
     target::Target,
 };
 
-static CHECKS: LazyLock<TaggedOptions<CheckOptions>> = LazyLock::new(|| TaggedOptions::new("kind"));
+static CHECK_OPTIONS: LazyLock<TaggedOptions<CheckOptions>> = LazyLock::new(|| TaggedOptions::new("kind"));
 
 /// The options of a check.
 #[derive(Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ static CHECKS: LazyLock<TaggedOptions<CheckOptions>> = LazyLock::new(|| TaggedOp
 enum CheckOptions {
     Regex(RegexCheck),
     Contains(ContainsCheck),
-    JsonSchema(json_schema_conformance::Config),
+    JsonSchema(json_schema_conformance::JsonSchemaConfig),
     JsonValid(JsonCheck),
     Length(LengthCheck),
     LatencyMs(NumberBounds),
@@ -53,7 +53,7 @@ struct ContainsCheck {
     /// The text to find.
     #[schemars(length(min = 1, max = 10_000))]
     text: String,
-    /// Whether small and capital letters are the same.
+    /// Whether upper and lower case are equal.
     #[serde(default)]
     case_insensitive: bool,
     #[serde(default)]
@@ -131,7 +131,7 @@ pub(super) fn compile(check: &Value) -> Result<Check, Vec<ConfigProblem>> {
     let Value::Object(options) = check else {
         return Err(one_problem("", "must be an object with a kind"));
     };
-    let (kind, parsed) = CHECKS.parse(options, schema_of::<SharedCheckOptions>())?;
+    let (kind, parsed) = CHECK_OPTIONS.parse(options, schema_of::<SharedCheckOptions>())?;
     let SharedCheckOptions { negate } = config::parse(options)?;
     let condition = match parsed {
         CheckOptions::Regex(it) => {
