@@ -30,7 +30,7 @@ fn short_texts_and_code_stay_open() {
     ] {
         for language in ["en", "fr", "st", "es", "la"] {
             let open = judged(json!(language), text).expect_err(text).to_string();
-            assert!(open.contains("too short or no prose"), "{language} {text}: {open}");
+            assert!(open.contains("too short or not prose"), "{language} {text}: {open}");
         }
     }
     assert_eq!(judged(json!("en"), "Привет").expect("told by its script").score, 0.0);

@@ -99,7 +99,7 @@ fn places_are_characters_and_values_are_never_told() {
     let verdict = judged(&json!({}), "Grüße: lena@firma-huber.de, 4539148803436467");
     assert_eq!(
         verdict.reasoning,
-        "2 findings: email at 7-26, payment_card at 28-44. Places count characters from 0."
+        "2 findings: email at 7-26, payment_card at 28-44. Positions count characters from 0."
     );
     assert_eq!(verdict.score, 0.0);
     for row in include_str!("data/pii.tsv").lines().skip(1) {
@@ -157,10 +157,10 @@ fn invalid_config_problem_names_field() {
     let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
     for (config, field) in [
         (json!({"kinds": []}), "kinds"),
-        (json!({"kinds": ["emial"]}), "kinds"),
+        (json!({"kinds": ["emial"]}), "kinds.0"),
         (json!({"target": "trace"}), "target"),
         (json!({"allow": "@acme.com"}), "allow"),
-        (json!({"allow": [""]}), "allow"),
+        (json!({"allow": [""]}), "allow.0"),
         (json!({"ignore_reserved": "yes"}), "ignore_reserved"),
         (json!({"alow": []}), "alow"),
     ] {
@@ -220,8 +220,8 @@ fn hostile_texts_come_to_an_end() {
 fn unsearched_text_has_no_verdict() {
     let long = "lorem ipsum ".repeat(900_000);
     let why = outcome(&json!({}), &format!("{long}ann@acme.com")).expect_err("it is too long").to_string();
-    assert!(why.contains("too long to be cleared"), "{why}");
-    assert!(why.contains("only the first 4 MiB of the output were looked at"), "{why}");
+    assert!(why.contains("the text is too long for a verdict"), "{why}");
+    assert!(why.contains("only the first 4 MiB of the output were searched"), "{why}");
     let verdict = judged(&json!({}), &format!("ann@acme.com {long}"));
     assert!(verdict.score < 0.1, "{verdict:?}");
     assert!(verdict.reasoning.contains("only the first 4 MiB"), "{verdict:?}");

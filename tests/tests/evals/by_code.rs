@@ -69,7 +69,7 @@ on_both_databases! {
         for text in ["Hello", "Yes", "Error", "{\"a\": \"b\"}", code] {
             for language in ["en", "fr", "st"] {
                 let done = check(app, "language_conformance", json!({"language": language}), json!({"output": text}), open()).await;
-                assert!(done["error"].as_str().unwrap().contains("too short or no prose"), "{done}");
+                assert!(done["error"].as_str().unwrap().contains("too short or not prose"), "{done}");
             }
         }
         let english = json!({"output": "The parcel was delivered to your neighbour this morning."});

@@ -111,7 +111,7 @@ proptest! {
 fn empty_lines_are_not_a_table() {
     for text in ["|\n|", "|\n|\n|", "|\n\n"] {
         let why = table::rows(text, &table::TableShape::default()).unwrap_err();
-        assert!(why.starts_with("line 2: no row of hyphens"), "{text:?}: {why}");
+        assert!(why.starts_with("line 2 is not a row of hyphens"), "{text:?}: {why}");
     }
     assert_eq!(table::rows("|a|\n|-|", &table::TableShape::default()), Ok(0));
 }

@@ -70,10 +70,10 @@ fn alternatives_that_double_at_each_reference_are_refused_or_come_to_an_end() {
     let doubling = |count, last| chain(count, last, |next| json!({"anyOf": [next, next]}));
     assert!(refused(&doubling(40, json!({"type": "string"}))).message.contains("too many alternatives"));
     assert!(refused(&doubling(9, json!(false))).message.contains("too many alternatives"));
-    assert_eq!(failures_of(doubling(5, json!(false)), json!(1)), "it fits none of the alternatives +0");
+    assert_eq!(failures_of(doubling(5, json!(false)), json!(1)), "it matches none of the alternatives +0");
     assert_eq!(
         failures_of(doubling(12, json!({"type": "string"})), json!(1)),
-        "it fits none of the alternatives +0"
+        "it matches none of the alternatives +0"
     );
 }
 

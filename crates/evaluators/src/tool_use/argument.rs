@@ -204,7 +204,7 @@ mod tests {
         );
         assert!(!same_number(&far.0, &far.1));
         check(json!({"a": 5}), json!({"a": 6}), Value::Null, Some("`a` differs"));
-        check(json!({"a": 1}), json!({"a": true}), Value::Null, Some("`a` is of another type"));
+        check(json!({"a": 1}), json!({"a": true}), Value::Null, Some("`a` has another type"));
     }
 
     #[test]

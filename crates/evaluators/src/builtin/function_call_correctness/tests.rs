@@ -131,7 +131,7 @@ fn missing_data_is_named_in_the_reason() {
     assert!(lacking(json!({"validate": true}), &blind).contains("no JSON Schema"));
     blind.steps[0].metadata = object(json!({"tools": [{"name": "weather", "parameters": {"type": "text"}}]}));
     assert!(lacking(json!({"validate": true}), &blind).contains("can't be used"));
-    assert!(lacking(json!({"expected_calls": []}), &Subject::default()).contains("neither an answer"));
+    assert!(lacking(json!({"expected_calls": []}), &Subject::default()).contains("neither an output"));
     // The tools of the config replace the tools of the trace.
     blind.steps[0].metadata = Map::new();
     let rule = DEFINITION.compile(&object(json!({"validate": true, "tools": [weather()]}))).unwrap();

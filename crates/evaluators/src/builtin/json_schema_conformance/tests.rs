@@ -91,7 +91,7 @@ fn invalid_config_problem_names_field() {
     check(json!({"schema": true, "shema": true}), "shema", "is not an option; options are");
     check(json!({"schema": true, "draft": "draft3"}), "draft", "is not one of");
     check(json!({"schema": true, "target": "prompt"}), "target", "is not one of");
-    check(json!({"schema": {"type": 3}}), "schema.type", "fits none of the alternatives");
+    check(json!({"schema": {"type": 3}}), "schema.type", "matches none of the alternatives");
 }
 
 #[test]

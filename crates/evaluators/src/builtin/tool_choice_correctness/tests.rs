@@ -69,7 +69,7 @@ fn wrong_choice_passes_only_by_a_threshold() {
 fn trace_without_actions_is_not_evaluated() {
     let rule = DEFINITION.compile(&object(json!({"expected_tool": "a"}))).unwrap();
     let error = rule.evaluate(&Subject::default()).unwrap_err();
-    assert!(error.to_string().contains("neither an answer nor any span"), "{error}");
+    assert!(error.to_string().contains("neither an output nor spans"), "{error}");
 }
 
 #[test]

@@ -149,13 +149,13 @@ fn scales_are_brought_to_one() {
 fn long_answers_cost_little() {
     assert_eq!(unit(&"{".repeat(1 << 24)), Err(UnreadableResponse::TooLong));
     for piece in ["{", "{\"a\":", "{\"a\":\"", "[{", "{\"reasoning\":"] {
-        let reply = piece.repeat(LONGEST_REPLY / piece.len());
+        let reply = piece.repeat(MAX_REPLY_BYTES / piece.len());
         assert!(unit(&reply).is_err());
     }
     let reasoning = "long ".repeat(10_000);
     let verdict =
         read(&ask(Scale::ZERO_TO_ONE, ""), &json!({"reasoning": reasoning, "score": 1}).to_string());
-    assert_eq!(verdict.unwrap().reasoning.chars().count(), LONGEST_REASONING + 1);
+    assert_eq!(verdict.unwrap().reasoning.chars().count(), MAX_REASONING_CHARS + 1);
 }
 
 #[test]

@@ -92,8 +92,8 @@ fn of_many_calls_so_many_are_kept_and_no_more_are_looked_at() {
     let call = |id: usize| Call::new("f", None, Some(&id.to_string()));
     let mut calls = Vec::new();
     let mut looked_at = 0;
-    add(&mut calls, (0..10 * MOST_CALLS).map(call).inspect(|_| looked_at += 1));
-    assert_eq!((calls.len(), looked_at), (MOST_CALLS, MOST_CALLS + 1));
+    add(&mut calls, (0..10 * MAX_CALLS).map(call).inspect(|_| looked_at += 1));
+    assert_eq!((calls.len(), looked_at), (MAX_CALLS, MAX_CALLS + 1));
 }
 
 #[test]
