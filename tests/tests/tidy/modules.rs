@@ -172,7 +172,7 @@ const SERVER: &[Arrows<'_>] = &[
         "admin",
         &["access", "audit", "clock", "config", "first_start", "long_trace", "reseal", "trace_removal"],
     ),
-    ("demo", &["access", "app", "config", "evals", "evaluator", "first_start", "ingest"]),
+    ("demo", &["access", "app", "config", "evaluator", "first_start", "ingest"]),
     (
         "http",
         &[

@@ -38,6 +38,7 @@ const CLEAN: &[&str] = &[
 /// increment the version of evaluators, and word lists. Only the rule on phrases exempts them.
 const VERSIONED_TEXTS: &[&str] = &[
     "crates/evaluators/src/builtin/answer_relevance.rs",
+    "crates/evaluators/src/builtin/bias.rs",
     "crates/evaluators/src/builtin/context_utilization.rs",
     "crates/evaluators/src/builtin/factual_accuracy.rs",
     "crates/evaluators/src/builtin/faithfulness.rs",
