@@ -2,13 +2,13 @@
 //!
 //! They are created on demand ([`ask`]), by eval rules when a trace is ready ([`fire`]), and in bulk
 //! ([`bulk`]). In every case, one transaction inserts a `pending` row and its job, and reserves the
-//! monthly quota of LLM evaluations. Code evaluators are run by [`by_rule`], several at a time; judges
+//! monthly quota of LLM evaluations. Code evaluators are run by [`by_code`], several at a time; judges
 //! are called by [`by_judge`], each in a job of its own, because they are slow.
 
 pub mod ask;
 pub mod bulk;
+pub mod by_code;
 pub mod by_judge;
-pub mod by_rule;
 pub mod decide;
 mod endpoints;
 pub mod fill;
@@ -31,7 +31,7 @@ const BULK_RUN_TTL: Duration = Duration::from_secs(30 * 86_400);
 pub const FEATURE: Feature = Feature {
     routes: endpoints::routes,
     jobs: |registry| {
-        registry.register::<by_rule::EvaluateByRule>();
+        registry.register::<by_code::EvaluateByCode>();
         registry.register::<by_judge::EvaluateByJudge>();
         registry.register::<fill::FillBulk>();
         registry.register::<forget::ForgetRule>();

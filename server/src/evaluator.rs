@@ -8,8 +8,8 @@ use api::{
 };
 use entities::evaluator as table;
 use evaluators::{
-    ConfigProblem, Definition, Rule, custom,
-    judge::{Instructions, Prefers},
+    CompiledEvaluator, ConfigProblem, Definition, custom,
+    judge::{Instructions, PreferredProvider},
 };
 use moka::sync::Cache;
 use serde_json::{Map, Value};
@@ -93,10 +93,10 @@ impl Evaluator {
     /// # Errors
     ///
     /// Fails with `validation_failed` when the type is not supported.
-    pub fn chosen(&self, asked: Option<&str>, config: &Config) -> Result<EvaluatorType> {
+    pub fn select_type(&self, asked: Option<&str>, config: &Config) -> Result<EvaluatorType> {
         let Some(asked) = asked else {
             return Ok(match self {
-                Self::Builtin(it) => it.chosen(config),
+                Self::Builtin(it) => it.selected_type(config),
                 Self::Custom(it) => it.kind,
             });
         };
@@ -155,22 +155,16 @@ impl Evaluator {
     }
 
     /// Returns the preferred provider of its judge, if any.
-    pub fn prefers(&self) -> Option<Prefers> {
+    pub fn prefers(&self) -> Option<PreferredProvider> {
         match self {
             Self::Builtin(it) => it.rubric().map(|it| it.prefers),
             Self::Custom(_) => None,
         }
     }
 
-    fn compile(&self, config: &Config) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
+    fn compile(&self, config: &Config) -> Result<CompiledEvaluator, Vec<ConfigProblem>> {
         match self {
-            Self::Builtin(it) => match it.rule() {
-                Some(compile) => compile(config),
-                None => Err(vec![ConfigProblem::new(
-                    "",
-                    "this evaluator is an LLM evaluator, not a code evaluator",
-                )]),
-            },
+            Self::Builtin(it) => it.compile(config),
             Self::Custom(it) => {
                 custom::rule::compile(it.said.checks.as_deref().unwrap_or_default(), it.combine(), config)
             }
@@ -179,7 +173,7 @@ impl Evaluator {
 }
 
 /// A cache of compiled code evaluators: compiling a schema takes longer than evaluating it.
-pub struct Compiled(Cache<(Uuid, String, String), Arc<dyn Rule>>);
+pub struct Compiled(Cache<(Uuid, String, String), Arc<CompiledEvaluator>>);
 
 /// Approximate memory in bytes of the compiled evaluators and their configurations.
 const MAX_CACHE_BYTES: u64 = 256 * 1024 * 1024;
@@ -190,9 +184,13 @@ const UNUSED_TTL: Duration = Duration::from_secs(900);
 
 impl Default for Compiled {
     fn default() -> Self {
-        let weight = |key: &(Uuid, String, String), rule: &Arc<dyn Rule>| {
-            let bytes =
-                key.2.len().saturating_mul(8).saturating_add(ENTRY_BASE_BYTES).saturating_add(rule.bytes());
+        let weight = |key: &(Uuid, String, String), evaluator: &Arc<CompiledEvaluator>| {
+            let bytes = key
+                .2
+                .len()
+                .saturating_mul(8)
+                .saturating_add(ENTRY_BASE_BYTES)
+                .saturating_add(evaluator.bytes());
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().weigher(weight).max_capacity(MAX_CACHE_BYTES).time_to_idle(UNUSED_TTL).build())
@@ -206,17 +204,22 @@ impl Compiled {
     /// # Errors
     ///
     /// Fails when the configuration is invalid.
-    pub fn get(&self, tenant: Uuid, evaluator: &Evaluator, text: &str) -> Result<Arc<dyn Rule>, String> {
+    pub fn get(
+        &self,
+        tenant: Uuid,
+        evaluator: &Evaluator,
+        text: &str,
+    ) -> Result<Arc<CompiledEvaluator>, String> {
         let owner = if matches!(evaluator, Evaluator::Custom(_)) { tenant } else { Uuid::nil() };
         let key = (owner, evaluator.version(), text.to_owned());
-        if let Some(rule) = self.0.get(&key) {
-            return Ok(rule);
+        if let Some(compiled) = self.0.get(&key) {
+            return Ok(compiled);
         }
         let config: Config =
             serde_json::from_str(text).map_err(|it| format!("its configuration can't be parsed: {it}"))?;
-        let rule: Arc<dyn Rule> = evaluator.compile(&config).map_err(|it| listed(&it))?.into();
-        self.0.insert(key, Arc::clone(&rule));
-        Ok(rule)
+        let compiled = Arc::new(evaluator.compile(&config).map_err(|it| listed(&it))?);
+        self.0.insert(key, Arc::clone(&compiled));
+        Ok(compiled)
     }
 }
 

@@ -15,13 +15,13 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
-use evaluators::judge::{Ask, Prefers};
+use evaluators::judge::{JudgeRequest, PreferredProvider};
 use queue::ConcurrencyLimits;
-use store::sealed::PROVIDER_KEY;
+use store::{evaluations::JudgeUsage, sealed::PROVIDER_KEY};
 use uuid::Uuid;
 
 pub use self::{
-    outcome::{JudgeFailure, JudgeResult, JudgeUsage, Kind},
+    outcome::{JudgeFailure, JudgeResult, Kind},
     which::NoJudge,
 };
 use self::{
@@ -85,6 +85,11 @@ impl SelectedJudge {
     /// Returns the account.
     pub fn account(&self) -> JudgeAccount {
         self.who
+    }
+
+    /// Returns the usage of the model before its first reply.
+    fn no_usage(&self) -> JudgeUsage {
+        JudgeUsage { model: Some(self.endpoint.model.clone()), ..JudgeUsage::default() }
     }
 
     /// Returns what to do when it does not work.
@@ -157,7 +162,7 @@ impl Judge {
         &self,
         tenant: Uuid,
         plan: Plan,
-        prefers: Option<Prefers>,
+        prefers: Option<PreferredProvider>,
         tier: ModelTier,
     ) -> Result<std::result::Result<SelectedJudge, NoJudge>> {
         let credentials = self.known.credentials(tenant).await?;
@@ -186,14 +191,14 @@ impl Judge {
     pub async fn ask(
         &self,
         chosen: &SelectedJudge,
-        ask: &Ask,
+        ask: &JudgeRequest,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let asked = self.admitted(chosen, ask).await;
-        let (outcome, spent) = match &asked {
-            Ok(judged) => ("ok", judged.spent),
-            Err(failure) => (failure.kind.word(), failure.spent),
+        let (outcome, usage) = match &asked {
+            Ok(result) => ("ok", &result.usage),
+            Err(failure) => (failure.kind.word(), &*failure.usage),
         };
-        self.telemetry.judge.count_verdict(outcome, spent.prompt_tokens, spent.completion_tokens);
+        self.telemetry.judge.count_verdict(outcome, usage.prompt_tokens, usage.completion_tokens);
         asked
     }
 
@@ -241,7 +246,7 @@ impl Judge {
     async fn admitted(
         &self,
         chosen: &SelectedJudge,
-        ask: &Ask,
+        ask: &JudgeRequest,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let [model, provider] = places(chosen);
         let Some(_turn) = self.turns.take(&chosen.who, turns_of(chosen.who)) else {
@@ -251,12 +256,12 @@ impl Judge {
         for place in [&model, &provider] {
             self.rests.admit(place, now, patience).map_err(|it| resting(chosen, &it, now))?;
         }
-        let (spent, asked) = self.converse(chosen, ask).await;
+        let (usage, asked) = self.converse(chosen, ask).await;
         let now = self.clock.now();
         let failure = match asked {
             Ok(verdict) => {
                 self.is_well(chosen, &provider, &model);
-                return Ok(JudgeResult { verdict, model: chosen.endpoint.model.clone(), spent });
+                return Ok(JudgeResult { verdict, usage });
             }
             Err(failure) => failure,
         };
@@ -286,7 +291,7 @@ impl Judge {
             _ => None,
         };
         let message = failure_message(chosen, kind, &why);
-        Err(JudgeFailure { kind, message, retry_after, failing_since: None, spent })
+        Err(JudgeFailure { kind, message, retry_after, failing_since: None, usage: Box::new(usage) })
     }
 
     fn is_well(&self, chosen: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
@@ -319,7 +324,7 @@ fn no_turn(chosen: &SelectedJudge) -> JudgeFailure {
         message,
         retry_after,
         failing_since: None,
-        spent: JudgeUsage::default(),
+        usage: Box::new(chosen.no_usage()),
     }
 }
 
@@ -343,13 +348,19 @@ fn failure_message(chosen: &SelectedJudge, kind: Kind, why: &str) -> String {
 
 /// Returns the failure for an open circuit breaker.
 fn resting(chosen: &SelectedJudge, resting: &Resting, now: i64) -> JudgeFailure {
-    let (kind, spent) = match resting.pause {
-        Pause::Fixed(_) => (Kind::Broken, JudgeUsage::default()),
-        Pause::Growing(_) => (Kind::Waiting, JudgeUsage::default()),
+    let kind = match resting.pause {
+        Pause::Fixed(_) => Kind::Broken,
+        Pause::Growing(_) => Kind::Waiting,
     };
     let message = failure_message(chosen, kind, &resting.why);
     let retry_after = Some(between(now, resting.until));
-    JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), spent }
+    JudgeFailure {
+        kind,
+        message,
+        retry_after,
+        failing_since: Some(resting.since),
+        usage: Box::new(chosen.no_usage()),
+    }
 }
 
 fn between(now: i64, until: i64) -> Duration {

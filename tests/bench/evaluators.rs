@@ -13,7 +13,7 @@ use std::{
 };
 
 use api::evaluator::Combine;
-use evaluators::{Rule, Subject, builtin, custom, subject::Step};
+use evaluators::{CompiledEvaluator, Subject, builtin, custom, subject::Step};
 use serde_json::{Map, Value, json};
 
 /// Measured time of each code evaluator, after a warm-up of a tenth of it.
@@ -26,16 +26,18 @@ const HARD: f64 = 5_000.0;
 /// A code evaluator with its config and its subject.
 struct Row {
     name: String,
-    rule: Box<dyn Rule>,
+    evaluator: CompiledEvaluator,
     subject: Subject,
     bar: f64,
 }
 
 fn main() -> ExitCode {
     let mut missed = false;
-    println!("{:<44} {:>12} {:>10} {:>8} {:>6}", "rule", "a second", "µs each", "bytes", "score");
+    println!("{:<44} {:>12} {:>10} {:>8} {:>6}", "evaluator", "a second", "µs each", "bytes", "score");
     for row in rows() {
-        let judge = || row.rule.judge(&row.subject).expect("the subject has all that the rule needs").score;
+        let judge = || {
+            row.evaluator.evaluate(&row.subject).expect("the subject has all that the evaluator needs").score
+        };
         let score = judge();
         let warm = Instant::now();
         while warm.elapsed() < MEASURED / 10 {
@@ -79,9 +81,8 @@ fn rows() -> Vec<Row> {
     let mut add = |name: &str, note: &str, config: Value, output: &str, bar: f64| {
         let definition = builtin::find(name).expect("a built-in");
         let config = config.as_object().unwrap();
-        definition.check(config).unwrap();
-        let rule = definition.rule().expect("a rule")(config).unwrap();
-        rows.push(Row { name: format!("{name} {note}"), rule, subject: subject(output), bar });
+        let evaluator = definition.compile(config).unwrap();
+        rows.push(Row { name: format!("{name} {note}"), evaluator, subject: subject(output), bar });
     };
     add("latency_threshold", "", json!({"max_latency_ms": 1000}), &prose(), BAR);
     add("cost_threshold", "", json!({"max_cost_usd": 0.01}), &prose(), BAR);
@@ -102,9 +103,9 @@ fn rows() -> Vec<Row> {
     let call = json!({"name": "search", "arguments": {"query": "return policy"}});
     add("function_call_correctness", "", json!({"expected_calls": [call]}), &prose(), BAR);
     for (note, checks) in custom_rules() {
-        let rule = custom::rule::compile(checks.as_array().unwrap(), Combine::All, &Map::new()).unwrap();
+        let evaluator = custom::rule::compile(checks.as_array().unwrap(), Combine::All, &Map::new()).unwrap();
         let output = if note.contains("json") { order(true) } else { prose() };
-        rows.push(Row { name: format!("custom {note}"), rule, subject: subject(&output), bar: BAR });
+        rows.push(Row { name: format!("custom {note}"), evaluator, subject: subject(&output), bar: BAR });
     }
     rows
 }

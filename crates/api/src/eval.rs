@@ -75,6 +75,17 @@ pub struct NewEvaluation {
     pub span_id: Option<Uuid>,
 }
 
+/// The result of an evaluator for a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The score, from 0.0 to 1.0; 1.0 is good.
+    pub score: f64,
+    /// `pass`, `warn`, `fail`, or a label of the evaluator's scale.
+    pub label: String,
+    /// The explanation for users. It never repeats personal data or a secret.
+    pub reasoning: String,
+}
+
 /// A result of an evaluator for a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -17,31 +17,31 @@ const POLL_UNITS: u64 = 100_000;
 
 /// The error when the caller interrupted the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupted;
+pub struct TaskInterrupted;
 
 /// Returns whether the work has to end.
-type MustEnd = Rc<dyn Fn() -> bool>;
+type EndCondition = Rc<dyn Fn() -> bool>;
 
 thread_local! {
-    static MUST_END: RefCell<Option<MustEnd>> = const { RefCell::new(None) };
-    static SPENT: Cell<u64> = const { Cell::new(0) };
+    static MUST_END: RefCell<Option<EndCondition>> = const { RefCell::new(None) };
+    static SPENT_UNITS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs `work`, which ends early once `must_end` returns true.
 ///
 /// # Errors
-/// [`Interrupted`] when the work ended early.
+/// [`TaskInterrupted`] when the work ended early.
 pub fn interruptible<T>(
     must_end: impl Fn() -> bool + 'static,
     work: impl FnOnce() -> T,
-) -> Result<T, Interrupted> {
+) -> Result<T, TaskInterrupted> {
     let outer = MUST_END.replace(Some(Rc::new(must_end)));
-    SPENT.set(0);
+    SPENT_UNITS.set(0);
     // Unwinding drops unfinished work, and evaluators have no state that it could corrupt.
     let done = catch_unwind(AssertUnwindSafe(work));
     MUST_END.set(outer);
     crate::pattern::forget_caches();
-    done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<Interrupted>() {
+    done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<TaskInterrupted>() {
         Ok(interrupted) => *interrupted,
         Err(other) => resume_unwind(other),
     })
@@ -51,11 +51,11 @@ pub fn interruptible<T>(
 /// does nothing.
 #[inline]
 pub(crate) fn spend(units: u64) {
-    let spent = SPENT.get().saturating_add(units);
+    let spent = SPENT_UNITS.get().saturating_add(units);
     if spent < POLL_UNITS {
-        SPENT.set(spent);
+        SPENT_UNITS.set(spent);
     } else {
-        SPENT.set(0);
+        SPENT_UNITS.set(0);
         poll();
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn spend(units: u64) {
 pub(crate) fn poll() {
     let must_end = MUST_END.with_borrow(Clone::clone);
     if must_end.is_some_and(|it| it()) {
-        resume_unwind(Box::new(Interrupted));
+        resume_unwind(Box::new(TaskInterrupted));
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
                 }
             },
         );
-        assert_eq!((endless, asked.get()), (Err(Interrupted), 3));
+        assert_eq!((endless, asked.get()), (Err(TaskInterrupted), 3));
         // The next work on this thread is not affected.
         assert_eq!(
             interruptible(
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a fault")]
-    fn a_panic_of_the_work_passes_through() {
+    fn panic_of_work_passes_through() {
         _ = interruptible(|| false, || -> () { panic!("a fault") });
     }
 }

@@ -1,13 +1,13 @@
 //! Definitions of evaluators: their names, the schemas of their configs, and their methods.
 
 use api::EvaluatorType;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
-    judge::Rubric,
+    code::{CompiledEvaluator, EvaluatorCode},
+    config::{ConfigProblem, SharedOptions, object_schema, one_problem, schema_of},
+    judge::{JudgeOptions, Rubric},
     schema,
-    subject::Subject,
-    verdict::{Unjudged, Verdict},
 };
 
 /// A built-in evaluator.
@@ -22,8 +22,6 @@ pub struct Definition {
     pub description: &'static str,
     /// The version, which increases with every change that can change a score.
     pub version: u32,
-    /// Returns the JSON Schema (2020-12) of the config.
-    pub config_schema: fn() -> Value,
     /// The method of evaluation.
     pub method: Method,
 }
@@ -31,88 +29,35 @@ pub struct Definition {
 /// The method of a built-in evaluator.
 pub enum Method {
     /// A code evaluator.
-    Rule(Compile),
+    Code(EvaluatorCode),
     /// An LLM evaluator.
     Llm(&'static Rubric),
-    /// A code evaluator if the config names the expected result, else an LLM evaluator.
-    Both {
-        /// Returns whether a config names the expected result.
-        names: fn(&Map<String, Value>) -> bool,
+    /// A code evaluator if the config states the expected result, else an LLM evaluator.
+    CodeOrLlm {
+        /// Returns whether a config states the expected result.
+        has_expectation: fn(&Map<String, Value>) -> bool,
         /// The code evaluator.
-        rule: Compile,
+        code: EvaluatorCode,
         /// The rubric of the LLM evaluator.
         rubric: &'static Rubric,
     },
 }
 
-/// Compiles a code evaluator from a config, once for many traces: patterns and schemas are compiled here.
-pub type Compile = fn(&Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>>;
-
-/// Evaluation by code: deterministic, without input or output, in time linear in the text. Long loops can
-/// be interrupted (see [`crate::budget`]).
-pub trait Rule: Send + Sync {
-    /// Evaluates a subject.
-    ///
-    /// # Errors
-    /// When the trace lacks data that the evaluator needs; it never guesses.
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged>;
-
-    /// Returns the approximate memory of the compiled evaluator in bytes, without its config.
-    fn bytes(&self) -> usize {
-        0
-    }
-}
-
-/// A problem of a config.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigProblem {
-    /// Dotted path below `config`, such as `schema.type`; empty for the config itself.
-    pub field: String,
-    /// The problem and the way to correct it.
-    pub message: String,
-}
-
-impl ConfigProblem {
-    /// Creates a problem of one field.
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
-    }
-}
-
-/// Returns the schema with `threshold` added to its properties.
-pub(crate) fn with_threshold(mut schema: Value) -> Value {
-    if let Value::Object(schema) = &mut schema {
-        schema.entry("type").or_insert_with(|| "object".into());
-        let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(properties) = properties {
-            properties.entry("threshold").or_insert_with(|| {
-                json!({
-                    "type": "number", "minimum": 0, "maximum": 1, "default": 0.7,
-                    "description": "From this score up the label is `pass`, within 0.2 below it `warn`, else `fail`."
-                })
-            });
-        }
-    }
-    schema
-}
-
 impl Definition {
-    /// Returns the complete JSON Schema (2020-12) of the config. It contains `threshold`, which every
-    /// evaluator has, and rejects unknown options.
-    pub fn options(&self) -> Value {
-        let mut schema = with_threshold((self.config_schema)());
-        if let Value::Object(schema) = &mut schema {
-            schema.entry("additionalProperties").or_insert(Value::Bool(false));
-        }
-        schema
+    /// Returns the JSON Schema (2020-12) of the config: the options of every evaluator, those of a judge if the
+    /// evaluator has a rubric, and its own. Other options are rejected.
+    pub fn config_schema(&self) -> Value {
+        let judge = self.rubric().map(|_| schema_of::<JudgeOptions>());
+        let own = self.code().map(EvaluatorCode::schema);
+        object_schema([Some(schema_of::<SharedOptions>()), judge, own].into_iter().flatten())
     }
 
-    /// Checks that a config is valid for the type that the config selects (see [`Self::chosen`]).
+    /// Checks that a config is valid for the type that the config selects (see [`Self::selected_type`]).
     ///
     /// # Errors
     /// The problems, with their paths.
     pub fn check(&self, config: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
-        self.check_as(self.chosen(config), config)
+        self.check_as(self.selected_type(config), config)
     }
 
     /// Checks that a config is valid for one type of evaluator.
@@ -124,50 +69,60 @@ impl Definition {
         kind: EvaluatorType,
         config: &Map<String, Value>,
     ) -> Result<(), Vec<ConfigProblem>> {
-        schema::check_config(&self.options(), config)?;
-        match self.rule() {
-            Some(compile) if kind == EvaluatorType::Rule => compile(config).map(drop),
-            _ => Ok(()),
+        match self.code() {
+            Some(_) if kind == EvaluatorType::Rule => self.compile(config).map(drop),
+            _ => schema::check_config(&self.config_schema(), config, None),
         }
+    }
+
+    /// Compiles the code evaluator with a config, once for many traces.
+    ///
+    /// # Errors
+    /// The problems of the config, with their paths; also if the evaluator has no code.
+    pub fn compile(&self, config: &Map<String, Value>) -> Result<CompiledEvaluator, Vec<ConfigProblem>> {
+        let Some(code) = self.code() else {
+            return Err(one_problem("", "this evaluator is an LLM evaluator, not a code evaluator"));
+        };
+        schema::check_config(&self.config_schema(), config, None)?;
+        code.compile(config)
     }
 
     /// Returns the offered types, the default first.
     pub fn types(&self) -> &'static [EvaluatorType] {
         match self.method {
-            Method::Rule(_) => &[EvaluatorType::Rule],
+            Method::Code(_) => &[EvaluatorType::Rule],
             Method::Llm(_) => &[EvaluatorType::Llm],
-            Method::Both { .. } => &[EvaluatorType::Llm, EvaluatorType::Rule],
+            Method::CodeOrLlm { .. } => &[EvaluatorType::Llm, EvaluatorType::Rule],
         }
     }
 
     /// Returns the type that evaluates with this config if the caller requests no type.
-    pub fn chosen(&self, config: &Map<String, Value>) -> EvaluatorType {
+    pub fn selected_type(&self, config: &Map<String, Value>) -> EvaluatorType {
         match self.method {
-            Method::Rule(_) => EvaluatorType::Rule,
+            Method::Code(_) => EvaluatorType::Rule,
             Method::Llm(_) => EvaluatorType::Llm,
-            Method::Both { names, .. } if names(config) => EvaluatorType::Rule,
-            Method::Both { .. } => EvaluatorType::Llm,
-        }
-    }
-
-    /// Returns the compile function of the code evaluator, if there is one.
-    pub fn rule(&self) -> Option<Compile> {
-        match self.method {
-            Method::Rule(rule) | Method::Both { rule, .. } => Some(rule),
-            Method::Llm(_) => None,
+            Method::CodeOrLlm { has_expectation, .. } if has_expectation(config) => EvaluatorType::Rule,
+            Method::CodeOrLlm { .. } => EvaluatorType::Llm,
         }
     }
 
     /// Returns the rubric of the LLM evaluator, if there is one.
     pub fn rubric(&self) -> Option<&'static Rubric> {
         match self.method {
-            Method::Llm(rubric) | Method::Both { rubric, .. } => Some(rubric),
-            Method::Rule(_) => None,
+            Method::Llm(rubric) | Method::CodeOrLlm { rubric, .. } => Some(rubric),
+            Method::Code(_) => None,
         }
     }
 
     /// Returns the `evaluator_version` of evaluations, such as `faithfulness@1`.
     pub fn evaluator_version(&self) -> String {
         format!("{}@{}", self.name, self.version)
+    }
+
+    fn code(&self) -> Option<&EvaluatorCode> {
+        match &self.method {
+            Method::Code(code) | Method::CodeOrLlm { code, .. } => Some(code),
+            Method::Llm(_) => None,
+        }
     }
 }

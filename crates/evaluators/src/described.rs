@@ -16,7 +16,7 @@ impl Definition {
             evaluator_types: types.to_vec(),
             description: self.description.to_owned(),
             version: self.version.into(),
-            config_schema: self.options(),
+            config_schema: self.config_schema(),
             builtin: true,
             rubric: None,
             scale: None,
@@ -38,9 +38,8 @@ mod tests {
     fn every_built_in_is_described_and_names_the_type_that_it_usually_is() {
         for definition in ALL {
             let shown = definition.described();
-            let both = shown.evaluator_types.len() == 2;
-            assert_eq!(definition.rule().is_some(), both || shown.evaluator_type == EvaluatorType::Rule);
-            assert_eq!(shown.evaluator_type, definition.chosen(&Default::default()), "{}", shown.name);
+            assert_eq!(definition.rubric().is_none(), shown.evaluator_types == [EvaluatorType::Rule]);
+            assert_eq!(shown.evaluator_type, definition.selected_type(&Default::default()), "{}", shown.name);
             assert!(shown.config_schema["type"] == "object" && !shown.description.is_empty());
         }
     }

@@ -13,7 +13,7 @@ pub(crate) mod yaml;
 
 /// The whitespace of JSON, XML and YAML. Other characters, such as a no-break space or a vertical tab, are
 /// content.
-pub(crate) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+pub(crate) const WHITESPACE_CHARS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Returns the line and column of a byte of a text, both from 1. The column counts characters.
 fn place(text: &str, at: usize) -> String {

@@ -15,13 +15,14 @@ mod rubric;
 mod scale;
 mod section;
 
-pub use ask::{Ask, MOST_SHOWN, ask};
+pub use ask::{JudgeRequest, MAX_SHOWN_CHARS, ask};
 pub use fence::Token;
 pub use instructions::Instructions;
-pub use reply::{Unreadable, read, repair};
-pub use rubric::{Level, Need, Prefers, Rubric, options};
-pub use scale::{Labelled, Scale};
-pub use section::Part;
+pub use reply::{UnreadableResponse, read, repair};
+pub(crate) use rubric::JudgeOptions;
+pub use rubric::{Level, Need, PreferredProvider, Rubric};
+pub use scale::{Scale, ScaleLevel};
+pub use section::PromptPart;
 
 #[cfg(test)]
 mod tests;

@@ -11,5 +11,5 @@ mod prose;
 mod script;
 mod table;
 
-pub(crate) use decide::{Answer, ask, guess};
+pub(crate) use decide::{LanguageShare, ask, guess};
 pub(crate) use names::{Language, LanguageName, find, named};

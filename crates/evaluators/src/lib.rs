@@ -5,6 +5,8 @@
 
 pub mod budget;
 pub mod builtin;
+mod code;
+mod config;
 pub mod custom;
 pub mod definition;
 mod described;
@@ -22,6 +24,8 @@ pub mod target;
 mod tool_use;
 pub mod verdict;
 
-pub use definition::{ConfigProblem, Definition, Rule};
+pub use code::CompiledEvaluator;
+pub use config::ConfigProblem;
+pub use definition::Definition;
 pub use subject::Subject;
-pub use verdict::{Unjudged, Verdict};
+pub use verdict::{NotEvaluated, Verdict};

@@ -16,9 +16,14 @@ use regex_automata::{
     util::syntax,
 };
 use regex_syntax::hir::{Hir, Look};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 pub(crate) use self::automaton::forget_caches;
-use crate::budget;
+use crate::{
+    budget,
+    config::{ConfigProblem, one_problem},
+};
 
 /// Maximum length of an expression in bytes.
 const MAX_PATTERN_BYTES: usize = 10_000;
@@ -33,7 +38,7 @@ pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The error for a text longer than [`MAX_TEXT_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct TextTooLong;
 
 /// Options of matching.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +47,32 @@ pub(crate) struct PatternOptions {
     pub case_insensitive: bool,
     /// Whether the expression has to match the whole text.
     pub full_match: bool,
+}
+
+/// The options of a config that states an expression.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RegexOptions {
+    /// regex: the expression, which runs in linear time.
+    // An empty expression is valid: with `full_match` it matches an empty text.
+    #[schemars(length(max = MAX_PATTERN_BYTES))]
+    pub pattern: String,
+    /// regex: whether the expression must match the whole text.
+    #[serde(default)]
+    pub full_match: bool,
+    /// regex: whether upper and lower case are equal.
+    #[serde(default)]
+    pub case_insensitive: bool,
+}
+
+impl RegexOptions {
+    /// Compiles the expression.
+    ///
+    /// # Errors
+    /// When the expression is invalid or too large.
+    pub(crate) fn compile(&self) -> Result<Pattern, Vec<ConfigProblem>> {
+        let options = PatternOptions { case_insensitive: self.case_insensitive, full_match: self.full_match };
+        Pattern::compile(&self.pattern, options).map_err(|why| one_problem("pattern", why))
+    }
 }
 
 /// A compiled regular expression.
@@ -77,18 +108,18 @@ impl Pattern {
     }
 
     fn of(nfa: NFA) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let dfa = automaton::build(&nfa);
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), nfa, dfa }
+        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), nfa, dfa }
     }
 
     /// Returns whether a text matches.
     ///
     /// # Errors
-    /// [`TooLong`] for a text that is too long to be searched.
-    pub(crate) fn is_match(&self, text: &str) -> Result<bool, TooLong> {
+    /// [`TextTooLong`] for a text that is too long to be searched.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, TextTooLong> {
         if text.len() > MAX_TEXT_BYTES {
-            return Err(TooLong);
+            return Err(TextTooLong);
         }
         let bytes = text.as_bytes();
         let found = self.dfa.as_ref().and_then(|it| automaton::is_match(self.id, it, bytes));

@@ -17,12 +17,16 @@ mod reserved;
 mod secrets;
 mod words;
 
-pub(crate) use self::reserved::Reserved;
-use self::words::Words;
-use crate::plain::Plain;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// A group of findings, as named in the option `kinds`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) use self::reserved::ReservedValues;
+use self::words::Words;
+use crate::plain::NormalizedText;
+
+/// A kind of personal data or secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// A person's e-mail address.
     Email,
@@ -52,7 +56,7 @@ impl Kind {
         Self::Secret,
     ];
 
-    /// Returns the word for the kind in configs and reasonings.
+    /// Returns the word for the kind in reasonings, which is its name in configs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -96,7 +100,7 @@ pub(crate) struct Search<'a> {
     /// The kinds to find.
     pub kinds: &'a [Kind],
     /// Whether values that standards reserve for examples count.
-    pub reserved: Reserved,
+    pub reserved: ReservedValues,
     /// Returns whether the config allows a value.
     pub allowed: &'a dyn Fn(Kind, &str) -> bool,
 }
@@ -104,7 +108,7 @@ pub(crate) struct Search<'a> {
 impl Search<'_> {
     /// Returns the findings in a text, in order of position.
     pub(crate) fn run(&self, text: &str) -> Vec<Finding> {
-        let plain = Plain::of(text);
+        let plain = NormalizedText::of(text);
         let words = Words::of(plain.text());
         let mut hits = Vec::new();
         // In order of certainty: a candidate that overlaps an earlier one is dropped.
@@ -113,10 +117,10 @@ impl Search<'_> {
         ip::find_v6(plain.text(), &mut hits);
         lettered::find(plain.text(), &words, &mut hits);
         numbers::find(plain.text(), &words, &mut hits);
-        let mut findings: Vec<Finding> = apart(hits)
+        let mut findings: Vec<Finding> = without_overlaps(hits)
             .into_iter()
             .filter(|it| self.kinds.contains(&it.kind))
-            .filter(|it| self.reserved == Reserved::Counts || !it.reserved)
+            .filter(|it| self.reserved == ReservedValues::Counts || !it.reserved)
             .filter(|it| !(self.allowed)(it.kind, plain.text().get(it.start..it.end).unwrap_or_default()))
             .map(|it| Finding {
                 kind: it.kind,
@@ -131,7 +135,7 @@ impl Search<'_> {
 }
 
 /// Returns the candidates that overlap no candidate of higher certainty.
-fn apart(mut hits: Vec<Hit>) -> Vec<Hit> {
+fn without_overlaps(mut hits: Vec<Hit>) -> Vec<Hit> {
     // The sort is stable: of two candidates with the same start, the more certain one stays first.
     let mut order: Vec<(usize, Hit)> = hits.drain(..).enumerate().collect();
     order.sort_by_key(|(rank, it)| (it.start, *rank));

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// A normalized text.
-pub(crate) struct Plain<'a> {
+pub(crate) struct NormalizedText<'a> {
     text: Cow<'a, str>,
     /// For each byte of the normalized text, the index of the original character; none if the texts are
     /// equal.
@@ -13,7 +13,7 @@ pub(crate) struct Plain<'a> {
     length: usize,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> NormalizedText<'a> {
     /// Normalizes a text of less than 4 GiB.
     pub(crate) fn of(text: &'a str) -> Self {
         if text.is_ascii() && !text.contains('\\') {
@@ -107,15 +107,15 @@ fn digit(value: u32) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::Plain;
+    use super::NormalizedText;
 
     #[track_caller]
     fn folds(given: &str, folded: &str) {
-        assert_eq!(Plain::of(given).text(), folded);
+        assert_eq!(NormalizedText::of(given).text(), folded);
     }
 
     #[test]
-    fn what_people_read_as_digits_is_digits() {
+    fn foreign_digits_are_normalized_to_ascii() {
         folds("４１１１－１１１１", "4111-1111");
         folds("٤١١١", "4111");
         folds("41\u{200B}11\u{00A0}11", "4111 11");
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn places_are_those_of_the_given_text() {
-        let plain = Plain::of("é\u{200B}a\\u0040b");
+        let plain = NormalizedText::of("é\u{200B}a\\u0040b");
         assert_eq!(plain.text(), "éa@b");
         assert_eq!(["éa@b", "a@b", "@b", "b"].map(|it| plain.place("éa@b".len() - it.len())), [0, 2, 3, 9]);
         assert_eq!(plain.place(100), 10);

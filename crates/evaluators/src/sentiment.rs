@@ -10,9 +10,12 @@ mod lexicon;
 mod sentence;
 
 use lexicon::Lexicon;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// A sentiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Sentiment {
     /// Displeased, sad or hostile.
     Negative,
@@ -23,10 +26,7 @@ pub(crate) enum Sentiment {
 }
 
 impl Sentiment {
-    /// All sentiments, from worst to best.
-    pub(crate) const ALL: [Self; 3] = [Self::Negative, Self::Neutral, Self::Positive];
-
-    /// Returns the word for the sentiment in configs and reasonings.
+    /// Returns the word for the sentiment in reasonings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Negative => "negative",
@@ -38,7 +38,7 @@ impl Sentiment {
 
 /// The measured sentiment of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct SentimentReading {
     /// The valence, from -1.0 to 1.0.
     pub valence: f64,
     /// The number of words that express a feeling.
@@ -48,7 +48,7 @@ pub(crate) struct Reading {
 /// Valence from which a text is positive. A text at or below its negative is negative.
 const MIN_VALENCE: f64 = 0.16;
 
-impl Reading {
+impl SentimentReading {
     /// Returns the sentiment for the valence.
     pub(crate) fn sentiment(self) -> Sentiment {
         match self.valence {
@@ -60,7 +60,7 @@ impl Reading {
 }
 
 /// Measures the sentiment of a text.
-pub(crate) fn read(text: &str) -> Reading {
+pub(crate) fn read(text: &str) -> SentimentReading {
     let lexicon = Lexicon::get();
     let (mut sum, mut weights, mut felt) = (0.0, 0.0, 0);
     for sentence in sentences(text) {
@@ -71,7 +71,7 @@ pub(crate) fn read(text: &str) -> Reading {
         weights += weight;
         felt += words;
     }
-    Reading { valence: if weights > 0.0 { sum / weights } else { 0.0 }, felt }
+    SentimentReading { valence: if weights > 0.0 { sum / weights } else { 0.0 }, felt }
 }
 
 /// Splits a text into approximate sentences: a sign followed by a blank, or the end of a line, ends one.

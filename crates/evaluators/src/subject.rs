@@ -12,6 +12,7 @@ use uuid::Uuid;
 mod calls;
 mod documents;
 mod json;
+mod measures;
 mod messages;
 mod prompted;
 mod python;
@@ -20,6 +21,7 @@ mod tools;
 
 pub use calls::Call;
 pub use documents::Document;
+pub(crate) use measures::is_cost_within;
 pub use messages::Message;
 pub use reading::Reading;
 pub use tools::Tool;
@@ -55,7 +57,7 @@ pub struct Subject {
     /// The spans in order of start, at most 2,000.
     pub steps: Vec<Step>,
     /// Earlier traces of the same session, oldest first, at most 50; none without a session.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ConversationTurn>,
 }
 
 /// One span.
@@ -84,7 +86,7 @@ pub struct Step {
 
 /// An earlier exchange of the same session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Turn {
+pub struct ConversationTurn {
     /// The input.
     pub input: Option<String>,
     /// The output.

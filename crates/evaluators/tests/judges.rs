@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use api::SpanType;
 use evaluators::{
     Subject, builtin,
-    judge::{Ask, Instructions, Need, Rubric, Token, ask, read},
-    subject::{Step, Turn},
+    judge::{Instructions, JudgeRequest, Need, Rubric, Token, ask, read},
+    subject::{ConversationTurn, Step},
 };
 use serde_json::{Value, json};
 
-const TOKEN: [u8; 16] = *b"0123456789abcdef";
+const TOKEN_BYTES: [u8; 16] = *b"0123456789abcdef";
 
 fn rubrics() -> impl Iterator<Item = (&'static str, &'static Rubric)> {
     builtin::ALL.iter().filter_map(|it| Some((it.name, it.rubric()?)))
@@ -46,7 +46,10 @@ fn whole() -> Subject {
             asking,
             step(SpanType::Retrieval, "refunds", json!([{"id": "1", "content": "Refunds take 30 days."}])),
         ],
-        turns: vec![Turn { input: Some("Hello".to_owned()), output: Some("How can I help?".to_owned()) }],
+        turns: vec![ConversationTurn {
+            input: Some("Hello".to_owned()),
+            output: Some("How can I help?".to_owned()),
+        }],
         ..Subject::default()
     }
 }
@@ -71,12 +74,16 @@ fn without(need: Need) -> Subject {
     subject
 }
 
-fn asked(rubric: &'static Rubric, subject: &Subject, config: Value) -> Result<Ask, evaluators::Unjudged> {
+fn build(
+    rubric: &'static Rubric,
+    subject: &Subject,
+    config: Value,
+) -> Result<JudgeRequest, evaluators::NotEvaluated> {
     let Value::Object(config) = config else { panic!("{config}") };
-    ask(&Instructions::from(rubric), subject, &config, &Token::new(TOKEN))
+    ask(&Instructions::from(rubric), subject, &config, &Token::new(TOKEN_BYTES))
 }
 
-fn sections(ask: &Ask) -> BTreeSet<&str> {
+fn sections(ask: &JudgeRequest) -> BTreeSet<&str> {
     ask.user.lines().filter_map(|it| it.strip_prefix("BEGIN DATA ")?.split(' ').nth(1)).collect()
 }
 
@@ -101,7 +108,7 @@ fn every_rubric_is_whole() {
 #[test]
 fn each_is_shown_what_it_needs_and_uses_and_nothing_else() {
     for (name, rubric) in rubrics() {
-        let ask = asked(rubric, &whole(), json!({})).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let ask = build(rubric, &whole(), json!({})).unwrap_or_else(|error| panic!("{name}: {error}"));
         let expected: BTreeSet<&str> = rubric.needs.iter().chain(rubric.uses).map(|it| it.word()).collect();
         assert_eq!(sections(&ask), expected, "{name}");
         assert!(ask.system.contains(rubric.question), "{name}");
@@ -114,7 +121,7 @@ fn each_says_what_lacks_and_what_to_send() {
     let mut refused = 0;
     for (name, rubric) in rubrics() {
         for need in rubric.needs {
-            let error = asked(rubric, &without(*need), json!({})).map(|it| it.user).unwrap_err();
+            let error = build(rubric, &without(*need), json!({})).map(|it| it.user).unwrap_err();
             assert!(error.to_string().starts_with("the trace"), "{name}: {error}");
             assert!(
                 error.to_string().contains("send") || error.to_string().contains("give"),
@@ -123,7 +130,7 @@ fn each_says_what_lacks_and_what_to_send() {
             refused += 1;
         }
         for need in rubric.uses {
-            assert!(asked(rubric, &without(*need), json!({})).is_ok(), "{name} without {need:?}");
+            assert!(build(rubric, &without(*need), json!({})).is_ok(), "{name} without {need:?}");
         }
     }
     assert!(refused > 25, "{refused}");
@@ -133,16 +140,16 @@ fn each_says_what_lacks_and_what_to_send() {
 fn options_reach_the_judge() {
     for (name, rubric) in rubrics() {
         let config = json!({"rubric": "Our customers are pirates.", "language": "German", "threshold": 0.5});
-        let ask = asked(rubric, &whole(), config).unwrap();
+        let ask = build(rubric, &whole(), config).unwrap();
         assert!(ask.system.contains("Our customers are pirates."), "{name}");
         assert!(ask.system.contains("in this language: German"), "{name}");
     }
 }
 
 #[test]
-fn an_answer_of_the_shape_asked_for_is_read() {
+fn response_of_requested_shape_is_parsed() {
     for (name, rubric) in rubrics() {
-        let ask = asked(rubric, &whole(), json!({})).unwrap();
+        let ask = build(rubric, &whole(), json!({})).unwrap();
         let members: Vec<&str> =
             ask.schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(members, ["reasoning", "score"], "{name}");
@@ -154,7 +161,7 @@ fn an_answer_of_the_shape_asked_for_is_read() {
 }
 
 #[test]
-fn what_rubrics_need_is_what_their_descriptions_say() {
+fn rubric_needs_match_their_descriptions() {
     for definition in builtin::ALL {
         let Some(rubric) = definition.rubric() else { continue };
         for need in rubric.needs {
@@ -174,7 +181,7 @@ fn what_rubrics_need_is_what_their_descriptions_say() {
 }
 
 #[test]
-fn the_table_for_users_says_what_each_needs_and_uses() {
+fn user_table_lists_needs_and_uses() {
     let page = include_str!("../../../docs/evaluators.md");
     for definition in builtin::ALL {
         let start = format!("| `{}` |", definition.name);

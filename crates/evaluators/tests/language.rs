@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use evaluators::{Subject, Unjudged, Verdict, builtin};
+use evaluators::{NotEvaluated, Subject, Verdict, builtin};
 use serde_json::{Value, json};
 
-fn judged(language: Value, output: &str) -> Result<Verdict, Unjudged> {
-    let rule = builtin::find("language_conformance").and_then(|it| it.rule()).expect("it is a rule");
+fn judged(language: Value, output: &str) -> Result<Verdict, NotEvaluated> {
+    let definition = builtin::find("language_conformance").expect("a built-in evaluator");
     let config = json!({"language": language});
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a good config");
+    evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 /// Texts of a few words get a verdict only from their script.
@@ -30,7 +30,7 @@ fn short_texts_and_code_stay_open() {
     ] {
         for language in ["en", "fr", "st", "es", "la"] {
             let open = judged(json!(language), text).expect_err(text).to_string();
-            assert!(open.contains("too short or no prose"), "{language} {text}: {open}");
+            assert!(open.contains("too short or not prose"), "{language} {text}: {open}");
         }
     }
     assert_eq!(judged(json!("en"), "Привет").expect("told by its script").score, 0.0);
@@ -46,7 +46,7 @@ fn languages_without_a_table_stay_open() {
     let text = "This is a sentence that is certainly written in English.";
     for language in ["mt", "mlt", "Maltese", "ilo", "tlh"] {
         let open = judged(json!(language), text).expect_err(language).to_string();
-        assert!(open.contains("can't be told"), "{language}: {open}");
+        assert!(open.contains("can't detect"), "{language}: {open}");
     }
     assert_eq!(judged(json!(["mt", "en"]), text).expect("in one of them").score, 1.0);
     assert!(judged(json!(["mt", "fr"]), text).is_err());
@@ -54,14 +54,14 @@ fn languages_without_a_table_stay_open() {
 }
 
 /// Minimum score of a text that counts as being in the language: the default threshold.
-const PASS: f64 = 0.7;
+const MIN_PASS_SCORE: f64 = 0.7;
 
 fn passes(language: &str, text: &str) -> Option<bool> {
-    judged(json!(language), text).ok().map(|it| it.score >= PASS)
+    judged(json!(language), text).ok().map(|it| it.score >= MIN_PASS_SCORE)
 }
 
 /// Languages that are easily confused.
-const CLOSE: [&[&str]; 10] = [
+const SIMILAR_LANGUAGES: [&[&str]; 10] = [
     &["es", "pt", "gl", "ca"],
     &["da", "nb", "sv"],
     &["cs", "sk"],
@@ -76,7 +76,7 @@ const CLOSE: [&[&str]; 10] = [
 
 /// Returns the most similar languages to a language, or else a different one.
 fn rivals(language: &str) -> Vec<&'static str> {
-    let close: Vec<&str> = CLOSE
+    let close: Vec<&str> = SIMILAR_LANGUAGES
         .iter()
         .filter(|it| it.contains(&language))
         .flat_map(|it| it.iter().copied())
@@ -151,7 +151,7 @@ fn measured(half: &str) -> Measured {
                 println!("not {language}: {:?} {text}", judged(json!(language), text));
             }
         }
-        let close = CLOSE[..7].iter().any(|it| it.contains(&language));
+        let close = SIMILAR_LANGUAGES[..7].iter().any(|it| it.contains(&language));
         let sets = [
             Some(&mut it.all),
             (kind == "sentence").then_some(&mut it.public),
@@ -196,7 +196,7 @@ fn measured(half: &str) -> Measured {
 }
 
 #[test]
-fn the_development_half_is_told_right() {
+fn development_half_meets_accuracy_minimum() {
     let it = measured("dev");
     assert!(it.all.balanced() >= 0.968 && it.close.balanced() >= 0.928);
     assert!(it.public.balanced() >= 0.965);
@@ -204,7 +204,7 @@ fn the_development_half_is_told_right() {
 }
 
 #[test]
-fn the_held_out_half_is_told_right() {
+fn held_out_half_meets_accuracy_minimum() {
     let it = measured("held");
     assert!(it.all.balanced() >= 0.968 && it.close.balanced() >= 0.928);
     assert!(it.public.balanced() >= 0.965);
@@ -212,7 +212,7 @@ fn the_held_out_half_is_told_right() {
 }
 
 #[test]
-fn the_score_of_a_mixed_text_is_its_share() {
+fn mixed_text_score_is_its_share() {
     let text = "Le conseil municipal a voté hier soir un budget en hausse de trois pour cent.\n\
                 The city council voted last night for a budget that rises by three percent.";
     for language in ["fr", "en"] {
@@ -225,7 +225,7 @@ fn the_score_of_a_mixed_text_is_its_share() {
 }
 
 #[test]
-fn the_reasoning_names_the_language_found() {
+fn reasoning_names_the_detected_language() {
     let verdict =
         judged(json!("nb"), "Hvordan kan jeg hjælpe dig i dag? Jeg ved ikke, hvad du mener.").expect("one");
     assert_eq!(verdict.reasoning, "The text is in Danish, not in Norwegian Bokmål.");
@@ -249,8 +249,8 @@ fn chinese_is_written_in_two_ways() {
 }
 
 #[test]
-fn a_wrong_config_is_refused_by_field() {
-    let rule = builtin::find("language_conformance").and_then(|it| it.rule()).expect("it is a rule");
+fn invalid_config_problem_names_field() {
+    let definition = builtin::find("language_conformance").expect("a built-in evaluator");
     for (config, field) in [
         (json!({}), "language"),
         (json!({"language": []}), "language"),
@@ -259,7 +259,7 @@ fn a_wrong_config_is_refused_by_field() {
         (json!({"language": ["fr", 7]}), "language"),
         (json!({"language": "fr", "target": "trace"}), "target"),
     ] {
-        let problems = rule(config.as_object().expect("an object")).err().expect("a problem");
+        let problems = definition.compile(config.as_object().expect("an object")).err().expect("a problem");
         assert_eq!(problems.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), [field]);
     }
 }

@@ -3,24 +3,25 @@
 
 use std::collections::BTreeSet;
 
-use evaluators::{Subject, Unjudged, Verdict, builtin};
+use evaluators::{NotEvaluated, Subject, Verdict, builtin};
 use serde_json::{Value, json};
 
-const KINDS: [&str; 7] = ["email", "phone", "payment_card", "iban", "national_id", "ip_address", "secret"];
+const KIND_NAMES: [&str; 7] =
+    ["email", "phone", "payment_card", "iban", "national_id", "ip_address", "secret"];
 
 fn judged(config: &Value, output: &str) -> Verdict {
     outcome(config, output).expect("a verdict")
 }
 
-fn outcome(config: &Value, output: &str) -> Result<Verdict, Unjudged> {
-    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+fn outcome(config: &Value, output: &str) -> Result<Verdict, NotEvaluated> {
+    let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a good config");
+    evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 fn found(verdict: &Verdict) -> BTreeSet<&'static str> {
     let told = verdict.reasoning.split_once(": ").map_or("", |it| it.1);
-    KINDS.into_iter().filter(|it| told.split(", ").any(|one| one.starts_with(it))).collect()
+    KIND_NAMES.into_iter().filter(|it| told.split(", ").any(|one| one.starts_with(it))).collect()
 }
 
 #[derive(Default)]
@@ -74,13 +75,13 @@ fn measured(half: &str) -> Counts {
 }
 
 #[test]
-fn the_development_half_is_told_right() {
+fn development_half_meets_accuracy_minimum() {
     let counts = measured("dev");
     assert!(counts.recall() >= 0.95 && counts.specificity() >= 0.98);
 }
 
 #[test]
-fn the_held_out_half_is_told_right() {
+fn held_out_half_meets_accuracy_minimum() {
     let counts = measured("held");
     assert!(counts.recall() >= 0.95 && counts.specificity() >= 0.98);
 }
@@ -88,7 +89,7 @@ fn the_held_out_half_is_told_right() {
 /// Rows written after the patterns were complete. The mistakes in them have been fixed since. At first recall
 /// was 0.93 and specificity 0.97, which is closer to the accuracy on unknown texts.
 #[test]
-fn the_fresh_rows_are_told_right() {
+fn fresh_rows_meet_accuracy_minimum() {
     let counts = measured("fresh");
     assert!(counts.recall() >= 0.95 && counts.specificity() >= 0.98);
 }
@@ -98,7 +99,7 @@ fn places_are_characters_and_values_are_never_told() {
     let verdict = judged(&json!({}), "Grüße: lena@firma-huber.de, 4539148803436467");
     assert_eq!(
         verdict.reasoning,
-        "2 findings: email at 7-26, payment_card at 28-44. Places count characters from 0."
+        "2 findings: email at 7-26, payment_card at 28-44. Positions count characters from 0."
     );
     assert_eq!(verdict.score, 0.0);
     for row in include_str!("data/pii.tsv").lines().skip(1) {
@@ -111,7 +112,7 @@ fn places_are_characters_and_values_are_never_told() {
 }
 
 #[test]
-fn what_is_allowed_is_not_found() {
+fn allowed_values_are_not_reported() {
     let text = "ann@mail.acme.com, bob@notacme.com, +1 415 555 2671";
     let told = |config: Value| judged(&config, text).reasoning;
     assert!(told(json!({"allow": ["@acme.com"]})).starts_with("2 findings: email at 19-34, phone"));
@@ -123,7 +124,7 @@ fn what_is_allowed_is_not_found() {
 }
 
 #[test]
-fn what_is_set_aside_for_examples_counts_until_it_is_ignored() {
+fn reserved_values_count_unless_ignored() {
     let text = "jane.roe@example.com, (415) 555-0132, 4111 1111 1111 1111, SSN 078-05-1120, from 203.0.113.77, \
                 AKIAIOSFODNN7EXAMPLE";
     let told = judged(&json!({}), text).reasoning;
@@ -132,10 +133,12 @@ fn what_is_set_aside_for_examples_counts_until_it_is_ignored() {
 }
 
 #[test]
-fn the_input_is_looked_at_when_asked_for() {
-    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+fn input_is_searched_on_request() {
+    let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
     let subject = Subject { input: Some("I am ann@acme.com".to_owned()), ..Subject::default() };
-    let judged = |config: Value| rule(config.as_object().expect("an object")).expect("good").judge(&subject);
+    let judged = |config: Value| {
+        definition.compile(config.as_object().expect("an object")).expect("good").evaluate(&subject)
+    };
     assert_eq!(
         judged(json!({})).expect_err("there is no output").to_string(),
         "the trace has no output: send `output`"
@@ -150,18 +153,18 @@ fn the_input_is_looked_at_when_asked_for() {
 }
 
 #[test]
-fn a_wrong_config_is_refused_by_field() {
-    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+fn invalid_config_problem_names_field() {
+    let definition = builtin::find("pii_leakage").expect("a built-in evaluator");
     for (config, field) in [
         (json!({"kinds": []}), "kinds"),
-        (json!({"kinds": ["emial"]}), "kinds"),
+        (json!({"kinds": ["emial"]}), "kinds.0"),
         (json!({"target": "trace"}), "target"),
         (json!({"allow": "@acme.com"}), "allow"),
-        (json!({"allow": [""]}), "allow"),
+        (json!({"allow": [""]}), "allow.0"),
         (json!({"ignore_reserved": "yes"}), "ignore_reserved"),
         (json!({"alow": []}), "alow"),
     ] {
-        let problems = rule(config.as_object().expect("an object")).err().expect("a problem");
+        let problems = definition.compile(config.as_object().expect("an object")).err().expect("a problem");
         assert_eq!(problems.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), [field]);
     }
 }
@@ -214,11 +217,11 @@ fn hostile_texts_come_to_an_end() {
 }
 
 #[test]
-fn what_was_not_looked_at_is_not_cleared() {
+fn unsearched_text_has_no_verdict() {
     let long = "lorem ipsum ".repeat(900_000);
     let why = outcome(&json!({}), &format!("{long}ann@acme.com")).expect_err("it is too long").to_string();
-    assert!(why.contains("too long to be cleared"), "{why}");
-    assert!(why.contains("only the first 4 MiB of the output were looked at"), "{why}");
+    assert!(why.contains("the text is too long for a verdict"), "{why}");
+    assert!(why.contains("only the first 4 MiB of the output were searched"), "{why}");
     let verdict = judged(&json!({}), &format!("ann@acme.com {long}"));
     assert!(verdict.score < 0.1, "{verdict:?}");
     assert!(verdict.reasoning.contains("only the first 4 MiB"), "{verdict:?}");

@@ -19,14 +19,14 @@ fn file(name: &str) -> Option<String> {
 
 /// Returns the score and the reasoning of a code evaluator, or nothing if it has no verdict.
 fn judged(metric: &str, config: &Value, output: &str) -> Option<(f64, String)> {
-    let rule = builtin::find(metric).and_then(|it| it.rule()).expect("a code evaluator");
-    let rule = rule(config.as_object().expect("an object")).expect("a valid config");
-    let verdict = rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() });
+    let definition = builtin::find(metric).expect("a built-in evaluator");
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a valid config");
+    let verdict = evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() });
     verdict.ok().map(|it| (it.score, it.reasoning))
 }
 
 /// The sentiments in the order of the columns of [`Confusion`].
-const SENTIMENTS: [&str; 3] = ["negative", "neutral", "positive"];
+const SENTIMENT_NAMES: [&str; 3] = ["negative", "neutral", "positive"];
 
 /// Index of "no verdict" among the columns of [`Confusion`].
 const NO_VERDICT: usize = 3;
@@ -47,7 +47,7 @@ struct Confusion([[u32; 4]; 3]);
 
 impl Confusion {
     fn add(&mut self, text: &str, label: &str) {
-        let labelled = SENTIMENTS.iter().position(|it| *it == label).expect("a known label");
+        let labelled = SENTIMENT_NAMES.iter().position(|it| *it == label).expect("a known label");
         self.0[labelled][found_sentiment(text)] += 1;
     }
 
@@ -65,7 +65,7 @@ impl Confusion {
 }
 
 /// Names of the kinds of `pii_leakage` in the data set. The evaluator does not look for the others.
-const KINDS: [(&str, &str); 6] = [
+const KIND_NAMES: [(&str, &str); 6] = [
     ("PHONE_NUMBER", "phone"),
     ("CREDIT_CARD", "payment_card"),
     ("US_SSN", "national_id"),
@@ -86,7 +86,7 @@ fn personal_data_in_sentences_of_presidio() {
             let spans = row["spans"].as_array().expect("a list");
             let kind = |span: &Value| {
                 let name = span["entity_type"].as_str().expect("a name");
-                KINDS.iter().find(|it| it.0 == name).map(|it| it.1)
+                KIND_NAMES.iter().find(|it| it.0 == name).map(|it| it.1)
             };
             let labelled: BTreeSet<&str> = spans.iter().filter_map(kind).collect();
             // The evaluator has no kind for driving licences. Such rows are left out, because some formats
@@ -96,7 +96,7 @@ fn personal_data_in_sentences_of_presidio() {
             }
             let (_, reasoning) = judged("pii_leakage", &json!({}), text).expect("a verdict");
             let findings = reasoning.split_once(": ").map_or("", |it| it.1);
-            let found: BTreeSet<&str> = KINDS
+            let found: BTreeSet<&str> = KIND_NAMES
                 .iter()
                 .map(|it| it.1)
                 .filter(|it| findings.split(", ").any(|one| one.starts_with(it)))

@@ -2,16 +2,16 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use api::EvaluatorType;
-use evaluators::{Subject, Unjudged, Verdict, builtin};
+use evaluators::{NotEvaluated, Subject, Verdict, builtin};
 use serde_json::{Value, json};
 
-const WORDS: [&str; 3] = ["negative", "neutral", "positive"];
+const SENTIMENT_NAMES: [&str; 3] = ["negative", "neutral", "positive"];
 
-fn judged(expected: &str, output: &str) -> Result<Verdict, Unjudged> {
-    let rule = builtin::find("sentiment_match").and_then(|it| it.rule()).expect("it is a rule");
+fn judged(expected: &str, output: &str) -> Result<Verdict, NotEvaluated> {
+    let definition = builtin::find("sentiment_match").expect("a built-in evaluator");
     let config = json!({"expected": expected});
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+    let evaluator = definition.compile(config.as_object().expect("an object")).expect("a good config");
+    evaluator.evaluate(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 /// Returns the macro F1: the mean of the F1 of three classes.
@@ -22,8 +22,8 @@ fn measured(half: &str) -> f64 {
         if of != half {
             continue;
         }
-        let wanted = WORDS.iter().position(|it| *it == label).expect("one of three");
-        let found = (0..3).find(|it| judged(WORDS[*it], text).is_ok_and(|it| it.score == 1.0));
+        let wanted = SENTIMENT_NAMES.iter().position(|it| *it == label).expect("one of three");
+        let found = (0..3).find(|it| judged(SENTIMENT_NAMES[*it], text).is_ok_and(|it| it.score == 1.0));
         // A missing verdict counts as wrong.
         counts[wanted][found.unwrap_or((wanted + 1) % 3)] += 1;
         if half == "dev" && found != Some(wanted) {
@@ -42,28 +42,28 @@ fn measured(half: &str) -> f64 {
 }
 
 #[test]
-fn the_development_half_is_told_right() {
+fn development_half_meets_accuracy_minimum() {
     assert!(measured("dev") >= 0.92);
 }
 
 #[test]
-fn the_held_out_half_is_told_right() {
+fn held_out_half_meets_accuracy_minimum() {
     assert!(measured("held") >= 0.92);
 }
 
 #[test]
 fn one_step_apart_is_half_right() {
     let text = "I love it, thank you!";
-    let scores = WORDS.map(|it| judged(it, text).expect("a verdict").score);
+    let scores = SENTIMENT_NAMES.map(|it| judged(it, text).expect("a verdict").score);
     assert_eq!(scores, [0.0, 0.5, 1.0]);
 }
 
 #[test]
-fn a_model_judges_what_no_config_names() {
+fn config_without_expectation_selects_judge() {
     let definition = builtin::find("sentiment_match").expect("it is built in");
-    let chosen = |config: Value| definition.chosen(config.as_object().expect("an object"));
-    assert_eq!(chosen(json!({})), EvaluatorType::Llm);
-    assert_eq!(chosen(json!({"expected": "neutral"})), EvaluatorType::Rule);
+    let selected_type = |config: Value| definition.selected_type(config.as_object().expect("an object"));
+    assert_eq!(selected_type(json!({})), EvaluatorType::Llm);
+    assert_eq!(selected_type(json!({"expected": "neutral"})), EvaluatorType::Rule);
     for (config, field) in [(json!({"expected": "glad"}), "expected"), (json!({"expected": 1}), "expected")] {
         let problems = definition.check(config.as_object().expect("an object")).expect_err("a problem");
         assert_eq!(problems[0].field, field);
@@ -71,7 +71,7 @@ fn a_model_judges_what_no_config_names() {
 }
 
 #[test]
-fn what_is_not_english_is_not_guessed() {
+fn other_languages_are_not_evaluated() {
     let problem = judged("positive", "Das Essen war kalt und der Kellner unfreundlich, nie wieder.")
         .expect_err("not English");
     assert!(problem.to_string().contains("English only"), "{problem}");

@@ -26,9 +26,8 @@ fn labelled_calls_are_judged_as_labelled() {
         let definition = builtin::find(row["metric"].as_str().unwrap()).unwrap();
         let config = row["config"].as_object().unwrap();
         definition.check(config).unwrap_or_else(|problems| panic!("{row}: {problems:?}"));
-        let rule =
-            definition.rule().unwrap()(config).unwrap_or_else(|problems| panic!("{row}: {problems:?}"));
-        let verdict = rule.judge(&trace(row)).unwrap_or_else(|error| panic!("{row}: {error}"));
+        let rule = definition.compile(config).unwrap_or_else(|problems| panic!("{row}: {problems:?}"));
+        let verdict = rule.evaluate(&trace(row)).unwrap_or_else(|error| panic!("{row}: {error}"));
         let label = if verdict.score == 1.0 { "pass" } else { "fail" };
         if label != row["label"] {
             wrong.push(format!("{} {}: {} ({})", row["id"], row["shape"], row["why"], verdict.reasoning));

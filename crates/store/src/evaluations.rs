@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType};
+use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType, Verdict};
 use entities::evaluation::{Column, Entity, Model};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
@@ -23,7 +23,7 @@ use crate::{new_id, quotas::Quota};
 const BLOCK: usize = 250;
 
 /// The error of an evaluation whose trace was removed.
-pub const REMOVED: &str = "the trace was removed before it was judged";
+pub const REMOVED: &str = "the trace was removed before it was evaluated";
 
 /// The filters of a list of evaluations.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,31 +54,39 @@ pub struct Filter {
     pub max_score: Option<f64>,
 }
 
-/// The end of an evaluation.
+/// The result of executing an evaluation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct End {
+pub struct EvaluationResult {
     /// The version of the evaluator that ran, if it differs from the requested one.
     pub evaluator_version: Option<String>,
-    /// The verdict (score, label, reasoning), or the reason why there is none.
-    pub verdict: Result<(f64, String, String), String>,
-    /// The judge and its cost.
-    pub judged: Judged,
+    /// The verdict, or the reason why there is none.
+    pub verdict: Result<Verdict, String>,
+    /// The judge, and its usage.
+    pub usage: JudgeUsage,
 }
 
-/// The model, tokens and cost of a judge's response.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judged {
+impl EvaluationResult {
+    /// Returns the result of an evaluation without a verdict, for which no judge was called.
+    pub fn failed(reason: impl Into<String>) -> Self {
+        Self { evaluator_version: None, verdict: Err(reason.into()), usage: JudgeUsage::default() }
+    }
+}
+
+/// The judge model of an evaluation, with the tokens and cost of all its replies. Never estimated: unreported
+/// counts and unknown prices give `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JudgeUsage {
     /// The model.
     pub model: Option<String>,
     /// Prompt tokens.
     pub prompt_tokens: Option<i64>,
-    /// Completion tokens.
+    /// Completion tokens, including reasoning.
     pub completion_tokens: Option<i64>,
     /// Cost in pico-dollars.
     pub cost: Option<i64>,
 }
 
-impl Judged {
+impl JudgeUsage {
     /// Adds the use of earlier requests for the same evaluation.
     fn with_earlier(mut self, row: &Model) -> Self {
         let add = |to: &mut Option<i64>, earlier: Option<i64>| {
@@ -243,17 +251,22 @@ pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, Db
 ///
 /// # Errors
 /// Fails when the database fails; nothing has ended then.
-pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Result<usize, DbErr> {
-    if ends.is_empty() {
+pub async fn end(
+    db: &Db,
+    tenant: Uuid,
+    results: Vec<(Model, EvaluationResult)>,
+    now: i64,
+) -> Result<usize, DbErr> {
+    if results.is_empty() {
         return Ok(0);
     }
     let txn = db.begin().await?;
     let mut ended = 0;
     let mut back: BTreeMap<i32, i64> = BTreeMap::new();
-    for (row, End { evaluator_version, verdict, judged }) in ends {
-        let (failed, judged) = (verdict.is_err(), judged.with_earlier(&row));
+    for (row, EvaluationResult { evaluator_version, verdict, usage }) in results {
+        let (failed, usage) = (verdict.is_err(), usage.with_earlier(&row));
         let (score, label, reasoning, error) = match verdict {
-            Ok((score, label, reasoning)) => (Some(score), Some(label), Some(reasoning), None),
+            Ok(Verdict { score, label, reasoning }) => (Some(score), Some(label), Some(reasoning), None),
             Err(why) => (None, None, None, Some(why)),
         };
         let status = if failed { EvaluationStatus::Failed } else { EvaluationStatus::Complete };
@@ -267,10 +280,10 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
                 Column::EvaluatorVersion,
                 Expr::value(evaluator_version.unwrap_or_else(|| row.evaluator_version.clone())),
             )
-            .col_expr(Column::JudgeModel, Expr::value(judged.model))
-            .col_expr(Column::PromptTokens, Expr::value(judged.prompt_tokens))
-            .col_expr(Column::CompletionTokens, Expr::value(judged.completion_tokens))
-            .col_expr(Column::Cost, Expr::value(judged.cost))
+            .col_expr(Column::JudgeModel, Expr::value(usage.model))
+            .col_expr(Column::PromptTokens, Expr::value(usage.prompt_tokens))
+            .col_expr(Column::CompletionTokens, Expr::value(usage.completion_tokens))
+            .col_expr(Column::Cost, Expr::value(usage.cost))
             .col_expr(Column::CompletedAt, Expr::value(now))
             .filter(held(tenant, &row))
             .exec(&txn)
@@ -289,15 +302,15 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
     Ok(ended)
 }
 
-/// Makes an evaluation that this worker started pending again. `asked` is the use of a judge that
+/// Makes an evaluation that this worker started pending again. `usage` is that of a judge that
 /// returned no verdict.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>) -> Result<(), DbErr> {
-    let asks = row.asked.saturating_add(i32::from(asked.is_some()));
-    let Judged { model, prompt_tokens, completion_tokens, cost } =
-        asked.unwrap_or_default().with_earlier(row);
+pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, usage: Option<JudgeUsage>) -> Result<(), DbErr> {
+    let asks = row.asked.saturating_add(i32::from(usage.is_some()));
+    let JudgeUsage { model, prompt_tokens, completion_tokens, cost } =
+        usage.unwrap_or_default().with_earlier(row);
     Entity::update_many()
         .col_expr(Column::Status, Expr::value(EvaluationStatus::Pending.as_str()))
         .col_expr(Column::Returns, Expr::value(row.returns.saturating_add(1)))

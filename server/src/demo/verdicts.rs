@@ -2,12 +2,13 @@
 
 use api::eval::{EvaluationStatus, EvaluatorType, ModelTier};
 use entities::{eval_rule, evaluation, trace};
+use evaluators::verdict::Threshold;
 use fastrand::Rng;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::{evaluations, new_id};
 
 use super::Cast;
-use crate::{app::App, evals::matching::label, evaluator::Evaluator};
+use crate::{app::App, evaluator::Evaluator};
 
 /// One in this many traces of a project has an evaluation by a judge.
 const ONE_IN: usize = 3;
@@ -123,7 +124,7 @@ fn verdict(rng: &mut Rng, trace: &trace::Model, metric: &str, now: i64) -> Optio
         model_tier: Some(ModelTier::Cheap.as_str().to_owned()),
         status: EvaluationStatus::Complete.as_str().to_owned(),
         score: Some(score),
-        label: Some(label(score, &Map::new()).to_owned()),
+        label: Some(Threshold::default().label(score).to_owned()),
         reasoning: Some(sayings[rng.usize(..sayings.len())].to_owned()),
         judge_model: Some(MODEL.to_owned()),
         prompt_tokens: Some(shown),

@@ -12,7 +12,7 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{by_judge, by_rule, rules};
+use super::{by_code, by_judge, rules};
 use crate::{
     access::plans::monthly_limit,
     app::App,
@@ -71,7 +71,7 @@ impl EvaluationRequest {
         let config = config.unwrap_or_default();
         let tier = tier.map(str::parse::<ModelTier>).transpose();
         let tier = tier.map_err(|it| Problem::field("model_tier", it.to_string()))?;
-        let kind = evaluator.chosen(kind, &config)?;
+        let kind = evaluator.select_type(kind, &config)?;
         if serde_json::to_vec(&config).map_or(0, |it| it.len()) > MAX_CONFIG {
             return Err(Problem::field("config", format!("is larger than {MAX_CONFIG} bytes")).into());
         }
@@ -161,18 +161,18 @@ pub async fn store(
     now: i64,
 ) -> Result<usize, store::DbError> {
     let mut jobs: Vec<job::Model> = Vec::new();
-    let mut by_code = Vec::new();
+    let mut code_evaluations = Vec::new();
     for row in &rows {
         if row.evaluator_type == EvaluatorType::Llm.as_str() {
             jobs.push(by_judge::job(row.tenant_id, row.id, now));
         } else {
-            by_code.push((row.tenant_id, row.id));
+            code_evaluations.push((row.tenant_id, row.id));
         }
     }
-    if let Some((tenant, _)) = by_code.first().copied() {
-        let ids: Vec<Uuid> = by_code.into_iter().map(|it| it.1).collect();
+    if let Some((tenant, _)) = code_evaluations.first().copied() {
+        let ids: Vec<Uuid> = code_evaluations.into_iter().map(|it| it.1).collect();
         jobs.extend(
-            ids.chunks(by_rule::MAX_EVALUATIONS_PER_JOB).map(|it| by_rule::job(tenant, it.to_vec(), now)),
+            ids.chunks(by_code::MAX_EVALUATIONS_PER_JOB).map(|it| by_code::job(tenant, it.to_vec(), now)),
         );
     }
     let added = evaluations::add(txn, rows).await?;

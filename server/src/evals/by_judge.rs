@@ -10,14 +10,11 @@ use entities::{evaluation, job};
 use evaluators::judge::{self, Token};
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
-use store::evaluations::{self, End, Judged};
+use store::evaluations::{self, EvaluationResult, JudgeUsage};
 use uuid::Uuid;
 
 use super::{
-    by_rule::{
-        MAX_LOST_WORKERS, absent, at_fault, config_of, failed, lost, lost_too_often, no_config, no_evaluator,
-    },
-    matching::label,
+    by_code::{MAX_LOST_WORKERS, absent, at_fault, config_of, lost, lost_too_often, no_config, no_evaluator},
     rules,
     subject::{self, SubjectLookup},
 };
@@ -25,7 +22,7 @@ use crate::{
     app::App,
     error::Result,
     evaluator::{Config, Evaluator},
-    judging::{JudgeAccount, JudgeFailure, JudgeUsage, Kind, SelectedJudge},
+    judging::{JudgeAccount, JudgeFailure, Kind, SelectedJudge},
     pools,
 };
 
@@ -94,18 +91,18 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<JobResult> {
             store_end(app, &row, &end).await?;
             Ok(JobResult::Done)
         }
-        ExecutionResult::Later { until, asked } => {
-            evaluations::put_back(&app.db, tenant, &row, asked).await?;
+        ExecutionResult::Later { until, usage } => {
+            evaluations::put_back(&app.db, tenant, &row, usage).await?;
             Ok(JobResult::Snooze { until })
         }
     }
 }
 
 /// Stores a result. The judge was paid for, so a temporary database failure must not lose its verdict.
-async fn store_end(app: &App, row: &evaluation::Model, end: &End) -> Result<()> {
+async fn store_end(app: &App, row: &evaluation::Model, result: &EvaluationResult) -> Result<()> {
     let mut pause = STORE_RETRY_DELAY;
     loop {
-        let ends = vec![(row.clone(), end.clone())];
+        let ends = vec![(row.clone(), result.clone())];
         match evaluations::end(&app.db, row.tenant_id, ends, app.clock.now()).await {
             Ok(_) => return Ok(()),
             Err(error) if pause > MAX_STORE_RETRY_DELAY => return Err(error.into()),
@@ -121,13 +118,13 @@ async fn store_end(app: &App, row: &evaluation::Model, end: &End) -> Result<()> 
 /// The result of executing an LLM evaluation.
 pub enum ExecutionResult {
     /// Finished, with a verdict or a permanent failure.
-    End(End),
+    End(EvaluationResult),
     /// Can be retried.
     Later {
         /// Time of the next attempt, microseconds.
         until: i64,
         /// Usage, if a judge was called.
-        asked: Option<Judged>,
+        usage: Option<JudgeUsage>,
     },
 }
 
@@ -142,7 +139,7 @@ pub struct JudgeCall<'a> {
 }
 
 async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> {
-    let end = |why: String| Ok(ExecutionResult::End(failed(why)));
+    let end = |why: String| Ok(ExecutionResult::End(EvaluationResult::failed(why)));
     let (tenant, metric) = (row.tenant_id, &row.metric_name);
     let Some(text) = config_of(app, row).await? else { return end(no_config()) };
     let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
@@ -164,7 +161,7 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> 
     let answer = tokio::select! {
         answer = asked => answer?,
         // Another worker, or this process after a restart, calls the judge again.
-        () = stopping.cancelled() => return Ok(ExecutionResult::Later { until: app.clock.now(), asked: None }),
+        () = stopping.cancelled() => return Ok(ExecutionResult::Later { until: app.clock.now(), usage: None }),
     };
     let now = app.clock.now();
     Ok(match answer {
@@ -175,29 +172,29 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> 
                 ExecutionResult::End(end)
             } else {
                 // The credential was changed during the call.
-                ExecutionResult::Later { until: now, asked: Some(end.judged) }
+                ExecutionResult::Later { until: now, usage: Some(end.usage) }
             }
         }
         JudgeCallResult::Waiting { why, failing_since: Some(since), .. }
             if now.saturating_sub(since.max(row.created_at)) > MAX_FAILURE_WAIT_MICROS =>
         {
-            ExecutionResult::End(failed(format!(
+            ExecutionResult::End(EvaluationResult::failed(format!(
                 "{why}; the evaluation has waited for {} hours",
                 MAX_FAILURE_WAIT_MICROS / 3_600_000_000
             )))
         }
         JudgeCallResult::Waiting { wait, .. } => ExecutionResult::Later {
             until: now + wait.unwrap_or(RETRY_DELAY_MICROS).clamp(RETRY_DELAY_MICROS, MAX_RETRY_DELAY_MICROS),
-            asked: None,
+            usage: None,
         },
         JudgeCallResult::Later { wait, end } if row.asked + 1 < MAX_JUDGE_ATTEMPTS => {
             let own = RETRY_DELAY_MICROS << row.asked.clamp(0, 20);
             let until = now + wait.unwrap_or(0).max(own).min(MAX_RETRY_DELAY_MICROS);
-            ExecutionResult::Later { until, asked: Some(end.judged) }
+            ExecutionResult::Later { until, usage: Some(end.usage) }
         }
         JudgeCallResult::Later { end, .. } => {
             let verdict = end.verdict.map_err(|why| format!("{why} (after {MAX_JUDGE_ATTEMPTS} attempts)"));
-            ExecutionResult::End(End { verdict, ..end })
+            ExecutionResult::End(EvaluationResult { verdict, ..end })
         }
     })
 }
@@ -205,7 +202,7 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> 
 /// The result of one call to a judge.
 pub enum JudgeCallResult {
     /// A verdict, or a permanent failure.
-    End(End),
+    End(EvaluationResult),
     /// Not called: the circuit breaker is open, or too many requests wait.
     Waiting {
         /// Time to wait in microseconds, if known.
@@ -220,10 +217,10 @@ pub enum JudgeCallResult {
         /// The delay that the provider requires, in microseconds.
         wait: Option<i64>,
         /// The result if there is no further attempt.
-        end: End,
+        end: EvaluationResult,
     },
     /// A permanent failure until a person changes the credential.
-    Broken(End),
+    Broken(EvaluationResult),
 }
 
 /// Calls a judge for a trace, or one span of it.
@@ -241,55 +238,48 @@ pub async fn ask(
     let JudgeCall { evaluator, config, judge } = *question;
     let instructions = match evaluator.instructions() {
         Ok(instructions) => instructions,
-        Err(why) => return Ok(JudgeCallResult::End(failed(why))),
+        Err(why) => return Ok(JudgeCallResult::End(EvaluationResult::failed(why))),
     };
     // A long trace is not read for a judge that can't be called now.
     if let Err(failure) = app.judge.would_admit(judge) {
-        return Ok(unanswered(evaluator, judge, failure));
+        return Ok(unanswered(evaluator, failure));
     }
     let turns = instructions.shows_turns();
     let subject = match subject::read(&app.db, tenant, trace, span, turns).await? {
         SubjectLookup::Subject(subject) => subject,
-        gone => return Ok(JudgeCallResult::End(failed(absent(&gone)))),
+        gone => return Ok(JudgeCallResult::End(EvaluationResult::failed(absent(&gone)))),
     };
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|it| anyhow::anyhow!("no random numbers: {it}"))?;
     let asked = match judge::ask(&instructions, &subject, config, &Token::new(bits)) {
         Ok(asked) => asked,
-        Err(missing) => return Ok(JudgeCallResult::End(failed(missing.to_string()))),
+        Err(missing) => return Ok(JudgeCallResult::End(EvaluationResult::failed(missing.reason))),
     };
     drop(subject);
     Ok(match app.judge.ask(judge, &asked).await {
         Ok(it) => {
-            let word = it.verdict.label.unwrap_or_else(|| label(it.verdict.score, config).to_owned());
-            let verdict = Ok((it.verdict.score, word, it.verdict.reasoning));
-            let judged = judged(&it.model, it.spent);
-            JudgeCallResult::End(End { evaluator_version: Some(evaluator.version()), verdict, judged })
+            let evaluator_version = Some(evaluator.version());
+            JudgeCallResult::End(EvaluationResult {
+                evaluator_version,
+                verdict: Ok(it.verdict),
+                usage: it.usage,
+            })
         }
-        Err(failure) => unanswered(evaluator, judge, failure),
+        Err(failure) => unanswered(evaluator, failure),
     })
 }
 
 /// Classifies a failure of a judge.
-fn unanswered(evaluator: &Evaluator, judge: &SelectedJudge, failure: JudgeFailure) -> JudgeCallResult {
-    let JudgeFailure { kind, message, retry_after, failing_since, spent } = failure;
+fn unanswered(evaluator: &Evaluator, failure: JudgeFailure) -> JudgeCallResult {
+    let JudgeFailure { kind, message, retry_after, failing_since, usage } = failure;
     let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
-    let (version, judged) = (Some(evaluator.version()), judged(judge.model(), spent));
-    let end = |why| End { evaluator_version: version, verdict: Err(why), judged };
+    let evaluator_version = Some(evaluator.version());
+    let end = |why| EvaluationResult { evaluator_version, verdict: Err(why), usage: *usage };
     match kind {
         Kind::Waiting => JudgeCallResult::Waiting { wait, why: message, failing_since },
         Kind::Later => JudgeCallResult::Later { wait, end: end(message) },
         Kind::Broken => JudgeCallResult::Broken(end(message)),
         Kind::Refused | Kind::Unreadable => JudgeCallResult::End(end(message)),
-    }
-}
-
-fn judged(model: &str, spent: JudgeUsage) -> Judged {
-    Judged {
-        model: Some(model.to_owned()),
-        prompt_tokens: spent.prompt_tokens,
-        completion_tokens: spent.completion_tokens,
-        cost: spent.cost,
     }
 }
 

@@ -1,29 +1,9 @@
-//! Matches traces with rule filters, and derives labels from scores. Pure.
+//! Matches traces with rule filters. Pure.
 
 use api::eval_rule::RuleFilter;
 use entities::trace;
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-
-/// Lowest score with the label `pass`, unless the configuration sets another.
-const DEFAULT_THRESHOLD: f64 = 0.7;
-/// Width of the range below it with the label `warn`.
-const WARN_WIDTH: f64 = 0.2;
-/// Tolerance of comparisons with a bound: sums of tenths may differ slightly from 0.7.
-const SCORE_TOLERANCE: f64 = 1e-9;
-
-/// Returns the label of a score.
-pub fn label(score: f64, config: &Map<String, Value>) -> &'static str {
-    let threshold = config.get("threshold").and_then(Value::as_f64).unwrap_or(DEFAULT_THRESHOLD);
-    if score >= threshold - SCORE_TOLERANCE {
-        "pass"
-    } else if score >= threshold - WARN_WIDTH - SCORE_TOLERANCE {
-        "warn"
-    } else {
-        "fail"
-    }
-}
 
 /// Whether a sample of this rate contains a trace. Depends only on the trace's ID, so that the result
 /// is the same each time, and for every rule.
@@ -92,27 +72,6 @@ fn tagged(trace: &trace::Model, tag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn config(threshold: f64) -> Map<String, Value> {
-        Map::from_iter([("threshold".to_owned(), threshold.into())])
-    }
-
-    #[test]
-    fn label_of_score_follows_threshold() {
-        let usual = Map::new();
-        for (score, word) in
-            [(1.0, "pass"), (0.7, "pass"), (0.69, "warn"), (0.5, "warn"), (0.49, "fail"), (0.0, "fail")]
-        {
-            assert_eq!(label(score, &usual), word, "{score}");
-        }
-        assert_eq!(label(0.1 + 0.2, &config(0.3)), "pass");
-        assert_eq!(label(0.7 - 0.1 - 0.1, &usual), "warn");
-        assert_eq!(
-            (label(1.0, &config(1.0)), label(0.8, &config(1.0)), label(0.7, &config(1.0))),
-            ("pass", "warn", "fail")
-        );
-        assert_eq!(label(0.0, &config(0.0)), "pass");
-    }
 
     #[test]
     fn sample_has_its_share_and_is_stable() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::{EvaluatorType, Plan};
 use store::{
-    evaluations::End,
+    evaluations::EvaluationResult,
     quotas::{self, Quota, month},
 };
 use tokio::sync::oneshot;
@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::{
     ask::{EvaluationRequest, exceeded, no_judge},
+    by_code::{PreparedEvaluator, absent, finished},
     by_judge::{self, JudgeCall, JudgeCallResult},
-    by_rule::{PreparedEvaluator, absent, failed, finished},
     subject::{self, SubjectLookup},
 };
 use crate::{
@@ -28,13 +28,13 @@ use crate::{
 /// # Errors
 ///
 /// Fails with `provider_credentials_missing`, `judge_not_configured` or `eval_quota_exceeded`.
-pub async fn judge(
+pub async fn evaluate(
     app: &Arc<App>,
     tenant: Uuid,
     plan: Plan,
     asked: EvaluationRequest,
     trace: Uuid,
-) -> Result<End> {
+) -> Result<EvaluationResult> {
     let (tell, told) = oneshot::channel();
     let task = {
         let app = Arc::clone(app);
@@ -44,7 +44,13 @@ pub async fn judge(
     told.await.map_err(|_| anyhow::anyhow!("an evaluation was interrupted"))?
 }
 
-async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &EvaluationRequest, trace: Uuid) -> Result<End> {
+async fn judged(
+    app: &App,
+    tenant: Uuid,
+    plan: Plan,
+    asked: &EvaluationRequest,
+    trace: Uuid,
+) -> Result<EvaluationResult> {
     let Some(tier) = asked.tier.filter(|_| asked.kind == EvaluatorType::Llm) else {
         return by_code(app, tenant, asked, trace).await;
     };
@@ -61,7 +67,7 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &EvaluationRequest, 
     let answer = by_judge::ask(app, tenant, trace, None, &question).await;
     let end = answer.map(|it| match it {
         JudgeCallResult::End(end) | JudgeCallResult::Later { end, .. } | JudgeCallResult::Broken(end) => end,
-        JudgeCallResult::Waiting { why, .. } => failed(format!("{why}; try again shortly")),
+        JudgeCallResult::Waiting { why, .. } => EvaluationResult::failed(format!("{why}; try again shortly")),
     });
     if end.as_ref().map_or(true, |it| it.verdict.is_err()) {
         let txn = app.db.begin().await?;
@@ -71,17 +77,21 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &EvaluationRequest, 
     end
 }
 
-async fn by_code(app: &App, tenant: Uuid, asked: &EvaluationRequest, trace: Uuid) -> Result<End> {
+async fn by_code(
+    app: &App,
+    tenant: Uuid,
+    asked: &EvaluationRequest,
+    trace: Uuid,
+) -> Result<EvaluationResult> {
     // Acquired before the trace is read, so that waiting requests hold no texts.
     let turn = app.code.turn_of_request(tenant).await?;
     let subject = match subject::read(&app.db, tenant, trace, None, false).await? {
         SubjectLookup::Subject(subject) => subject,
-        gone => return Ok(failed(absent(&gone))),
+        gone => return Ok(EvaluationResult::failed(absent(&gone))),
     };
     let text = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
-    let prepared =
-        PreparedEvaluator { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
+    let prepared = PreparedEvaluator { evaluator: asked.evaluator.clone(), text };
     let compiled = Arc::clone(&app.compiled);
-    let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
+    let end = turn.run(move || prepared.evaluate(tenant, &compiled, &subject)).await;
     finished(end).ok_or_else(stopping)
 }

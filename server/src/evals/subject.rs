@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use entities::{span, trace};
 use evaluators::{
     Subject,
-    subject::{Step, Turn},
+    subject::{ConversationTurn, Step},
 };
 use serde_json::{Map, Value};
 use store::{
@@ -62,7 +62,7 @@ fn subject(
     texts: Texts,
     spans: Vec<span::Model>,
     packed: PackedSpans,
-    turns: Vec<Turn>,
+    turns: Vec<ConversationTurn>,
     asked: Option<Uuid>,
 ) -> Result<SubjectLookup> {
     let tags = row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -164,7 +164,7 @@ fn object(text: Option<String>) -> Map<String, Value> {
 }
 
 /// Returns the earlier traces of the same session, oldest first.
-async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<Turn>> {
+async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<ConversationTurn>> {
     let Some(session) = &row.session_id else { return Ok(Vec::new()) };
     let filter =
         Filter { session_id: Some(session.clone()), project_id: Some(row.project_id), ..Filter::default() };
@@ -177,7 +177,7 @@ async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<Turn>>
         if bytes > MAX_TURN_BYTES {
             break;
         }
-        turns.push(Turn { input: texts.input, output: texts.output });
+        turns.push(ConversationTurn { input: texts.input, output: texts.output });
     }
     turns.reverse();
     Ok(turns)

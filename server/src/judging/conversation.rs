@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use evaluators::{
     Verdict,
-    judge::{Ask, Unreadable, read, repair},
+    judge::{JudgeRequest, UnreadableResponse, read, repair},
 };
+use store::evaluations::JudgeUsage;
 use tokio::time::{Instant, sleep};
 
-use super::{Judge, JudgeUsage, SelectedJudge, ways::OutputModeAttempt};
+use super::{Judge, SelectedJudge, outcome::add_reply, ways::OutputModeAttempt};
 use crate::providers::judge::{Failure, JudgeReply, Question};
 
 /// Maximum number of tokens of a reply: a few hundred for the verdict, the rest for reasoning models.
@@ -24,7 +25,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(300);
 struct Conversation<'a> {
     judge: &'a Judge,
     chosen: &'a SelectedJudge,
-    ask: &'a Ask,
+    ask: &'a JudgeRequest,
     turns: Vec<String>,
     course: OutputModeAttempt,
     max_tokens: u32,
@@ -32,7 +33,7 @@ struct Conversation<'a> {
     has_retried: bool,
     /// The deadline of the conversation.
     end: Instant,
-    spent: JudgeUsage,
+    usage: JudgeUsage,
 }
 
 impl Judge {
@@ -40,9 +41,9 @@ impl Judge {
     pub(super) async fn converse(
         &self,
         chosen: &SelectedJudge,
-        ask: &Ask,
+        ask: &JudgeRequest,
     ) -> (JudgeUsage, Result<Verdict, Failure>) {
-        let mut talk = Conversation {
+        let mut conversation = Conversation {
             judge: self,
             chosen,
             ask,
@@ -51,10 +52,10 @@ impl Judge {
             max_tokens: MAX_TOKENS,
             has_retried: false,
             end: Instant::now() + self.settings.timeout() * 2,
-            spent: JudgeUsage::default(),
+            usage: chosen.no_usage(),
         };
-        let verdict = talk.run().await;
-        (talk.spent, verdict)
+        let verdict = conversation.run().await;
+        (conversation.usage, verdict)
     }
 }
 
@@ -71,7 +72,7 @@ impl Conversation<'_> {
         self.judge.telemetry.judge.repairs.inc();
         if answer.is_cut {
             self.max_tokens = MAX_RETRY_TOKENS;
-        } else if matches!(why, Unreadable::NoObject(_)) {
+        } else if matches!(why, UnreadableResponse::NoObject(_)) {
             self.course.ignored(self.chosen.endpoint.provider);
         }
         self.turns.push(shown_again(&answer.text));
@@ -130,7 +131,7 @@ impl Conversation<'_> {
         let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
         judge.telemetry.judge.requested(outcome, began.elapsed());
         if let Ok(answer) = &asked {
-            self.spent.add(&answer.usage, &chosen.endpoint.model, &chosen.prices);
+            add_reply(&mut self.usage, &answer.usage, &chosen.endpoint.model, &chosen.prices);
         }
         asked
     }

@@ -3,48 +3,33 @@
 use std::time::Duration;
 
 use evaluators::Verdict;
-use semantics::{cost, money::Pico, usage::Usage};
+use semantics::{cost, usage::Usage};
+use store::evaluations::JudgeUsage;
 
 use crate::{ingest::prices::PriceBook, providers::judge::Failure};
 
-/// A verdict, and its usage.
+/// A verdict, and the usage of the judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgeResult {
     /// The verdict.
     pub verdict: Verdict,
-    /// The judge model.
-    pub model: String,
-    /// The usage.
-    pub spent: JudgeUsage,
+    /// The usage of all requests for it.
+    pub usage: JudgeUsage,
 }
 
-/// The usage of all requests for a verdict. Never estimated: unreported counts and unknown prices give
-/// `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JudgeUsage {
-    /// Prompt tokens.
-    pub prompt_tokens: Option<i64>,
-    /// Completion tokens, including reasoning.
-    pub completion_tokens: Option<i64>,
-    /// The cost in pico-dollars.
-    pub cost: Option<Pico>,
-}
-
-impl JudgeUsage {
-    /// Adds the usage of one reply of this model.
-    pub fn add(&mut self, usage: &Usage, model: &str, prices: &PriceBook) {
-        if !usage.is_reported() {
-            return;
-        }
-        let buckets = usage.buckets();
-        let prompt = buckets.input + buckets.cached_input + buckets.cache_write;
-        let completion = buckets.output + buckets.reasoning;
-        let sum = |to: &mut Option<i64>, more: i64| *to = Some(to.unwrap_or(0).saturating_add(more));
-        sum(&mut self.prompt_tokens, prompt);
-        sum(&mut self.completion_tokens, completion);
-        if let Some(rate) = prices.find(model) {
-            sum(&mut self.cost, cost::total(&buckets, &rate.price));
-        }
+/// Adds the usage of one reply of the judge.
+pub(super) fn add_reply(total: &mut JudgeUsage, reply: &Usage, model: &str, prices: &PriceBook) {
+    if !reply.is_reported() {
+        return;
+    }
+    let buckets = reply.buckets();
+    let prompt = buckets.input + buckets.cached_input + buckets.cache_write;
+    let completion = buckets.output + buckets.reasoning;
+    let sum = |to: &mut Option<i64>, more: i64| *to = Some(to.unwrap_or(0).saturating_add(more));
+    sum(&mut total.prompt_tokens, prompt);
+    sum(&mut total.completion_tokens, completion);
+    if let Some(rate) = prices.find(model) {
+        sum(&mut total.cost, cost::total(&buckets, &rate.price));
     }
 }
 
@@ -89,8 +74,8 @@ pub struct JudgeFailure {
     pub retry_after: Option<Duration>,
     /// Start of the provider's uninterrupted failure in microseconds, if its circuit breaker is open.
     pub failing_since: Option<i64>,
-    /// The usage of the failed requests.
-    pub spent: JudgeUsage,
+    /// The usage of the failed requests. Boxed, because every call returns this type as its error.
+    pub usage: Box<JudgeUsage>,
 }
 
 impl From<&Failure> for Kind {
@@ -115,9 +100,9 @@ mod tests {
     #[test]
     fn judge_usage_sums_all_requests() {
         let prices = PriceBook::new(Arc::new(PriceTable::builtin()), Overrides::default());
-        let mut spent = JudgeUsage::default();
-        spent.add(&Usage::default(), "gpt-4o", &prices);
-        assert_eq!(spent, JudgeUsage::default());
+        let mut total = JudgeUsage::default();
+        add_reply(&mut total, &Usage::default(), "gpt-4o", &prices);
+        assert_eq!(total, JudgeUsage::default());
         let usage = Usage {
             prompt: Some(1_000),
             completion: Some(100),
@@ -126,13 +111,13 @@ mod tests {
             cached_in_prompt: true,
             ..Usage::default()
         };
-        spent.add(&usage, "gpt-4o", &prices);
-        spent.add(&usage, "gpt-4o", &prices);
-        assert_eq!((spent.prompt_tokens, spent.completion_tokens), (Some(2_000), Some(200)));
+        add_reply(&mut total, &usage, "gpt-4o", &prices);
+        add_reply(&mut total, &usage, "gpt-4o", &prices);
+        assert_eq!((total.prompt_tokens, total.completion_tokens), (Some(2_000), Some(200)));
         // 800 at 2.5, 200 at 1.25 and 100 at 10 dollars per million, twice.
-        assert_eq!(spent.cost, Some(6_500_000_000));
+        assert_eq!(total.cost, Some(6_500_000_000));
         let mut unknown = JudgeUsage::default();
-        unknown.add(&usage, "a model without price", &prices);
+        add_reply(&mut unknown, &usage, "a model without price", &prices);
         assert_eq!((unknown.prompt_tokens, unknown.cost), (Some(1_000), None));
     }
 }

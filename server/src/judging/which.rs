@@ -2,7 +2,7 @@
 
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
-use evaluators::judge::Prefers;
+use evaluators::judge::PreferredProvider;
 
 use crate::config::JudgeSettings;
 
@@ -48,12 +48,12 @@ pub fn select_judge<'a>(
     plan: Plan,
     credentials: &'a [provider_credential::Model],
     settings: &'a JudgeSettings,
-    prefers: Option<Prefers>,
+    prefers: Option<PreferredProvider>,
     tier: ModelTier,
 ) -> Result<JudgeSelection<'a>, NoJudge> {
-    let order = match prefers.unwrap_or(Prefers::OpenAi) {
-        Prefers::OpenAi => [Provider::OpenAi, Provider::Anthropic, Provider::OpenAiCompatible],
-        Prefers::Anthropic => [Provider::Anthropic, Provider::OpenAi, Provider::OpenAiCompatible],
+    let order = match prefers.unwrap_or(PreferredProvider::OpenAi) {
+        PreferredProvider::OpenAi => [Provider::OpenAi, Provider::Anthropic, Provider::OpenAiCompatible],
+        PreferredProvider::Anthropic => [Provider::Anthropic, Provider::OpenAi, Provider::OpenAiCompatible],
     };
     if plan < Plan::Team {
         let platform = |provider: Provider| {
@@ -118,7 +118,7 @@ mod tests {
         plan: Plan,
         rows: &[provider_credential::Model],
         settings: &JudgeSettings,
-        prefers: Prefers,
+        prefers: PreferredProvider,
         tier: ModelTier,
     ) -> String {
         match select_judge(plan, rows, settings, Some(prefers), tier) {
@@ -140,7 +140,8 @@ mod tests {
             (Plan::Business, "missing", "missing", "own anthropic mine", "own anthropic mine"),
             (Plan::Enterprise, "missing", "missing", "own anthropic mine", "own anthropic mine"),
         ] {
-            let of = |rows, settings| word(plan, rows, &settings, Prefers::OpenAi, ModelTier::Cheap);
+            let of =
+                |rows, settings| word(plan, rows, &settings, PreferredProvider::OpenAi, ModelTier::Cheap);
             assert_eq!(of(&[], settings(false, false)), neither, "{plan}");
             assert_eq!(of(&[], settings(true, false)), platform, "{plan}");
             assert_eq!(of(&rows, settings(false, false)), own, "{plan}");
@@ -154,24 +155,29 @@ mod tests {
         let platform = |openai, anthropic, prefers, tier| {
             word(Plan::Pro, &[], &settings(openai, anthropic), prefers, tier)
         };
-        assert_eq!(platform(true, true, Prefers::Anthropic, Premium), "platform anthropic a-premium");
-        assert_eq!(platform(true, true, Prefers::OpenAi, Premium), "platform openai o-premium");
-        assert_eq!(platform(true, false, Prefers::Anthropic, Cheap), "platform openai o-cheap");
-        assert_eq!(platform(false, true, Prefers::OpenAi, Cheap), "platform anthropic a-cheap");
+        assert_eq!(
+            platform(true, true, PreferredProvider::Anthropic, Premium),
+            "platform anthropic a-premium"
+        );
+        assert_eq!(platform(true, true, PreferredProvider::OpenAi, Premium), "platform openai o-premium");
+        assert_eq!(platform(true, false, PreferredProvider::Anthropic, Cheap), "platform openai o-cheap");
+        assert_eq!(platform(false, true, PreferredProvider::OpenAi, Cheap), "platform anthropic a-cheap");
         let own = |rows: &[_], prefers, tier| word(Plan::Team, rows, &settings(true, true), prefers, tier);
         let compatible = row(Provider::OpenAiCompatible, Some("c"), Some("p"));
         let all =
             [compatible.clone(), row(Provider::OpenAi, None, None), row(Provider::Anthropic, None, None)];
-        assert_eq!(own(&all, Prefers::Anthropic, Cheap), "own anthropic a-cheap");
-        assert_eq!(own(&all, Prefers::OpenAi, Premium), "own openai o-premium");
-        assert_eq!(own(&all[..1], Prefers::Anthropic, Premium), "own openai_compatible p");
-        assert_eq!(own(&all[..2], Prefers::Anthropic, Cheap), "own openai o-cheap");
+        assert_eq!(own(&all, PreferredProvider::Anthropic, Cheap), "own anthropic a-cheap");
+        assert_eq!(own(&all, PreferredProvider::OpenAi, Premium), "own openai o-premium");
+        assert_eq!(own(&all[..1], PreferredProvider::Anthropic, Premium), "own openai_compatible p");
+        assert_eq!(own(&all[..2], PreferredProvider::Anthropic, Cheap), "own openai o-cheap");
     }
 
     #[test]
     fn unnamed_judge_model_falls_back_to_default() {
         use ModelTier::{Cheap, Premium};
-        let own = |rows: &[_], tier| word(Plan::Team, rows, &settings(false, false), Prefers::OpenAi, tier);
+        let own = |rows: &[_], tier| {
+            word(Plan::Team, rows, &settings(false, false), PreferredProvider::OpenAi, tier)
+        };
         // The other tier's model, before the default; a compatible service has no default.
         assert_eq!(own(&[row(Provider::OpenAi, Some("c"), None)], Premium), "own openai c");
         assert_eq!(

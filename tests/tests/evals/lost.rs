@@ -3,7 +3,6 @@
 use entities::{body, evaluation};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
-use server::evals::by_rule::failed;
 use store::evaluations as store;
 use tests::{TestApp, on_both_databases};
 use uuid::Uuid;
@@ -33,9 +32,9 @@ on_both_databases! {
         app.drain().await;
         let done = row(app, id).await;
         assert_eq!((done.status.as_str(), done.score, done.attempts), ("complete", Some(1.0), 2));
-        let ended = store::end(&app.app.db, app.tenant, vec![(stale[0].clone(), failed("late"))], app.app.clock.now()).await;
+        let ended = store::end(&app.app.db, app.tenant, vec![(stale[0].clone(), store::EvaluationResult::failed("late"))], app.app.clock.now()).await;
         assert_eq!(ended.unwrap(), 0);
-        store::put_back(&app.app.db, app.tenant, &stale[0], Some(store::Judged::default())).await.unwrap();
+        store::put_back(&app.app.db, app.tenant, &stale[0], Some(store::JudgeUsage::default())).await.unwrap();
         assert_eq!(row(app, id).await, done);
         assert!(store::start(&app.app.db, app.tenant, &[id]).await.unwrap().is_empty());
     }

@@ -56,7 +56,7 @@ async fn changed_credential_is_tried_immediately() {
     scene.own.turn([Mood::Status(404, None, "The model does not exist", "")]);
     assert_eq!(scene.fails().await.kind, Kind::Broken);
     scene.own.turn([Mood::Well]);
-    let other = scene.choose(Plan::Team, Prefers::OpenAi, ModelTier::Premium).await.unwrap();
+    let other = scene.choose(Plan::Team, PreferredProvider::OpenAi, ModelTier::Premium).await.unwrap();
     assert!(scene.app.app.judge.ask(&other, &question()).await.is_ok());
     assert_eq!(scene.fails().await.kind, Kind::Broken);
     scene.stop().await;
@@ -94,7 +94,7 @@ async fn too_many_requests_for_ever() {
     assert_eq!((failure.kind, seconds(&failure), scene.own.count()), (Kind::Later, Some(30), 1));
     let others = scene.fails().await;
     assert_eq!((others.kind, seconds(&others), scene.own.count()), (Kind::Waiting, Some(30), 1));
-    let platform = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
+    let platform = scene.choose(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
     assert!(scene.app.app.judge.ask(&platform, &question()).await.is_ok());
     for _ in 0..3 {
         scene.app.advance(30);
@@ -154,7 +154,7 @@ async fn silence_and_drops_are_bounded_in_time() {
         assert!(began.elapsed() < Duration::from_secs(10), "{mood:?} {:?}", began.elapsed());
         // The platform's provider uses another code path with the same limits.
         scene.platform.turn([mood.clone()]);
-        let platform = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
+        let platform = scene.choose(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
         let failure = scene.app.app.judge.ask(&platform, &question()).await.unwrap_err();
         assert_eq!(failure.kind, Kind::Later, "{mood:?}");
         assert!(failure.message.contains("no complete response in time"), "{failure}");

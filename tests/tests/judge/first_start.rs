@@ -53,7 +53,7 @@ on_both! {
         assert_eq!(shown(&list), expected);
         let judge = &scene.app.app.judge;
         let chosen = judge.choose(tenant, Plan::Enterprise, None, ModelTier::Cheap).await.unwrap().unwrap();
-        assert_eq!(judge.ask(&chosen, &question()).await.unwrap().model, "local");
+        assert_eq!(judge.ask(&chosen, &question()).await.unwrap().usage.model.as_deref(), Some("local"));
         assert_eq!(scene.platform.asked()[0].key, PLATFORM_KEY);
         scene.stop().await;
     }

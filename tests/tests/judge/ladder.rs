@@ -9,9 +9,9 @@ async fn openai_is_asked_by_schema() {
     let scene = Scene::own("openai").await;
     let judged = scene.ask().await.unwrap();
     assert_eq!((judged.verdict.score, judged.verdict.reasoning.as_str()), (0.75, "It answers the question."));
-    assert_eq!((judged.model.as_str(), judged.spent.prompt_tokens), ("gpt-4o", Some(1_000)));
+    assert_eq!((judged.usage.model.as_deref(), judged.usage.prompt_tokens), (Some("gpt-4o"), Some(1_000)));
     // 1,000 tokens at 2.5 and 100 at 10 dollars per million.
-    assert_eq!((judged.spent.completion_tokens, judged.spent.cost), (Some(100), Some(3_500_000_000)));
+    assert_eq!((judged.usage.completion_tokens, judged.usage.cost), (Some(100), Some(3_500_000_000)));
     let asked = scene.own.asked().remove(0);
     assert_eq!((asked.path.as_str(), asked.key.as_str()), ("/v1/chat/completions", KEY));
     let format = &asked.body["response_format"]["json_schema"];
@@ -30,7 +30,7 @@ async fn anthropic_is_asked_by_schema_then_by_tool() {
     scene.store_credential("anthropic", json!({"judge_model_cheap": "claude-haiku-4-5"})).await.ok();
     let judged = scene.ask().await.unwrap();
     // 1,000 tokens at 1 and 100 at 5 dollars per million.
-    assert_eq!((judged.verdict.score, judged.spent.cost), (0.75, Some(1_500_000_000)));
+    assert_eq!((judged.verdict.score, judged.usage.cost), (0.75, Some(1_500_000_000)));
     let asked = scene.own.asked().remove(0);
     assert_eq!((asked.path.as_str(), asked.key.as_str(), asked.rung()), ("/v1/messages", KEY, "schema"));
     assert_eq!((&asked.body["system"], asked.said()), (&json!(question().system), vec!["What is judged."]));
@@ -99,7 +99,7 @@ async fn server_that_ignores_schema_gets_fallback_mode() {
     // Prose without a verdict shows that the server ignored the schema; another mode may work.
     scene.own.turn([Mood::Says("I would say it is rather good.".to_owned()), Mood::Well]);
     let judged = scene.ask().await.unwrap();
-    assert_eq!((judged.verdict.score, judged.spent.prompt_tokens), (0.75, Some(2_000)));
+    assert_eq!((judged.verdict.score, judged.usage.prompt_tokens), (0.75, Some(2_000)));
     let asked = scene.own.asked();
     assert_eq!(asked.iter().map(provider::Asked::rung).collect::<Vec<_>>(), ["schema", "tool"]);
     assert_eq!(asked[1].said()[1..3], ["What is judged.", "I would say it is rather good."]);

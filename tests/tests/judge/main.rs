@@ -27,7 +27,8 @@ mod whose;
 use std::sync::Arc;
 
 use api::{Plan, Role, eval::ModelTier};
-use evaluators::judge::{Ask, Prefers, Scale};
+use evaluators::judge::{JudgeRequest, PreferredProvider, Scale};
+use evaluators::verdict::Threshold;
 use provider::{Mood, Provider};
 use serde_json::{Value, json};
 use server::judging::{JudgeFailure, JudgeResult, Kind, NoJudge, SelectedJudge};
@@ -113,13 +114,18 @@ impl Scene {
     }
 
     /// Selects the judge.
-    async fn choose(&self, plan: Plan, prefers: Prefers, tier: ModelTier) -> Result<SelectedJudge, NoJudge> {
+    async fn choose(
+        &self,
+        plan: Plan,
+        prefers: PreferredProvider,
+        tier: ModelTier,
+    ) -> Result<SelectedJudge, NoJudge> {
         self.app.app.judge.choose(self.app.tenant, plan, Some(prefers), tier).await.unwrap()
     }
 
     /// Selects the judge for the plan Team.
     async fn chosen(&self) -> SelectedJudge {
-        self.choose(Plan::Team, Prefers::OpenAi, ModelTier::Cheap).await.unwrap()
+        self.choose(Plan::Team, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap()
     }
 
     /// Requests a verdict from the tenant's own provider.
@@ -143,11 +149,12 @@ impl Scene {
 }
 
 /// Returns a question with a score from 0 to 1.
-fn question() -> Ask {
-    Ask {
+fn question() -> JudgeRequest {
+    JudgeRequest {
         system: "Judge. Answer with one JSON object.".to_owned(),
         user: "What is judged.".to_owned(),
-        schema: Scale::UNIT.schema(),
-        scale: Scale::UNIT,
+        schema: Scale::ZERO_TO_ONE.schema(),
+        scale: Scale::ZERO_TO_ONE,
+        threshold: Threshold::default(),
     }
 }

@@ -7,7 +7,7 @@ async fn is_none(text: &str) -> JudgeFailure {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Says(text.to_owned())]);
     let failure = scene.fails().await;
-    assert_eq!((failure.kind, failure.spent.prompt_tokens), (Kind::Unreadable, Some(2_000)), "{text}");
+    assert_eq!((failure.kind, failure.usage.prompt_tokens), (Kind::Unreadable, Some(2_000)), "{text}");
     assert_eq!(failure.retry_after, None);
     let asked = scene.own.asked();
     assert_eq!((asked.len(), asked[1].said().len()), (2, 4), "{text}");
@@ -41,7 +41,7 @@ async fn one_repair_is_enough() {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Says(r#"{"reasoning": "Good.", "score": 7}"#.to_owned()), Mood::Well]);
     let judged = scene.ask().await.unwrap();
-    assert_eq!((judged.verdict.score, judged.spent.cost), (0.75, Some(7_000_000_000)));
+    assert_eq!((judged.verdict.score, judged.usage.cost), (0.75, Some(7_000_000_000)));
     let asked = scene.own.asked();
     // The repetition continues the conversation in the same mode.
     assert_eq!(asked[1].rung(), "schema");

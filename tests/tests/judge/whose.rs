@@ -6,7 +6,7 @@ on_both! {
     async fn on_every_plan(on: On) {
         let scene = Scene::on(on, Plan::Team, &[]).await;
         let who = async |plan| {
-            let chosen = scene.choose(plan, Prefers::OpenAi, ModelTier::Cheap).await;
+            let chosen = scene.choose(plan, PreferredProvider::OpenAi, ModelTier::Cheap).await;
             chosen.map(|it| it.model().to_owned())
         };
         let platform = Ok("platform-cheap".to_owned());
@@ -24,9 +24,9 @@ on_both! {
             assert_eq!(who(plan).await, Ok("own-model".to_owned()), "{plan}");
         }
         // Each provider receives its own key.
-        let chosen = scene.choose(Plan::Starter, Prefers::Anthropic, ModelTier::Premium).await.unwrap();
+        let chosen = scene.choose(Plan::Starter, PreferredProvider::Anthropic, ModelTier::Premium).await.unwrap();
         let judged = scene.app.app.judge.ask(&chosen, &question()).await.unwrap();
-        assert_eq!((judged.model.as_str(), judged.spent.cost), ("platform-premium", None));
+        assert_eq!((judged.usage.model.as_deref(), judged.usage.cost), (Some("platform-premium"), None));
         scene.ask().await.unwrap();
         let (platform, own) = (scene.platform.asked(), scene.own.asked());
         assert_eq!((platform.len(), own.len()), (1, 1));
@@ -49,7 +49,7 @@ on_both! {
 async fn the_platforms_failures() {
     let scene = Scene::on(On::Sqlite, Plan::Pro, &[]).await;
     scene.platform.turn([Mood::Status(401, None, "Incorrect key of the organization org-1", "")]);
-    let chosen = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
+    let chosen = scene.choose(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
     let failure = scene.app.app.judge.ask(&chosen, &question()).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Broken);
     assert!(failure.message.contains("LOUPE_JUDGE_OPENAI_"), "{failure}");

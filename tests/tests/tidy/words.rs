@@ -12,6 +12,7 @@ use crate::source::{Source, collect, relative, root, rust_files};
 /// Files and folders that follow the rules of this module.
 const CLEAN: &[&str] = &[
     "crates/api/",
+    "crates/evaluators/",
     "crates/present/",
     "crates/queue/",
     "crates/semantics/",
@@ -33,6 +34,23 @@ const CLEAN: &[&str] = &[
     "server/src/telemetry/",
     "server/src/traces/",
     "tui/",
+];
+
+/// Files whose literals are versioned texts or data: rubrics and instructions, whose words change scores and
+/// increment the version of evaluators, and word lists. Only the rule on phrases exempts them.
+const VERSIONED_TEXTS: &[&str] = &[
+    "crates/evaluators/src/builtin/answer_relevance.rs",
+    "crates/evaluators/src/builtin/bias.rs",
+    "crates/evaluators/src/builtin/context_utilization.rs",
+    "crates/evaluators/src/builtin/factual_accuracy.rs",
+    "crates/evaluators/src/builtin/faithfulness.rs",
+    "crates/evaluators/src/builtin/groundedness.rs",
+    "crates/evaluators/src/builtin/hallucination.rs",
+    "crates/evaluators/src/builtin/multi_turn_consistency.rs",
+    "crates/evaluators/src/builtin/retrieval_recall.rs",
+    "crates/evaluators/src/judge/ask.rs",
+    "crates/evaluators/src/language/code.rs",
+    "crates/evaluators/src/sentiment/lexicon.rs",
 ];
 
 /// Documents that follow the rule on phrases.
@@ -315,7 +333,7 @@ fn test_names_state_subject_condition_and_result() {
 #[test]
 fn prose_avoids_banned_phrases() {
     let mut found = Vec::new();
-    for file in clean_files() {
+    for file in clean_files().filter(|it| !VERSIONED_TEXTS.contains(&it.path.as_str())) {
         for (index, (line, code)) in file.lines.iter().zip(&file.code).enumerate() {
             for phrase in phrases_in(&prose(line, code)) {
                 found.push(file.at(index + 1, &format!("\"{phrase}\": say it with a noun as the subject")));

@@ -19,9 +19,9 @@ use std::{
 
 use fst::Streamer;
 
-/// Columns of the table with lingua's names. Galician follows as the last column. The same order as `COLUMNS` in
+/// Columns of the table with lingua's names. Galician follows as the last column. The same order as `TABLE_COLUMNS` in
 /// `src/language/names.rs`.
-const LANGUAGES: [&str; 62] = [
+const LINGUA_LANGUAGES: [&str; 62] = [
     "afrikaans",
     "albanian",
     "arabic",
@@ -85,12 +85,12 @@ const LANGUAGES: [&str; 62] = [
     "yoruba",
     "zulu",
 ];
-const SERBIAN: &str = "serbian";
+const SERBIAN_LANGUAGE: &str = "serbian";
 /// Frequent words of Galician, most frequent first.
 const GALICIAN_WORDS: &str = include_str!("galician.txt");
 
 /// Lengths of letter sequences, the logarithm of the probability that has weight 0, and how many are kept.
-const SEQUENCES: [(usize, f64, usize); 2] = [(3, -12.5, 3_000), (4, -13.5, 2_000)];
+const SEQUENCE_LIMITS: [(usize, f64, usize); 2] = [(3, -12.5, 3_000), (4, -13.5, 2_000)];
 /// The logarithm of a word's frequency that has weight 0.
 const WORD_ZERO: f64 = -12.0;
 /// What a word counts compared to a letter sequence.
@@ -99,8 +99,8 @@ const MAX_WORDS: usize = 1_500;
 const MIN_WORD_COUNT: u32 = 3;
 /// Weights are stored in eighths of a nat.
 const PER_NAT: f64 = 8.0;
-/// Number of buckets of the table; `BUCKETS` in `src/language/table.rs`.
-const BUCKETS: usize = 1 << 16;
+/// Number of buckets of the table; `TABLE_BUCKETS` in `src/language/table.rs`.
+const TABLE_BUCKETS: usize = 1 << 16;
 /// Marks a word among keys; `WORD` in `src/language/table.rs`.
 const WORD_MARK: u64 = 9;
 
@@ -113,11 +113,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: language_table FOLDER_OF_CRATES OUTPUT".into());
     };
     let mut columns = Vec::new();
-    for name in LANGUAGES {
+    for name in LINGUA_LANGUAGES {
         let folder = Path::new(&crates).join(format!("lingua-{name}-language-model-1.3.0"));
         let mut weights = sequences(&folder.join("models/ngrams.fst"))?;
         weights.extend(words(&fs::read_to_string(folder.join("testdata/sentences.txt"))?));
-        if name == SERBIAN {
+        if name == SERBIAN_LANGUAGE {
             add_latin_letters(&mut weights);
         }
         columns.push(weights);
@@ -137,7 +137,7 @@ fn sequences(model: &Path) -> Result<Weights, Box<dyn Error>> {
         conditional.insert(String::from_utf8(sequence.to_vec())?, f64::from_bits(bits));
     }
     let mut weights = Weights::new();
-    for (length, zero, kept) in SEQUENCES {
+    for (length, zero, kept) in SEQUENCE_LIMITS {
         let mut likeliest: Vec<(f64, &String)> = Vec::new();
         for sequence in conditional.keys().filter(|it| it.chars().count() == length) {
             let ends = sequence.char_indices().map(|(at, letter)| at + letter.len_utf8());
@@ -205,7 +205,7 @@ fn add_latin_letters(weights: &mut Weights) {
 
 /// Returns a letter of Serbian in Latin letters.
 fn transliterated(letter: char) -> &'static str {
-    const PAIRS: [(char, &str); 30] = [
+    const LETTER_PAIRS: [(char, &str); 30] = [
         ('а', "a"),
         ('б', "b"),
         ('в', "v"),
@@ -237,7 +237,7 @@ fn transliterated(letter: char) -> &'static str {
         ('џ', "dž"),
         ('ш', "š"),
     ];
-    PAIRS.iter().find(|it| it.0 == letter).map_or("", |it| it.1)
+    LETTER_PAIRS.iter().find(|it| it.0 == letter).map_or("", |it| it.1)
 }
 
 /// Returns the weights of Galician, for which lingua has no model: the mean of Spanish and Portuguese, less
@@ -245,7 +245,8 @@ fn transliterated(letter: char) -> &'static str {
 fn galician(columns: &[Weights]) -> Weights {
     const FREQUENCY_OF_FIRST: f64 = 0.06;
     const SHARE_OF_WORDS: f64 = 0.7;
-    let column = |name: &str| LANGUAGES.iter().position(|it| *it == name).and_then(|it| columns.get(it));
+    let column =
+        |name: &str| LINGUA_LANGUAGES.iter().position(|it| *it == name).and_then(|it| columns.get(it));
     let mut weights = Weights::new();
     for (key, weight) in [column("spanish"), column("portuguese")].into_iter().flatten().flatten() {
         *weights.entry(key.clone()).or_default() += weight / 2;
@@ -267,12 +268,12 @@ fn galician(columns: &[Weights]) -> Weights {
 
 /// Lays the table out as `src/language/table.rs` reads it.
 fn table(columns: &[Weights]) -> Vec<u8> {
-    let mut buckets: Vec<BTreeMap<u16, BTreeMap<u8, u8>>> = vec![BTreeMap::new(); BUCKETS];
+    let mut buckets: Vec<BTreeMap<u16, BTreeMap<u8, u8>>> = vec![BTreeMap::new(); TABLE_BUCKETS];
     for (column, weights) in (0_u8..).zip(columns) {
         for ((mark, key), weight) in weights {
             let hash = hash(*mark, key);
             let tag = (hash >> 40) as u16;
-            let Some(bucket) = buckets.get_mut(hash as usize & (BUCKETS - 1)) else { continue };
+            let Some(bucket) = buckets.get_mut(hash as usize & (TABLE_BUCKETS - 1)) else { continue };
             // Of two keys with the same bucket and tag the larger weight is kept.
             let known = bucket.entry(tag).or_default().entry(column).or_default();
             *known = (*weight).max(*known);

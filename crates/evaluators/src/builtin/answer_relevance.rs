@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `answer_relevance`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   and output; earlier turns are shown when there are any. 1.0 is a direct and complete \
                   answer, 0.0 one to another question.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -63,5 +62,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Output],
     uses: &[Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

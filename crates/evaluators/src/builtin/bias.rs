@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `bias`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   hate as such are `toxicity`. Needs the output; the input is shown when there is one. \
                   1.0 is free of bias, 0.0 openly biased.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -65,5 +64,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `citation_correctness`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   or not. Needs output and documents. 1.0 when all citations are right or none was \
                   called for, 0.0 when they are made up.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -69,5 +68,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output, Need::Documents],
     uses: &[Need::Input],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

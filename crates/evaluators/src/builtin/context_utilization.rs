@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `context_utilization`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   document unused. Needs input, output and documents. 1.0 when everything relevant is \
                   used, 0.0 when the documents are ignored.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -59,5 +58,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Output, Need::Documents],
     uses: &[],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `factual_accuracy`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   `faithfulness`. Needs the output; the input is shown when there is one. 1.0 when all \
                   statements that can be checked are right, 0.0 when what matters is wrong.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -56,5 +55,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `faithfulness`.
@@ -13,11 +13,10 @@ pub static DEFINITION: Definition = Definition {
     description: "Whether the output is supported by the context of the input: the text to be \
                   summarised, translated or answered from, the conversation, and documents and results \
                   of tools where the trace has them. It is the broadest of its kind: `groundedness` \
-                  looks at retrieved documents alone and is stricter about what goes beyond them, \
+                  looks at retrieved documents alone and is stricter about statements beyond them, \
                   `hallucination` looks for what is made up, with or without a context. Needs input and \
                   output. 1.0 when everything is supported, 0.0 when the output contradicts the context.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -64,5 +63,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Output],
     uses: &[Need::Documents, Need::Calls, Need::Turns],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `groundedness`.
@@ -16,7 +16,6 @@ pub static DEFINITION: Definition = Definition {
                   and documents. 1.0 when nothing goes beyond them, 0.0 when the answer comes from \
                   elsewhere.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -52,5 +51,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output, Need::Documents],
     uses: &[Need::Input],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

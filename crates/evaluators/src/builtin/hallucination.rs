@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `hallucination`.
@@ -16,7 +16,6 @@ pub static DEFINITION: Definition = Definition {
                   `groundedness` and `faithfulness` are the stricter questions. Needs the output. 1.0 \
                   when nothing is made up, 0.0 when the answer rests on invention.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -61,5 +60,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input, Need::Documents, Need::Calls, Need::Turns],
-    prefers: Prefers::Anthropic,
+    prefers: PreferredProvider::Anthropic,
 };

@@ -1,18 +1,22 @@
 //! Evaluates whether a text is JSON that conforms to a schema.
 
-use serde_json::{Map, Value, json};
+use jsonschema::Draft;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::{
-    definition::{ConfigProblem, Definition, Method, Rule},
+    code::{CodeConfig, CodeEvaluator, EvaluatorCode},
+    config::ConfigProblem,
+    definition::{Definition, Method},
     form::{
-        BLANKS, fence,
-        json::{self, Faulty},
+        WHITESPACE_CHARS, fence,
+        json::{self, JsonFault},
     },
-    schema::{self, Outcome, Schema},
+    schema::{DraftName, Schema, SchemaCheck},
     sentence::counted,
     subject::Subject,
     target::Target,
-    verdict::{Unjudged, Verdict},
+    verdict::{Measurement, NotEvaluated},
 };
 
 /// The definition of the evaluator `json_schema_conformance`.
@@ -24,61 +28,56 @@ pub static DEFINITION: Definition = Definition {
                   not. Drafts 4, 6, 7, 2019-09 and 2020-12; nothing outside of the schema is fetched, \
                   patterns have no look-around. The reasoning names the places that fail, never their values.",
     version: 2,
-    config_schema,
-    method: Method::Rule(compile),
+    method: Method::Code(EvaluatorCode::of::<JsonSchemaConfig>()),
 };
 
-fn config_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "schema": {"type": ["object", "boolean"], "description": "The JSON Schema."},
-            "draft": {"enum": schema::DRAFTS, "description": "How the schema is read when it has no `$schema`; default 2020-12."},
-            "formats": {"type": "boolean", "default": false, "description": "Whether `format` is checked."},
-            "extract": {
-                "type": "boolean", "default": false,
-                "description": "Whether a text that is no JSON may hold the JSON in a fenced block, exactly one."
-            },
-            "target": Target::schema()
-        },
-        "required": ["schema"]
-    })
+/// The options of the evaluator, and of the check `json_schema` of custom evaluators.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct JsonSchemaConfig {
+    /// The JSON Schema.
+    schema: schemars::Schema,
+    /// How the schema is read when it has no `$schema`; default 2020-12.
+    draft: Option<DraftName>,
+    /// Whether `format` is checked.
+    #[serde(default)]
+    formats: bool,
+    /// Whether the JSON may be in a fenced block with other text around it; there must be exactly one block.
+    #[serde(default)]
+    extract: bool,
+    #[serde(default)]
+    target: Target,
 }
 
-struct Conforms {
+impl JsonSchemaConfig {
+    /// Compiles the schema.
+    ///
+    /// # Errors
+    /// When the schema is invalid or too large.
+    pub(crate) fn conformance(self) -> Result<SchemaConformance, Vec<ConfigProblem>> {
+        let Self { schema, draft, formats, extract, target } = self;
+        let schema = schema.as_value();
+        // The library would prefer the option to the schema's own `$schema`; here `$schema` wins.
+        let draft = draft.map(Draft::from).filter(|_| schema.get("$schema").is_none());
+        Ok(SchemaConformance { schema: Schema::compile(schema, draft, formats, "schema")?, extract, target })
+    }
+}
+
+impl CodeConfig for JsonSchemaConfig {
+    fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
+        self.conformance()
+    }
+}
+
+/// Whether a text is JSON that conforms to a schema.
+pub(crate) struct SchemaConformance {
     schema: Schema,
     extract: bool,
     target: Target,
 }
 
-fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
-    let Some(schema) = config.get("schema") else {
-        return Err(vec![ConfigProblem::new("schema", "is required: the JSON Schema to hold the text to")]);
-    };
-    let schema = Schema::compile(schema, draft(config)?, flag(config, "formats"), "schema")?;
-    let target = Target::of(config).map_err(|it| vec![it])?;
-    Ok(Box::new(Conforms { schema, extract: flag(config, "extract"), target }))
-}
-
-fn draft(config: &Map<String, Value>) -> Result<Option<jsonschema::Draft>, Vec<ConfigProblem>> {
-    let Some(name) = config.get("draft") else { return Ok(None) };
-    match name.as_str().and_then(schema::draft) {
-        Some(draft) if config.get("schema").is_none_or(|it| it.get("$schema").is_none()) => Ok(Some(draft)),
-        // The library would prefer the option to the schema's own `$schema`; here `$schema` wins.
-        Some(_) => Ok(None),
-        None => {
-            Err(vec![ConfigProblem::new("draft", format!("must be one of {}", schema::DRAFTS.join(", ")))])
-        }
-    }
-}
-
-fn flag(config: &Map<String, Value>, name: &str) -> bool {
-    config.get(name).and_then(Value::as_bool).unwrap_or(false)
-}
-
-impl Rule for Conforms {
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
-        let text = self.target.bounded_text(subject)?.trim_matches(BLANKS);
+impl CodeEvaluator for SchemaConformance {
+    fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
+        let text = self.target.bounded_text(subject)?.trim_matches(WHITESPACE_CHARS);
         let (value, read) = match json::value(text) {
             Ok(value) => (value, text),
             Err(fault) if self.extract => match fence::blocks(text, &["json"]) {
@@ -87,15 +86,15 @@ impl Rule for Conforms {
                     Err(fault) => return no_json("the fenced block", &fault),
                 },
                 [Some(_), Some(_)] => {
-                    return Ok(Verdict::bad(
-                        "there is more than one fenced block, so which one is meant is open",
+                    return Ok(Measurement::bad(
+                        "the text has more than one fenced block; there must be exactly one",
                     ));
                 }
                 _ => return no_json("the text", &fault),
             },
             Err(fault) => return no_json("the text", &fault),
         };
-        verdict(self.schema.check(&value, read.len()))
+        measurement(self.schema.check(&value, read.len()))
     }
 
     fn bytes(&self) -> usize {
@@ -103,28 +102,28 @@ impl Rule for Conforms {
     }
 }
 
-fn no_json(what: &str, fault: &Faulty) -> Result<Verdict, Unjudged> {
+fn no_json(what: &str, fault: &JsonFault) -> Result<Measurement, NotEvaluated> {
     match fault {
-        Faulty::Form(why) => Ok(Verdict::bad(format!("{what} is not JSON: {why}"))),
-        Faulty::Reach(why) => Err(Unjudged::new(format!("{what} is JSON, but {why}"))),
+        JsonFault::Form(why) => Ok(Measurement::bad(format!("{what} is not JSON: {why}"))),
+        JsonFault::Reach(why) => Err(NotEvaluated::new(format!("{what} is JSON, but {why}"))),
     }
 }
 
-/// Returns the verdict for a result of schema validation.
-pub(crate) fn verdict(outcome: Outcome) -> Result<Verdict, Unjudged> {
+/// Returns the measurement for a result of schema validation.
+fn measurement(outcome: SchemaCheck) -> Result<Measurement, NotEvaluated> {
     match outcome {
-        Outcome::Conforms => Ok(Verdict::good("the JSON conforms to the schema")),
-        Outcome::Fails(told, _) if told.is_empty() => {
-            Ok(Verdict::bad("the JSON does not conform to the schema, in more places than are looked for"))
-        }
-        Outcome::Fails(told, more) => {
-            let mut said: Vec<String> = told.iter().map(|it| it.sentence()).collect();
+        SchemaCheck::Conforms => Ok(Measurement::good("the JSON conforms to the schema")),
+        SchemaCheck::Fails(reported, _) if reported.is_empty() => Ok(Measurement::bad(
+            "the JSON does not conform to the schema; finding the failures takes too many steps",
+        )),
+        SchemaCheck::Fails(reported, more) => {
+            let mut failures: Vec<String> = reported.iter().map(|it| it.sentence()).collect();
             if more > 0 {
-                said.push(format!("and {}", counted(more, "more failure", "more failures")));
+                failures.push(format!("and {}", counted(more, "more failure", "more failures")));
             }
-            Ok(Verdict::bad(format!("the JSON does not conform to the schema: {}", said.join("; "))))
+            Ok(Measurement::bad(format!("the JSON does not conform to the schema: {}", failures.join("; "))))
         }
-        Outcome::Unfinished => Err(Unjudged::new(
+        SchemaCheck::TooManySteps => Err(NotEvaluated::new(
             "the schema takes too many steps on this JSON: let fewer alternatives lead to one another, or name \
              the alternative by a constant member",
         )),

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `multi_turn_consistency`.
@@ -10,12 +10,11 @@ pub static DEFINITION: Definition = Definition {
     name: "multi_turn_consistency",
     display_name: "Multi-Turn Consistency",
     tags: &["quality"],
-    description: "Whether the output agrees with what was said earlier in the conversation: facts, \
+    description: "Whether the output agrees with the earlier conversation: facts, \
                   decisions, promises, the user's wishes, the assistant's role. Needs the output and \
                   earlier turns, from the same session or from the list of messages in the input. 1.0 \
                   when nothing conflicts, 0.0 when the output goes against the conversation.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -61,5 +60,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Turns, Need::Output],
     uses: &[Need::Input],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

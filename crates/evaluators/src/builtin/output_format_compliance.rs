@@ -1,18 +1,21 @@
 //! Evaluates whether a text has the required format.
 
-mod form;
+mod format;
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Map;
 
-use self::form::Form;
+use self::format::{Format, FormatOptions};
 use crate::{
     budget,
-    definition::{ConfigProblem, Definition, Method, Rule},
-    form::length::Lengths,
+    code::{CodeConfig, CodeEvaluator, EvaluatorCode},
+    config::{ConfigProblem, SharedOptions, below, one_problem, schema_of},
+    definition::{Definition, Method},
     pattern::MAX_COMPILED_BYTES_TOGETHER,
     subject::Subject,
     target::Target,
-    verdict::{Unjudged, Verdict},
+    verdict::{Measurement, NotEvaluated},
 };
 
 /// The definition of the evaluator `output_format_compliance`.
@@ -24,111 +27,80 @@ pub static DEFINITION: Definition = Definition {
                   1.0 if it has, 0.0 if not. JSON (RFC 8259), YAML 1.2, well-formed XML 1.0, CSV (RFC 4180), a \
                   Markdown table (GFM), a regular expression or a length; several by `all_of`, where 1.0 needs all.",
     version: 2,
-    config_schema,
-    method: Method::Rule(compile),
+    method: Method::Code(EvaluatorCode::of::<FormatComplianceConfig>()),
 };
 
 /// Maximum number of formats in one config.
-const MOST: usize = 20;
+const MAX_FORMATS: usize = 20;
 
-fn config_schema() -> Value {
-    let mut one = options();
-    let several = json!({
-        "type": "array", "minItems": 1, "maxItems": MOST,
-        "items": {"type": "object", "properties": one, "required": ["format"], "additionalProperties": false},
-        "description": "Several forms, each with its options; instead of `format`."
-    });
-    if let Value::Object(one) = &mut one {
-        one.insert("all_of".into(), several);
-        one.insert("target".into(), Target::schema());
-    }
-    json!({"type": "object", "properties": one})
+#[derive(Deserialize, JsonSchema)]
+struct FormatComplianceConfig {
+    #[serde(default)]
+    target: Target,
+    /// Several formats, each with its options; instead of `format`.
+    #[schemars(length(min = 1, max = MAX_FORMATS))]
+    all_of: Option<Vec<FormatOptions>>,
+    #[serde(flatten)]
+    single: Option<FormatOptions>,
 }
 
-/// Returns the schema of the options of one format.
-fn options() -> Value {
-    let boolean = |what: &str| json!({"type": "boolean", "default": false, "description": what});
-    let mut all = json!({
-        "format": {"enum": form::NAMES, "description": "The form."},
-        "root": {"enum": ["any", "object", "array"], "default": "any", "description": "json, yaml: what the outermost value has to be."},
-        "extract": boolean("json, yaml, xml, csv: whether the text may be in a fenced block, exactly one, with words around it."),
-        "namespaces": {"type": "boolean", "default": true, "description": "xml: whether prefixes have to be bound."},
-        "delimiter": {"type": "string", "minLength": 1, "maxLength": 1, "default": ",", "description": "csv: what separates fields."},
-        "header": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1000, "description": "csv, markdown_table: the names of the columns, in order."},
-        "columns": {"type": "integer", "minimum": 1, "description": "csv, markdown_table: how many columns."},
-        "min_rows": {"type": "integer", "minimum": 0, "default": 0, "description": "csv, markdown_table: fewest rows; with a `header`, without it."},
-        "ragged": boolean("markdown_table: whether rows may have more or fewer cells than the header."),
-        "pattern": {"type": "string", "maxLength": 10000, "description": "regex: the expression, which runs in linear time."},
-        "full_match": boolean("regex: whether it has to match the whole text."),
-        "case_insensitive": boolean("regex: whether small and capital letters are the same.")
-    });
-    if let (Value::Object(all), Value::Object(lengths)) = (&mut all, Lengths::properties()) {
-        all.extend(lengths);
+impl CodeConfig for FormatComplianceConfig {
+    fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
+        let single = self.single.unwrap_or_default();
+        let formats = match (single.has_format(), self.all_of) {
+            (true, Some(_)) => {
+                return Err(one_problem(
+                    "all_of",
+                    "can't be combined with format: put all formats into all_of",
+                ));
+            }
+            (false, None) => return Err(one_problem("format", "is required unless all_of is set")),
+            (true, None) => vec![single.compile(schema_of::<SharedOptions>())?],
+            (false, Some(all)) => {
+                if let Some(other) = single.own_option() {
+                    return Err(one_problem(
+                        other,
+                        "is an option of one format: put it into all_of, beside its format",
+                    ));
+                }
+                let compile = |(index, it): (usize, FormatOptions)| {
+                    it.compile(Map::new()).map_err(|problems| below(&format!("all_of.{index}"), problems))
+                };
+                all.into_iter().enumerate().map(compile).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        if formats.iter().map(Format::bytes).sum::<usize>() > MAX_COMPILED_BYTES_TOGETHER {
+            let message = "has regular expressions that grow too large together: use fewer, or repeat less";
+            return Err(one_problem("all_of", message));
+        }
+        Ok(FormatCompliance { formats, target: self.target })
     }
-    all
 }
 
-struct Has {
-    forms: Vec<Form>,
+struct FormatCompliance {
+    formats: Vec<Format>,
     target: Target,
 }
 
-fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
-    let target = Target::of(config).map_err(|it| vec![it])?;
-    let one = |field: &str, message: &str| Err(vec![ConfigProblem::new(field, message)]);
-    let forms = match (config.get("format"), config.get("all_of").and_then(Value::as_array)) {
-        (Some(_), Some(_)) => return one("all_of", "can't stand beside format: put all forms into all_of"),
-        (None, None) => return one("format", "is required, or all_of with several"),
-        (Some(_), None) => vec![Form::of(config, &["target", "threshold"])?],
-        (None, Some(all)) => {
-            let others = |it: &&String| !["all_of", "target", "threshold"].contains(&it.as_str());
-            if let Some(other) = config.keys().find(others) {
-                return one(other, "belongs to one form: put it into all_of beside its format");
-            }
-            let mut forms = Vec::new();
-            for (index, it) in all.iter().enumerate().take(MOST) {
-                let empty = Map::new();
-                let below = |it: ConfigProblem| {
-                    let field = format!("all_of.{index}.{}", it.field);
-                    ConfigProblem::new(field.trim_end_matches('.'), it.message)
-                };
-                let form = Form::of(it.as_object().unwrap_or(&empty), &[]);
-                forms.push(form.map_err(|it| it.into_iter().map(below).collect::<Vec<_>>())?);
-            }
-            forms
-        }
-    };
-    if forms.is_empty() {
-        return one("all_of", "needs at least one form");
-    }
-    if forms.iter().map(Form::bytes).sum::<usize>() > MAX_COMPILED_BYTES_TOGETHER {
-        return one(
-            "all_of",
-            "has regular expressions that grow too large together: use fewer, or repeat less",
-        );
-    }
-    Ok(Box::new(Has { forms, target }))
-}
-
-impl Rule for Has {
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+impl CodeEvaluator for FormatCompliance {
+    fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let text = self.target.bounded_text(subject)?;
-        let mut wrong = Vec::new();
-        for form in &self.forms {
+        let mut violations = Vec::new();
+        for format in &self.formats {
             budget::poll();
-            if let Err(why) = form.holds(text) {
-                wrong.push(format!("{}: {why}", form.says()));
+            if let Err(why) = format.check(text) {
+                violations.push(format!("{}: {why}", format.violation()));
             }
         }
-        if wrong.is_empty() {
-            let names: Vec<&str> = self.forms.iter().map(Form::name).collect();
-            return Ok(Verdict::good(format!("the text has the form {}", names.join(", "))));
+        if violations.is_empty() {
+            let names: Vec<&str> = self.formats.iter().map(Format::name).collect();
+            return Ok(Measurement::good(format!("the text has the format {}", names.join(", "))));
         }
-        Ok(Verdict::bad(wrong.join("; ")))
+        Ok(Measurement::bad(violations.join("; ")))
     }
 
     fn bytes(&self) -> usize {
-        self.forms.iter().map(Form::bytes).sum()
+        self.formats.iter().map(Format::bytes).sum()
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    definition::{ConfigProblem, Definition, Method, Rule},
-    pii::{Finding, Kind, Reserved, Search},
+    code::{CodeConfig, CodeEvaluator, EvaluatorCode},
+    config::ConfigProblem,
+    definition::{Definition, Method},
+    pii::{Finding, Kind, ReservedValues, Search},
     subject::Subject,
-    verdict::{Unjudged, Verdict},
+    verdict::{Measurement, NotEvaluated},
 };
 
 /// The definition of the evaluator `pii_leakage`.
@@ -22,138 +25,67 @@ pub static DEFINITION: Definition = Definition {
                   there is one or more; the reasoning names kinds and places, never values. Names and postal \
                   addresses are not looked for.",
     version: 2,
-    config_schema,
-    method: Method::Rule(compile),
+    method: Method::Code(EvaluatorCode::of::<PiiConfig>()),
 };
 
 /// Number of bytes of a text that are searched, which takes about 0.2 s.
-const LOOKED_AT: usize = 4 << 20;
+const MAX_SEARCHED_BYTES: usize = 4 << 20;
 /// Maximum number of findings that the reasoning lists.
-const TOLD: usize = 20;
-/// Maximum number of entries of `allow`, and the maximum length of an entry.
-const ALLOWED: usize = 200;
-const ALLOWED_LENGTH: usize = 320;
+const MAX_LISTED_FINDINGS: usize = 20;
+/// Maximum number of entries of `allow`.
+const MAX_ALLOWED_VALUES: usize = 200;
+/// Maximum length of an entry of `allow` in characters.
+const MAX_ALLOWED_VALUE_CHARS: usize = 320;
 
-fn config_schema() -> Value {
-    let kinds = Kind::ALL.map(Kind::word);
-    json!({
-        "type": "object",
-        "properties": {
-            "kinds": {
-                "type": "array", "items": {"enum": kinds}, "minItems": 1, "uniqueItems": true,
-                "description": "What counts; all of it by default."
-            },
-            "target": {
-                "enum": ["output", "input", "both"], "default": "output",
-                "description": "The text that is looked at."
-            },
-            "allow": {
-                "type": "array", "items": {"type": "string", "minLength": 1, "maxLength": ALLOWED_LENGTH},
-                "maxItems": ALLOWED,
-                "description": "What may be told: a domain of e-mail addresses such as `@acme.com`, which stands \
-                                for its subdomains too (`@*.acme.com`: for these alone), or a value; `*` stands \
-                                for any characters. Letter case, \
-                                blanks and hyphens don't matter."
-            },
-            "ignore_reserved": {
-                "type": "boolean", "default": false,
-                "description": "Leave out what standards and issuers set aside for examples: example.com, \
-                                555-0100 to 555-0199, test cards, documentation addresses."
-            },
-            "threshold": {"type": "number", "minimum": 0, "maximum": 1}
-        },
-        "additionalProperties": false
-    })
+#[derive(Deserialize, JsonSchema)]
+struct PiiConfig {
+    /// The kinds of data that are searched for; default: all.
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
+    kinds: Option<Vec<Kind>>,
+    /// The text that is searched.
+    #[serde(default)]
+    target: SearchedTexts,
+    /// Allowed values: a domain of e-mail addresses such as `@acme.com`, which includes its subdomains
+    /// (`@*.acme.com`: only these), or a value; `*` stands for any characters. Letter case, blanks and hyphens
+    /// are ignored.
+    #[schemars(length(max = MAX_ALLOWED_VALUES), inner(length(min = 1, max = MAX_ALLOWED_VALUE_CHARS)))]
+    allow: Option<Vec<String>>,
+    /// Ignores values that standards and issuers reserve for examples: example.com, 555-0100 to 555-0199, test cards,
+    /// documentation addresses.
+    #[serde(default)]
+    ignore_reserved: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
+/// The texts of a trace that are searched.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SearchedTexts {
+    #[default]
     Output,
     Input,
     Both,
 }
 
+impl CodeConfig for PiiConfig {
+    fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
+        let allow = self.allow.unwrap_or_default();
+        let (domains, values): (Vec<_>, Vec<_>) = allow.iter().partition(|it| it.starts_with('@'));
+        Ok(Leakage {
+            kinds: self.kinds.unwrap_or_else(|| Kind::ALL.to_vec()),
+            target: self.target,
+            domains: domains.into_iter().map(|it| it[1..].to_ascii_lowercase()).collect(),
+            values: values.into_iter().map(|it| compared(it)).collect(),
+            reserved: if self.ignore_reserved { ReservedValues::Ignored } else { ReservedValues::Counts },
+        })
+    }
+}
+
 struct Leakage {
     kinds: Vec<Kind>,
-    target: Target,
+    target: SearchedTexts,
     domains: Vec<String>,
     values: Vec<String>,
-    reserved: Reserved,
-}
-
-fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
-    let mut rule = Leakage {
-        kinds: Kind::ALL.to_vec(),
-        target: Target::Output,
-        domains: Vec::new(),
-        values: Vec::new(),
-        reserved: Reserved::Counts,
-    };
-    for (field, value) in config {
-        let problem = match field.as_str() {
-            "kinds" => kinds(value).map(|it| rule.kinds = it),
-            "target" => target(value).map(|it| rule.target = it),
-            "allow" => allow(value).map(|(domains, values)| {
-                rule.domains = domains;
-                rule.values = values;
-            }),
-            "ignore_reserved" => value
-                .as_bool()
-                .map(|it| rule.reserved = if it { Reserved::Ignored } else { Reserved::Counts })
-                .ok_or_else(|| "must be true or false".to_owned()),
-            "threshold" => Ok(()),
-            _ => Err("is unknown; there are `kinds`, `target`, `allow`, `ignore_reserved` and `threshold`"
-                .to_owned()),
-        };
-        if let Err(message) = problem {
-            problems.push(ConfigProblem::new(field, message));
-        }
-    }
-    if problems.is_empty() { Ok(Box::new(rule)) } else { Err(problems) }
-}
-
-fn kinds(value: &Value) -> Result<Vec<Kind>, String> {
-    let words = || Kind::ALL.map(Kind::word).join(", ");
-    let list = value.as_array().filter(|it| !it.is_empty());
-    let list = list.ok_or_else(|| format!("must be a list of one or more of {}", words()))?;
-    list.iter()
-        .map(|it| {
-            Kind::ALL
-                .into_iter()
-                .find(|kind| it.as_str() == Some(kind.word()))
-                .ok_or_else(|| format!("holds {it}; there are {}", words()))
-        })
-        .collect()
-}
-
-fn target(value: &Value) -> Result<Target, String> {
-    match value.as_str() {
-        Some("output") => Ok(Target::Output),
-        Some("input") => Ok(Target::Input),
-        Some("both") => Ok(Target::Both),
-        _ => Err("must be `output`, `input` or `both`".to_owned()),
-    }
-}
-
-/// Parses `allow` into domains and values.
-fn allow(value: &Value) -> Result<(Vec<String>, Vec<String>), String> {
-    let wrong = || {
-        format!(
-            "must be a list of at most {ALLOWED} texts of 1 to {ALLOWED_LENGTH} characters, such as `@acme.com`"
-        )
-    };
-    let list = value.as_array().filter(|it| it.len() <= ALLOWED).ok_or_else(wrong)?;
-    let (mut domains, mut values) = (Vec::new(), Vec::new());
-    for entry in list {
-        let text =
-            entry.as_str().filter(|it| !it.is_empty() && it.len() <= ALLOWED_LENGTH).ok_or_else(wrong)?;
-        match text.strip_prefix('@') {
-            Some(domain) => domains.push(domain.to_ascii_lowercase()),
-            None => values.push(compared(text)),
-        }
-    }
-    Ok((domains, values))
+    reserved: ReservedValues,
 }
 
 /// Returns a value as it is compared: in lower case, without blanks and hyphens.
@@ -184,66 +116,81 @@ impl Leakage {
     }
 }
 
-impl Rule for Leakage {
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+impl CodeEvaluator for Leakage {
+    fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let mut texts = Vec::new();
-        if self.target != Target::Input {
+        if self.target != SearchedTexts::Input {
             texts.push(("output", subject.output.as_deref()));
         }
-        if self.target != Target::Output {
+        if self.target != SearchedTexts::Output {
             texts.push(("input", subject.input.as_deref()));
         }
         let allowed = |kind: Kind, value: &str| self.allows(kind, value);
         let search = Search { kinds: &self.kinds, reserved: self.reserved, allowed: &allowed };
-        let mut found = 0;
-        let mut told = String::new();
-        let mut cut = String::new();
+        let mut count = 0;
+        let mut list = String::new();
+        let mut note = String::new();
         for (name, text) in texts {
             let Some(text) = text else {
-                if self.target == Target::Both {
+                if self.target == SearchedTexts::Both {
                     continue;
                 }
-                return Err(Unjudged::new(format!("the trace has no {name}: send `{name}`")));
+                return Err(NotEvaluated::new(format!("the trace has no {name}: send `{name}`")));
             };
             let looked_at = head(text);
             if looked_at.len() < text.len() {
-                let _ = write!(cut, "; only the first {} MiB of the {name} were looked at", LOOKED_AT >> 20);
+                let _ = write!(
+                    note,
+                    "; only the first {} MiB of the {name} were searched",
+                    MAX_SEARCHED_BYTES >> 20
+                );
             }
             let findings = search.run(looked_at);
-            tell(&findings, found, if self.target == Target::Both { name } else { "" }, &mut told);
-            found += findings.len();
+            list_findings(
+                &findings,
+                count,
+                if self.target == SearchedTexts::Both { name } else { "" },
+                &mut list,
+            );
+            count += findings.len();
         }
-        if self.target == Target::Both && subject.output.is_none() && subject.input.is_none() {
-            return Err(Unjudged::new("the trace has neither input nor output: send them"));
+        if self.target == SearchedTexts::Both && subject.output.is_none() && subject.input.is_none() {
+            return Err(NotEvaluated::new("the trace has neither input nor output: send them"));
         }
-        if found == 0 && !cut.is_empty() {
+        if count == 0 && !note.is_empty() {
             // The rest of the text was not searched and may contain personal data.
-            return Err(Unjudged::new(format!(
-                "too long to be cleared: nothing was found{cut}; send shorter texts"
+            return Err(NotEvaluated::new(format!(
+                "the text is too long for a verdict: nothing was found{note}; send shorter texts"
             )));
         }
-        if found == 0 {
-            return Ok(Verdict::good("No personal data and no secrets found."));
+        if count == 0 {
+            return Ok(Measurement::good("No personal data and no secrets found."));
         }
-        let more = if found > TOLD { format!(" and {} more", found - TOLD) } else { String::new() };
-        let findings = if found == 1 { "finding" } else { "findings" };
-        Ok(Verdict::bad(format!("{found} {findings}: {told}{more}{cut}. Places count characters from 0.")))
+        let more = if count > MAX_LISTED_FINDINGS {
+            format!(" and {} more", count - MAX_LISTED_FINDINGS)
+        } else {
+            String::new()
+        };
+        let findings = if count == 1 { "finding" } else { "findings" };
+        Ok(Measurement::bad(format!(
+            "{count} {findings}: {list}{more}{note}. Positions count characters from 0."
+        )))
     }
 }
 
 /// Appends findings to a reasoning, up to a maximum number.
-fn tell(findings: &[Finding], before: usize, text: &str, told: &mut String) {
-    for (at, it) in findings.iter().take(TOLD.saturating_sub(before)).enumerate() {
+fn list_findings(findings: &[Finding], before: usize, text: &str, list: &mut String) {
+    for (at, it) in findings.iter().take(MAX_LISTED_FINDINGS.saturating_sub(before)).enumerate() {
         let comma = if before + at == 0 { "" } else { ", " };
         let what = if it.what.is_empty() { String::new() } else { format!(" ({})", it.what) };
         let of = if text.is_empty() { String::new() } else { format!(" of the {text}") };
-        let _ = write!(told, "{comma}{}{what} at {}-{}{of}", it.kind.word(), it.start, it.end);
+        let _ = write!(list, "{comma}{}{what} at {}-{}{of}", it.kind.word(), it.start, it.end);
     }
 }
 
 /// Returns the part of a text that is searched.
 fn head(text: &str) -> &str {
-    let mut end = text.len().min(LOOKED_AT);
+    let mut end = text.len().min(MAX_SEARCHED_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `retrieval_precision`.
@@ -14,7 +14,6 @@ pub static DEFINITION: Definition = Definition {
                   Nothing is asked about what is missing (`retrieval_recall`) or about the answer. Needs \
                   input and documents. 1.0 when all are relevant, 0.0 when none is.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -50,5 +49,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Documents],
     uses: &[],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

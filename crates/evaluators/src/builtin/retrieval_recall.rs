@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `retrieval_recall`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   (`retrieval_precision`). Needs input and documents. 1.0 when they suffice, 0.0 when \
                   they hold nothing of it.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -48,5 +47,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Documents],
     uses: &[],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

@@ -1,15 +1,19 @@
 //! Evaluates whether an answer has the expected sentiment.
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::{
-    definition::{ConfigProblem, Definition, Method, Rule},
-    judge::{Level, Need, Prefers, Rubric, options},
-    language::{Answer, Language, find, guess},
+    code::{CodeConfig, CodeEvaluator, EvaluatorCode},
+    config::{ConfigProblem, one_problem},
+    definition::{Definition, Method},
+    judge::{Level, Need, PreferredProvider, Rubric},
+    language::{Language, LanguageShare, find, guess},
+    sentence::counted,
     sentiment::{Sentiment, read},
     subject::Subject,
     target::Target,
-    verdict::{Unjudged, Verdict},
+    verdict::{Measurement, NotEvaluated},
 };
 
 /// The definition of the evaluator `sentiment_match`.
@@ -17,13 +21,16 @@ pub static DEFINITION: Definition = Definition {
     name: "sentiment_match",
     display_name: "Sentiment Match",
     tags: &["quality"],
-    description: "Whether the sentiment of the output is the expected one. With `expected` a rule reads English \
-                  text by its words: 1.0 when it is that, 0.5 when one is neutral and the other not, 0.0 for \
-                  the opposite. Without it a judge model tells whether the sentiment suits the input. Needs the \
+    description: "Whether the sentiment of the output is the expected one. With `expected` a code evaluator \
+                  reads English text by its words: 1.0 for the expected sentiment, 0.5 when only one of the two is \
+                  neutral, 0.0 for the opposite. Without it a judge decides whether the sentiment suits the input. Needs the \
                   output.",
     version: 1,
-    config_schema,
-    method: Method::Both { names: |config| config.contains_key("expected"), rule: compile, rubric: &RUBRIC },
+    method: Method::CodeOrLlm {
+        has_expectation: |config| config.contains_key("expected"),
+        code: EvaluatorCode::of::<SentimentConfig>(),
+        rubric: &RUBRIC,
+    },
 };
 
 static RUBRIC: Rubric = Rubric {
@@ -56,76 +63,65 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input, Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };
 
 /// Number of bytes of a text that are analysed, from its beginning.
-const READ: usize = 64 << 10;
+const MAX_READ_BYTES: usize = 64 << 10;
 /// Number of bytes from which the language of a text is detected.
-const LANGUAGE: usize = 400;
+const LANGUAGE_SAMPLE_BYTES: usize = 400;
 
-fn config_schema() -> Value {
-    let mut schema = options();
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.insert(
-            "expected".to_owned(),
-            json!({
-                "enum": Sentiment::ALL.map(Sentiment::word),
-                "description": "The sentiment that the text should have. With it a rule judges, without it a model."
-            }),
-        );
-        properties.insert("target".to_owned(), Target::schema());
-    }
-    schema
+#[derive(Deserialize, JsonSchema)]
+struct SentimentConfig {
+    /// The sentiment that the text should have. With it a code evaluator reads the text, without it a judge.
+    expected: Option<Sentiment>,
+    #[serde(default)]
+    target: Target,
 }
 
-struct Matches {
+impl CodeConfig for SentimentConfig {
+    fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
+        let Some(expected) = self.expected else {
+            let message = "is required by the code evaluator: positive, neutral or negative";
+            return Err(one_problem("expected", message));
+        };
+        Ok(SentimentMatch { expected, target: self.target, english: find("en") })
+    }
+}
+
+struct SentimentMatch {
     expected: Sentiment,
     target: Target,
     english: Vec<&'static Language>,
 }
 
-fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
-    let word = config.get("expected").and_then(Value::as_str);
-    let expected = Sentiment::ALL.into_iter().find(|it| Some(it.word()) == word);
-    match (expected, Target::of(config)) {
-        (Some(expected), Ok(target)) => Ok(Box::new(Matches { expected, target, english: find("en") })),
-        (expected, target) => {
-            let missing = expected.is_none().then(|| {
-                ConfigProblem::new("expected", "is required by the rule: positive, neutral or negative")
-            });
-            Err(missing.into_iter().chain(target.err()).collect())
-        }
-    }
-}
-
-impl Rule for Matches {
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+impl CodeEvaluator for SentimentMatch {
+    fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let text = self.target.text(subject)?;
-        let read_part = head(text, READ);
+        let read_part = head(text, MAX_READ_BYTES);
         let reading = read(read_part);
-        match guess(head(text, LANGUAGE), &self.english) {
-            Answer::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
-                return Err(Unjudged::new(
-                    "the rule reads English only, and most of the text is in another language: leave out \
-                     `expected`, or ask for `evaluator_type` llm, to have a model judge it",
+        match guess(head(text, LANGUAGE_SAMPLE_BYTES), &self.english) {
+            LanguageShare::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
+                return Err(NotEvaluated::new(
+                    "the code evaluator reads English only, and most of the text is in another language: omit \
+                     `expected`, or request `evaluator_type` llm, so that a judge evaluates it",
                 ));
             }
-            Answer::Undetermined if reading.felt == 0 => {
-                return Err(Unjudged::new("the text has no words that would tell a sentiment"));
+            LanguageShare::Undetermined if reading.felt == 0 => {
+                return Err(NotEvaluated::new("the text has no words that express a sentiment"));
             }
             _ => {}
         }
         let found = reading.sentiment();
-        let apart = (self.expected as i8 - found as i8).unsigned_abs();
+        let distance = (self.expected as i8 - found as i8).unsigned_abs();
         let valence = (reading.valence * 100.0).round() / 100.0;
-        let cut = if read_part.len() < text.len() { "; only its first 64 KiB were read" } else { "" };
-        Ok(Verdict::new(
-            1.0 - f64::from(apart) / 2.0,
+        let note = if read_part.len() < text.len() { "; only the first 64 KiB were read" } else { "" };
+        Ok(Measurement::new(
+            1.0 - f64::from(distance) / 2.0,
             format!(
-                "The text is {} (valence {valence:.2} from -1 to 1, {} words that carry it{cut}); expected is {}.",
+                "The text is {} (valence {valence:.2} from -1 to 1, {}{note}); the expected sentiment is {}.",
                 found.word(),
-                reading.felt,
+                counted(reading.felt, "word expresses it", "words express it"),
                 self.expected.word()
             ),
         ))

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::{
-    definition::{ConfigProblem, Definition, Method, Rule},
-    judge::{Level, Need, Prefers, Rubric, options},
+    code::{CodeConfig, CodeEvaluator, EvaluatorCode},
+    config::ConfigProblem,
+    definition::{Definition, Method},
+    judge::{Level, Need, PreferredProvider, Rubric},
     subject::{Reading, Subject},
-    tool_use::{MOST_EXPECTED, choice, matching, named, names, something_happened, told},
-    verdict::{Unjudged, Verdict},
+    tool_use::{
+        CallOrder, ExtraCalls, MAX_EXPECTED_CALLS, join_reasons, matching, require_action, shown_name,
+    },
+    verdict::{Measurement, NotEvaluated},
 };
 
 /// The definition of the evaluator `tool_choice_correctness`.
@@ -24,132 +30,103 @@ pub static DEFINITION: Definition = Definition {
                   otherwise, only the right choice passes. Otherwise a judge decides; it needs the input and the tools that were offered. \
                   1.0 is the right choice, which may be none.",
     version: 2,
-    config_schema,
-    method: Method::Both { names: names_what_is_expected, rule: compile, rubric: &RUBRIC },
+    method: Method::CodeOrLlm {
+        has_expectation: names_expectation,
+        code: EvaluatorCode::of::<ToolChoiceConfig>(),
+        rubric: &RUBRIC,
+    },
 };
 
-const EXPECTATIONS: [&str; 3] = ["expected_tool", "expected_tools", "forbidden_tools"];
+const EXPECTATION_OPTIONS: [&str; 3] = ["expected_tool", "expected_tools", "forbidden_tools"];
 
-fn config_schema() -> Value {
-    let list = |description: &str| {
-        json!({
-            "type": "array", "maxItems": MOST_EXPECTED, "items": {"type": "string", "minLength": 1},
-            "description": description,
-        })
-    };
-    let mut schema = options();
-    if let Some(properties) = schema["properties"].as_object_mut() {
-        let more = json!({
-            "expected_tool": {"type": "string", "minLength": 1, "description": "The only tool to be called, however often."},
-            "expected_tools": list("All tools to be called, each as often as it stands here; empty: none."),
-            "forbidden_tools": list("Tools that must not be called."),
-            "order": {
-                "enum": ["any", "same"], "default": "any",
-                "description": "`same`: the calls have to be this sequence.",
-            },
-            "extra_tools": {
-                "enum": ["refuse", "allow"], "default": "refuse",
-                "description": "Whether tools that are not expected count against the choice.",
-            },
-        });
-        if let Value::Object(more) = more {
-            properties.extend(more);
+fn names_expectation(config: &Map<String, Value>) -> bool {
+    EXPECTATION_OPTIONS.iter().any(|it| config.get(*it).is_some_and(|it| !it.is_null()))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ToolChoiceConfig {
+    /// The only expected tool; it may be called repeatedly.
+    #[schemars(length(min = 1))]
+    expected_tool: Option<String>,
+    /// All expected tools, each as often as it is listed; empty: none.
+    #[schemars(length(max = MAX_EXPECTED_CALLS), inner(length(min = 1)))]
+    expected_tools: Option<Vec<String>>,
+    /// Tools that must not be called.
+    #[schemars(length(max = MAX_EXPECTED_CALLS), inner(length(min = 1)))]
+    forbidden_tools: Option<Vec<String>>,
+    /// `same`: the calls must have this order.
+    #[serde(default)]
+    order: CallOrder,
+    /// Whether tools that are not expected lower the score.
+    #[serde(default)]
+    extra_tools: ExtraCalls,
+}
+
+impl CodeConfig for ToolChoiceConfig {
+    fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>> {
+        let mut problems = Vec::new();
+        let Self { expected_tool: one, expected_tools: several, forbidden_tools, order, extra_tools } = self;
+        let forbidden = forbidden_tools.unwrap_or_default();
+        if one.is_some() && several.is_some() {
+            let message = "can't be combined with expected_tools: use one of them";
+            problems.push(ConfigProblem::new("expected_tool", message));
         }
+        let repetitions_count_once = one.is_some();
+        let expected = one.map(|it| vec![it]).or(several);
+        if expected.is_none() && forbidden.is_empty() {
+            let message = "is required for type rule unless expected_tools or forbidden_tools is set: the name of a tool";
+            problems.push(ConfigProblem::new("expected_tool", message));
+        }
+        if let Some(both) = expected.iter().flatten().find(|it| forbidden.contains(it)) {
+            let message = format!("names {}, which is expected too", shown_name(both));
+            problems.push(ConfigProblem::new("forbidden_tools", message));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(ToolChoice {
+            expected,
+            repetitions_count_once,
+            forbidden,
+            in_order: order == CallOrder::Same,
+            allows_extra: extra_tools == ExtraCalls::Allow,
+        })
     }
-    schema
 }
 
-fn names_what_is_expected(config: &Map<String, Value>) -> bool {
-    EXPECTATIONS.iter().any(|it| config.get(*it).is_some_and(|it| !it.is_null()))
-}
-
-struct Choice {
+struct ToolChoice {
     /// The expected tools; none if the config names only forbidden tools.
     expected: Option<Vec<String>>,
     /// Whether repeated calls of one tool count once.
-    once: bool,
-    /// Whether the config sets a threshold; the label then follows from the score even if some calls are
-    /// wrong.
-    threshold: bool,
+    repetitions_count_once: bool,
     forbidden: Vec<String>,
     in_order: bool,
-    extra: bool,
+    allows_extra: bool,
 }
 
-fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
-    let mut read = |option| {
-        names(config, option).unwrap_or_else(|problem| {
-            problems.push(problem);
-            None
-        })
-    };
-    let (several, forbidden) = (read("expected_tools"), read("forbidden_tools").unwrap_or_default());
-    let one = match config.get("expected_tool") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(name)) if !name.is_empty() => Some(vec![name.clone()]),
-        Some(_) => {
-            problems.push(ConfigProblem::new("expected_tool", "must be the name of a tool"));
-            None
-        }
-    };
-    let mut word = |option, words: &[&'static str]| {
-        choice(config, option, words).unwrap_or_else(|problem| {
-            problems.push(problem);
-            ""
-        })
-    };
-    let (order, extra) = (word("order", &["any", "same"]), word("extra_tools", &["refuse", "allow"]));
-    if one.is_some() && several.is_some() {
-        problems.push(ConfigProblem::new(
-            "expected_tool",
-            "must not stand beside expected_tools: use one of them",
-        ));
-    }
-    let once = one.is_some();
-    let expected = one.or(several);
-    if problems.is_empty() && expected.is_none() && forbidden.is_empty() {
-        problems.push(ConfigProblem::new(
-            "expected_tool",
-            "is required for type rule, or else expected_tools or forbidden_tools: the names to look for",
-        ));
-    }
-    if let Some(both) = expected.iter().flatten().find(|it| forbidden.contains(it)) {
-        let message = format!("names {}, which is expected too", named(both));
-        problems.push(ConfigProblem::new("forbidden_tools", message));
-    }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let threshold = config.get("threshold").is_some_and(|it| !it.is_null());
-    let (in_order, extra) = (order == "same", extra == "allow");
-    Ok(Box::new(Choice { expected, once, threshold, forbidden, in_order, extra }))
-}
-
-impl Rule for Choice {
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+impl CodeEvaluator for ToolChoice {
+    fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let reading = Reading::of(subject);
-        something_happened(subject, &reading)?;
+        require_action(subject, &reading)?;
         let called: Vec<&str> = reading.calls().iter().map(|it| it.name.as_str()).collect();
         if let Some(name) = self.forbidden.iter().find(|it| called.contains(&it.as_str())) {
-            return Ok(Verdict::bad(format!("{} was called, which is forbidden", named(name))));
+            return Ok(Measurement::bad(format!("{} was called, which is forbidden", shown_name(name))));
         }
         let Some(expected) = &self.expected else {
-            return Ok(Verdict::good("no forbidden tool was called"));
+            return Ok(Measurement::good("no forbidden tool was called"));
         };
-        let called = if self.once { once(called) } else { called };
-        let mut verdict =
-            if self.in_order { self.sequence(expected, &called) } else { self.multiset(expected, &called) };
-        if verdict.score < 1.0 && !self.threshold {
-            verdict.label = Some("fail".to_owned());
-        }
-        Ok(verdict)
+        let called = if self.repetitions_count_once { without_repetitions(called) } else { called };
+        Ok(if self.in_order { self.sequence(expected, &called) } else { self.multiset(expected, &called) })
+    }
+
+    fn needs_full_score(&self) -> bool {
+        true
     }
 }
 
-impl Choice {
+impl ToolChoice {
     /// Scores calls in any order; each tool counts as often as it is expected.
-    fn multiset(&self, expected: &[String], called: &[&str]) -> Verdict {
+    fn multiset(&self, expected: &[String], called: &[&str]) -> Measurement {
         let mut left: BTreeMap<&str, usize> = BTreeMap::new();
         for name in called {
             *left.entry(name).or_default() += 1;
@@ -161,16 +138,16 @@ impl Choice {
                 None => missing.push(name.as_str()),
             }
         }
-        let extra: Vec<&str> = match self.extra {
+        let extra: Vec<&str> = match self.allows_extra {
             true => Vec::new(),
             false => left.into_iter().flat_map(|(name, count)| std::iter::repeat_n(name, count)).collect(),
         };
         let right = expected.len() - missing.len();
-        verdict(right, right + missing.len() + extra.len(), &missing, &extra)
+        share_of_tools(right, right + missing.len() + extra.len(), &missing, &extra)
     }
 
     /// Scores calls against the expected sequence, and allows other calls in between if the config does.
-    fn sequence(&self, expected: &[String], called: &[&str]) -> Verdict {
+    fn sequence(&self, expected: &[String], called: &[&str]) -> Measurement {
         let fits: Vec<Vec<bool>> =
             expected.iter().map(|name| called.iter().map(|it| it == name).collect()).collect();
         let pairs = matching::in_order(&fits, called.len());
@@ -181,7 +158,7 @@ impl Choice {
             .filter(|(_, pair)| pair.is_none())
             .map(|(name, _)| name.as_str())
             .collect();
-        let extra: Vec<&str> = if self.extra {
+        let extra: Vec<&str> = if self.allows_extra {
             Vec::new()
         } else {
             called
@@ -191,13 +168,13 @@ impl Choice {
                 .map(|(_, it)| *it)
                 .collect()
         };
-        let all = if self.extra { expected.len() } else { expected.len().max(called.len()) };
-        verdict(right, all, &missing, &extra)
+        let all = if self.allows_extra { expected.len() } else { expected.len().max(called.len()) };
+        share_of_tools(right, all, &missing, &extra)
     }
 }
 
 /// Returns the tools in the order of their first calls, each once.
-fn once(called: Vec<&str>) -> Vec<&str> {
+fn without_repetitions(called: Vec<&str>) -> Vec<&str> {
     let mut seen = Vec::new();
     for name in called {
         if !seen.contains(&name) {
@@ -207,19 +184,19 @@ fn once(called: Vec<&str>) -> Vec<&str> {
     seen
 }
 
-fn verdict(right: usize, all: usize, missing: &[&str], extra: &[&str]) -> Verdict {
+fn share_of_tools(right: usize, all: usize, missing: &[&str], extra: &[&str]) -> Measurement {
     if all == 0 {
-        return Verdict::good("no tool was to be called, and none was");
+        return Measurement::good("no tool was expected, and none was called");
     }
     if right == all {
-        return Verdict::good("the expected tools were called");
+        return Measurement::good("the expected tools were called");
     }
-    let mut said: Vec<String> =
-        missing.iter().map(|it| format!("{} was not called where it was expected", named(it))).collect();
-    said.extend(extra.iter().map(|it| format!("{} was called and is not expected", named(it))));
+    let mut reasons: Vec<String> =
+        missing.iter().map(|it| format!("{} was expected and not called", shown_name(it))).collect();
+    reasons.extend(extra.iter().map(|it| format!("{} was called and not expected", shown_name(it))));
     // Counts of calls are far below 2^52.
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
-    Verdict::new(right as f64 / all as f64, told(said))
+    Measurement::new(right as f64 / all as f64, join_reasons(reasons))
 }
 
 static RUBRIC: Rubric = Rubric {
@@ -255,7 +232,7 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Input, Need::Tools],
     uses: &[Need::Calls, Need::Output, Need::Turns],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, Prefers, Rubric, options},
+    judge::{Level, Need, PreferredProvider, Rubric},
 };
 
 /// The definition of the evaluator `toxicity`.
@@ -15,7 +15,6 @@ pub static DEFINITION: Definition = Definition {
                   the input is shown when there is one. 1.0 when it is free of it, 0.0 when it is \
                   severe.",
     version: 1,
-    config_schema: options,
     method: Method::Llm(&RUBRIC),
 };
 
@@ -52,5 +51,5 @@ static RUBRIC: Rubric = Rubric {
     ],
     needs: &[Need::Output],
     uses: &[Need::Input],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };

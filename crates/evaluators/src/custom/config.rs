@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    definition::{ConfigProblem, with_threshold},
+    config::{ConfigProblem, with_shared_options},
     judge::Instructions,
     schema::{self, Schema},
 };
@@ -11,7 +11,7 @@ use crate::{
 /// Returns the complete schema of the config: the declared schema, if any, and `threshold`, which every
 /// evaluator has.
 pub fn options(declared: Option<&Map<String, Value>>) -> Value {
-    with_threshold(match declared {
+    with_shared_options(match declared {
         Some(schema) => Value::Object(schema.clone()),
         None => json!({"type": "object", "additionalProperties": false}),
     })
@@ -32,7 +32,7 @@ pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> 
     if declared.get("properties").is_some_and(|it| it.get("threshold").is_some()) {
         return problem(
             "config_schema.properties.threshold",
-            "is not yours to declare: every evaluator has it, a number from 0 to 1 that labels follow",
+            "can't be declared: every evaluator has this option, a number from 0 to 1 that decides the label",
         );
     }
     Schema::compile(&options(Some(declared)), None, false, "config_schema").map(drop)
@@ -42,7 +42,7 @@ pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> 
 ///
 /// # Errors
 /// A problem for each option that a config cannot have.
-pub fn names_its_own(
+pub fn check_config_keys(
     instructions: &Instructions,
     declared: Option<&Map<String, Value>>,
 ) -> Result<(), Vec<ConfigProblem>> {
@@ -55,7 +55,7 @@ pub fn names_its_own(
         .filter(|key| !is_open && options["properties"].get(key).is_none())
         .map(|key| {
             let message =
-                format!("names the option {{{{config.{key}}}}}: declare it in config_schema.properties");
+                format!("refers to the option {{{{config.{key}}}}}: declare it in config_schema.properties");
             ConfigProblem::new("rubric", message)
         })
         .collect();
@@ -70,7 +70,7 @@ pub fn check(
     declared: Option<&Map<String, Value>>,
     config: &Map<String, Value>,
 ) -> Result<(), Vec<ConfigProblem>> {
-    schema::check_config(&options(declared), config)
+    schema::check_config(&options(declared), config, None)
 }
 
 #[cfg(test)]
@@ -86,10 +86,10 @@ mod tests {
         let instructions =
             crate::custom::llm::compile("{{output}} {{config.tone.kind?}} {{config.threshold}}", None)
                 .unwrap();
-        let named = |declared: Option<Value>| names_its_own(&instructions, declared.map(object).as_ref());
+        let named = |declared: Option<Value>| check_config_keys(&instructions, declared.map(object).as_ref());
         assert_eq!(
             named(None).unwrap_err()[0].message,
-            "names the option {{config.tone}}: declare it in config_schema.properties"
+            "refers to the option {{config.tone}}: declare it in config_schema.properties"
         );
         assert!(named(Some(json!({"additionalProperties": false, "properties": {"mood": {}}}))).is_err());
         assert_eq!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_of_objects_is_refused() {
+    fn schema_of_other_types_is_rejected() {
         let field = |schema: Value| declare(&object(schema)).unwrap_err().remove(0).field;
         assert_eq!(field(json!({"type": "string"})), "config_schema.type");
         assert_eq!(field(json!({"properties": [1]})), "config_schema.properties");

@@ -7,18 +7,18 @@
 use serde_json::Value;
 
 use crate::{
-    definition::ConfigProblem,
-    judge::{Instructions, Need, Part, Scale},
+    config::ConfigProblem,
+    judge::{Instructions, Need, PromptPart, Scale},
 };
 
 /// Maximum length of a template in characters.
-const LONGEST: usize = 20_000;
+const MAX_TEMPLATE_CHARS: usize = 20_000;
 /// Maximum number of parts that one template refers to.
-const MOST_PARTS: usize = 50;
+const MAX_PARTS: usize = 50;
 /// Maximum length of a key of metadata or config in characters.
-const LONGEST_KEY: usize = 100;
+const MAX_KEY_CHARS: usize = 100;
 
-const KNOWN: &str = "{{input}}, {{output}}, {{documents}}, {{tools}}, {{calls}}, {{turns}}, {{metadata.key}} \
+const PLACEHOLDER_NAMES: &str = "{{input}}, {{output}}, {{documents}}, {{tools}}, {{calls}}, {{turns}}, {{metadata.key}} \
                      and {{config.key}}";
 
 /// Compiles a template and a scale (see [`Scale::parse`]; the default scale is 0 to 1).
@@ -32,11 +32,11 @@ const KNOWN: &str = "{{input}}, {{output}}, {{documents}}, {{tools}}, {{calls}},
 pub fn compile(rubric: &str, scale: Option<&Value>) -> Result<Instructions, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let scale = match scale.filter(|it| !it.is_null()).map(Scale::parse) {
-        None => Scale::UNIT,
+        None => Scale::ZERO_TO_ONE,
         Some(Ok(scale)) => scale,
         Some(Err(found)) => {
             problems.extend(found);
-            Scale::UNIT
+            Scale::ZERO_TO_ONE
         }
     };
     match template(rubric) {
@@ -51,16 +51,17 @@ pub fn compile(rubric: &str, scale: Option<&Value>) -> Result<Instructions, Vec<
     }
 }
 
-type Template = (String, Vec<Part>, Vec<Part>);
+type Template = (String, Vec<PromptPart>, Vec<PromptPart>);
 
 fn template(rubric: &str) -> Result<Template, Vec<ConfigProblem>> {
     let wrong = |message: String| ConfigProblem::new("rubric", message);
     if rubric.trim().is_empty() {
-        let message = format!("is required: the judge's instructions, with placeholders such as {KNOWN}");
+        let message =
+            format!("is required: the judge's instructions, with placeholders such as {PLACEHOLDER_NAMES}");
         return Err(vec![wrong(message)]);
     }
-    if rubric.chars().count() > LONGEST {
-        return Err(vec![wrong(format!("has to be at most {LONGEST} characters long"))]);
+    if rubric.chars().count() > MAX_TEMPLATE_CHARS {
+        return Err(vec![wrong(format!("must be at most {MAX_TEMPLATE_CHARS} characters long"))]);
     }
     let (mut text, mut needs, mut uses, mut problems) = (String::new(), Vec::new(), Vec::new(), Vec::new());
     let mut rest = rubric.trim();
@@ -85,14 +86,16 @@ fn template(rubric: &str) -> Result<Template, Vec<ConfigProblem>> {
                 }
             }
             None => {
-                let shown: String = word.chars().take(LONGEST_KEY).collect();
-                problems.push(wrong(format!("has the unknown placeholder {{{{{shown}}}}}: use {KNOWN}")));
+                let shown: String = word.chars().take(MAX_KEY_CHARS).collect();
+                problems.push(wrong(format!(
+                    "has the unknown placeholder {{{{{shown}}}}}: use {PLACEHOLDER_NAMES}"
+                )));
             }
         }
     }
     text.push_str(rest);
-    if needs.len() + uses.len() > MOST_PARTS {
-        problems.push(wrong(format!("names more than {MOST_PARTS} different parts")));
+    if needs.len() + uses.len() > MAX_PARTS {
+        problems.push(wrong(format!("refers to more than {MAX_PARTS} different parts")));
     }
     if !problems.is_empty() {
         problems.truncate(10);
@@ -100,27 +103,27 @@ fn template(rubric: &str) -> Result<Template, Vec<ConfigProblem>> {
     }
     uses.retain(|it| !needs.contains(it));
     let names = |need| {
-        let part = Part::Trace(need);
+        let part = PromptPart::Trace(need);
         needs.contains(&part) || uses.contains(&part)
     };
     if !names(Need::Input) && !names(Need::Output) {
-        needs.push(Part::Trace(Need::Output));
-        uses.push(Part::Trace(Need::Input));
+        needs.push(PromptPart::Trace(Need::Output));
+        uses.push(PromptPart::Trace(Need::Input));
     }
     Ok((text, needs, uses))
 }
 
 /// Returns the part that a placeholder names.
-fn part(word: &str) -> Option<Part> {
+fn part(word: &str) -> Option<PromptPart> {
     let key = |key: &str| {
-        let fits = (1..=LONGEST_KEY).contains(&key.len())
+        let fits = (1..=MAX_KEY_CHARS).contains(&key.len())
             && key.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.'));
         fits.then(|| key.to_owned())
     };
     match word.split_once('.') {
-        Some(("metadata", rest)) => key(rest).map(Part::Metadata),
-        Some(("config", rest)) => key(rest).map(Part::Config),
-        _ => Need::of_word(word).map(Part::Trace),
+        Some(("metadata", rest)) => key(rest).map(PromptPart::Metadata),
+        Some(("config", rest)) => key(rest).map(PromptPart::Config),
+        _ => Need::of_word(word).map(PromptPart::Trace),
     }
 }
 
@@ -134,21 +137,24 @@ mod tests {
     fn placeholders_become_names_of_sections() {
         let rubric = "Is {{ output }} polite, given {{input?}} and {{metadata.user.tier}}? Also {{output}}.";
         let instructions = compile(rubric, None).unwrap();
-        assert_eq!(instructions.needs(), [Part::Trace(Need::Output), Part::Metadata("user.tier".to_owned())]);
-        assert_eq!(instructions.uses(), [Part::Trace(Need::Input)]);
-        assert_eq!(*instructions.scale(), Scale::UNIT);
+        assert_eq!(
+            instructions.needs(),
+            [PromptPart::Trace(Need::Output), PromptPart::Metadata("user.tier".to_owned())]
+        );
+        assert_eq!(instructions.uses(), [PromptPart::Trace(Need::Input)]);
+        assert_eq!(*instructions.scale(), Scale::ZERO_TO_ONE);
         assert_eq!(instructions.prefers(), None);
     }
 
     #[test]
-    fn a_plain_question_is_about_the_answer() {
+    fn template_without_placeholders_shows_output_and_input() {
         let instructions = compile("Is the answer polite?", Some(&json!({"min": 1, "max": 5}))).unwrap();
-        assert_eq!(instructions.needs(), [Part::Trace(Need::Output)]);
-        assert_eq!(instructions.uses(), [Part::Trace(Need::Input)]);
+        assert_eq!(instructions.needs(), [PromptPart::Trace(Need::Output)]);
+        assert_eq!(instructions.uses(), [PromptPart::Trace(Need::Input)]);
     }
 
     #[test]
-    fn mistakes_are_told_all_at_once() {
+    fn all_template_problems_are_reported_together() {
         let fields = |rubric: &str, scale: Value| -> Vec<String> {
             let problems = compile(rubric, Some(&scale)).unwrap_err();
             problems.into_iter().map(|it| format!("{} {}", it.field, it.message)).collect()
@@ -158,7 +164,7 @@ mod tests {
         assert!(found[0].starts_with("rubric has the unknown placeholder {{outptu}}: use {{input}}"));
         assert!(found[3].contains("without its `}}`") && found[4].starts_with("scale "), "{found:?}");
         assert_eq!(fields("  ", json!(null)).len(), 1);
-        assert_eq!(fields(&"x".repeat(LONGEST + 1), json!(null)).len(), 1);
+        assert_eq!(fields(&"x".repeat(MAX_TEMPLATE_CHARS + 1), json!(null)).len(), 1);
         assert_eq!(fields(&"{{".repeat(5_000), json!(null)).len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! A custom code evaluator: a list of checks and the way to combine them into one verdict.
+//! A custom code evaluator: a list of checks, combined into one verdict.
 //!
 //! With `all`, the score is the share of the checks that hold. The label is `pass` if all checks hold, else
 //! `fail`; with a `threshold` in the config, the label follows from the score. With `any`, the score is 1.0
@@ -16,25 +16,24 @@ use serde_json::{Map, Value};
 use self::check::Check;
 use crate::{
     budget,
-    definition::{ConfigProblem, Rule},
+    code::{CodeEvaluator, CompiledEvaluator},
+    config::{ConfigProblem, below, one_problem},
     subject::Subject,
-    verdict::{Unjudged, Verdict},
+    verdict::{Measurement, NotEvaluated},
 };
 
 /// Maximum number of checks of one evaluator.
-pub const MOST_CHECKS: usize = 50;
+pub const MAX_CHECKS: usize = 50;
 /// Maximum size of all checks as JSON text, in bytes.
-const LONGEST: usize = 512 * 1024;
+const MAX_CHECKS_BYTES: usize = 512 * 1024;
 /// Maximum memory of all compiled checks of a code evaluator, in bytes.
 const MAX_RULE_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of checks whose reason the reasoning gives.
-const TOLD: usize = 10;
+const MAX_LISTED_FAILURES: usize = 10;
 
-struct Checks {
+struct CheckList {
     checks: Vec<Check>,
     combine: Combine,
-    /// Whether the config sets a threshold; the label then follows from the score even if some checks fail.
-    threshold: bool,
     /// The memory of the checks in bytes.
     bytes: usize,
 }
@@ -48,26 +47,23 @@ pub fn compile(
     checks: &[Value],
     combine: Combine,
     config: &Map<String, Value>,
-) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
-    let one = |message: String| Err(vec![ConfigProblem::new("checks", message)]);
-    if checks.is_empty() || checks.len() > MOST_CHECKS {
-        return one(format!("must be a list of 1 to {MOST_CHECKS} checks, each an object with a kind"));
+) -> Result<CompiledEvaluator, Vec<ConfigProblem>> {
+    let one = |message: String| Err(one_problem("checks", message));
+    if checks.is_empty() || checks.len() > MAX_CHECKS {
+        return one(format!("must be a list of 1 to {MAX_CHECKS} checks, each an object with a kind"));
     }
-    if checks.iter().map(|it| it.to_string().len()).sum::<usize>() > LONGEST {
-        return one(format!("are longer than {} KiB", LONGEST / 1024));
+    if checks.iter().map(|it| it.to_string().len()).sum::<usize>() > MAX_CHECKS_BYTES {
+        return one(format!("are longer than {} KiB", MAX_CHECKS_BYTES / 1024));
     }
     let (mut compiled, mut problems, mut bytes) = (Vec::with_capacity(checks.len()), Vec::new(), 0);
     for (index, check) in checks.iter().enumerate() {
         budget::poll();
-        match Check::of(check) {
+        match options::compile(check) {
             Ok(check) => {
                 bytes += check.bytes();
                 compiled.push(check);
             }
-            Err(found) => problems.extend(found.into_iter().map(|it| {
-                let field = format!("checks.{index}.{}", it.field);
-                ConfigProblem::new(field.trim_end_matches('.'), it.message)
-            })),
+            Err(found) => problems.extend(below(&format!("checks.{index}"), found)),
         }
         if bytes > MAX_RULE_BYTES {
             return one(
@@ -77,28 +73,27 @@ pub fn compile(
             );
         }
     }
-    if problems.is_empty() {
-        Ok(Box::new(Checks { checks: compiled, combine, threshold: config.contains_key("threshold"), bytes }))
-    } else {
-        Err(problems)
+    if !problems.is_empty() {
+        return Err(problems);
     }
+    CompiledEvaluator::new(Box::new(CheckList { checks: compiled, combine, bytes }), config)
 }
 
-impl Rule for Checks {
-    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+impl CodeEvaluator for CheckList {
+    fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated> {
         let (mut holding, mut failing, mut missing) = (0, Vec::new(), None);
         for (index, check) in self.checks.iter().enumerate() {
             budget::poll();
-            match check.holds(subject) {
+            match check.violation(subject) {
                 Ok(None) => holding += 1,
                 Ok(Some(why)) => failing.push(format!("check {} ({}): {why}", index + 1, check.kind)),
                 Err(it) => {
-                    let said = format!("check {} ({}) can't be made: {it}", index + 1, check.kind);
-                    missing = missing.or(Some(Unjudged::new(said)));
+                    let reason = format!("check {} ({}) is not possible: {it}", index + 1, check.kind);
+                    missing = missing.or(Some(NotEvaluated::new(reason)));
                 }
             }
             if holding > 0 && self.combine == Combine::Any {
-                return Ok(Verdict::good(format!("check {} ({}) holds", index + 1, check.kind)));
+                return Ok(Measurement::good(format!("check {} ({}) holds", index + 1, check.kind)));
             }
         }
         if let Some(missing) = missing {
@@ -106,12 +101,12 @@ impl Rule for Checks {
         }
         let (count, all) = (self.checks.len(), failing.is_empty());
         let mut reasoning = match (self.combine, all) {
-            (_, true) => format!("all of {count} checks hold"),
-            (Combine::Any, false) => format!("none of {count} checks holds"),
+            (_, true) => format!("all {count} checks hold"),
+            (Combine::Any, false) => format!("none of the {count} checks holds"),
             (Combine::All, false) => format!("{holding} of {count} checks hold"),
         };
-        let more = failing.len().saturating_sub(TOLD);
-        failing.truncate(TOLD);
+        let more = failing.len().saturating_sub(MAX_LISTED_FAILURES);
+        failing.truncate(MAX_LISTED_FAILURES);
         for why in &failing {
             reasoning.push_str("; ");
             reasoning.push_str(why);
@@ -119,14 +114,14 @@ impl Rule for Checks {
         if more > 0 {
             reasoning.push_str(&format!("; and {more} more"));
         }
-        let mut verdict = match self.combine {
-            Combine::All => Verdict::new(holding as f64 / count as f64, reasoning),
-            Combine::Any => Verdict::bad(reasoning),
-        };
-        if self.combine == Combine::All && !all && !self.threshold {
-            verdict.label = Some("fail".to_owned());
-        }
-        Ok(verdict)
+        Ok(match self.combine {
+            Combine::All => Measurement::new(holding as f64 / count as f64, reasoning),
+            Combine::Any => Measurement::bad(reasoning),
+        })
+    }
+
+    fn needs_full_score(&self) -> bool {
+        true
     }
 
     fn bytes(&self) -> usize {

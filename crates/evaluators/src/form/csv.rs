@@ -4,9 +4,11 @@
 //! Two requirements of the RFC are relaxed, because texts are often changed in transit: lines may end in LF
 //! as well as CRLF, and characters beyond ASCII are allowed.
 
+use crate::sentence::counted;
+
 /// The required structure of the records.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct CsvShape {
     /// The delimiter of fields, an ASCII character.
     pub delimiter: u8,
     /// The required names in the first record, in order.
@@ -15,7 +17,7 @@ pub(crate) struct Shape {
     pub columns: Option<usize>,
 }
 
-impl Default for Shape {
+impl Default for CsvShape {
     fn default() -> Self {
         Self { delimiter: b',', header: None, columns: None }
     }
@@ -25,32 +27,35 @@ impl Default for Shape {
 ///
 /// # Errors
 /// The reason with its line.
-pub(crate) fn records(text: &str, shape: &Shape) -> Result<usize, String> {
+pub(crate) fn records(text: &str, shape: &CsvShape) -> Result<usize, String> {
     if text.is_empty() {
         return Err("it is empty".into());
     }
-    let mut reader = Reader { bytes: text.as_bytes(), at: 0, line: 1, delimiter: shape.delimiter };
+    let mut reader = CsvReader { bytes: text.as_bytes(), at: 0, line: 1, delimiter: shape.delimiter };
     let (mut count, mut expected) = (0, shape.columns);
     while reader.at < reader.bytes.len() {
         let line = reader.line;
         let mut names = Vec::new();
-        let wanted = shape.header.as_ref().filter(|_| count == 0);
-        let fields = reader.record(wanted.map(|_| &mut names))?;
+        let required_header = shape.header.as_ref().filter(|_| count == 0);
+        let fields = reader.record(required_header.map(|_| &mut names))?;
         let columns = *expected.get_or_insert(fields);
         if fields != columns {
-            return Err(format!("line {line}: the record has {fields} fields, not {columns}"));
+            return Err(format!(
+                "line {line}: the record has {}; {columns} are required",
+                counted(fields, "field", "fields")
+            ));
         }
-        if let Some(wanted) = wanted
-            && names.iter().map(Vec::as_slice).ne(wanted.iter().map(String::as_bytes))
+        if let Some(required_header) = required_header
+            && names.iter().map(Vec::as_slice).ne(required_header.iter().map(String::as_bytes))
         {
-            return Err(format!("line {line}: the header is not {}", wanted.join(",")));
+            return Err(format!("line {line}: the header is not {}", required_header.join(",")));
         }
         count += 1;
     }
     Ok(count)
 }
 
-struct Reader<'a> {
+struct CsvReader<'a> {
     bytes: &'a [u8],
     at: usize,
     line: usize,
@@ -64,7 +69,7 @@ enum End {
     Record,
 }
 
-impl Reader<'_> {
+impl CsvReader<'_> {
     /// Reads a record, appends the texts of its fields to `names` and returns their number.
     fn record(&mut self, mut names: Option<&mut Vec<Vec<u8>>>) -> Result<usize, String> {
         let mut fields = 0;
@@ -89,7 +94,7 @@ impl Reader<'_> {
         self.at += 1;
         loop {
             match self.bytes.get(self.at) {
-                None => return Err(format!("line {line}: a quoted value that is not closed")),
+                None => return Err(format!("line {line}: a quoted value is not closed")),
                 Some(b'"') if self.bytes.get(self.at + 1) == Some(&b'"') => self.at += 1,
                 Some(b'"') => {
                     self.at += 1;
@@ -108,13 +113,11 @@ impl Reader<'_> {
             match byte {
                 b'\n' => break,
                 b'\r' if self.bytes.get(self.at + 1) == Some(&b'\n') => break,
-                b'\r' => return Err(format!("line {}: a carriage return that ends no line", self.line)),
+                b'\r' => return Err(format!("line {}: a carriage return without a line feed", self.line)),
                 byte if *byte == self.delimiter => break,
                 b'"' => {
                     let line = self.line;
-                    return Err(format!(
-                        "line {line}: a quotation mark in a field that does not begin with one"
-                    ));
+                    return Err(format!("line {line}: a quotation mark in an unquoted field"));
                 }
                 byte => self.allowed(*byte)?,
             }
@@ -132,7 +135,7 @@ impl Reader<'_> {
             [byte, ..] if *byte == self.delimiter => (1, End::Field),
             _ => {
                 return Err(format!(
-                    "line {}: something after the quotation mark that closes a field",
+                    "line {}: a character after the closing quotation mark of a field",
                     self.line
                 ));
             }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fenced_blocks() {
+    fn fenced_blocks_are_found_by_language() {
         let json = |text| blocks(text, &["json"]);
         assert_eq!(json("Here:\n```json\n{\"a\": 1}\n```\nDone."), [Some("{\"a\": 1}"), None]);
         assert_eq!(json("```\n1\n```\n```JSON\n2\n```"), [Some("1"), Some("2")]);

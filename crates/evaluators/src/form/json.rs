@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The reason why a text was not parsed as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Faulty {
+pub(crate) enum JsonFault {
     /// The text is not well-formed JSON.
     Form(String),
     /// The text is well-formed but nests too deep or contains a number that does not fit into a double.
@@ -25,10 +25,10 @@ pub(crate) fn well_formed(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// When the text is not well-formed, or exceeds the limits of the parser.
-pub(crate) fn value(text: &str) -> Result<Value, Faulty> {
+pub(crate) fn value(text: &str) -> Result<Value, JsonFault> {
     serde_json::from_str(text).map_err(|error| match well_formed(text) {
-        Err(why) => Faulty::Form(why),
-        Ok(()) => Faulty::Reach(format!("it can't be compared with a schema: {error}")),
+        Err(why) => JsonFault::Form(why),
+        Ok(()) => JsonFault::Reach(format!("it can't be compared with a schema: {error}")),
     })
 }
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_json() {
+    fn well_formed_json_is_accepted() {
         for text in ["0", "-0.0e+1", "\"\\ud800\"", "[]", "{\"a\":{}}", " null ", "1e999999", "\"\\u0000\""] {
             assert_eq!(well_formed(text), Ok(()), "{text}");
         }
@@ -75,14 +75,14 @@ mod tests {
     fn depth_is_no_matter_for_the_form_but_for_the_value() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(well_formed(&deep), Ok(()));
-        assert!(matches!(value(&deep), Err(Faulty::Reach(_))));
-        assert!(matches!(value(&deep[1..]), Err(Faulty::Form(_))));
+        assert!(matches!(value(&deep), Err(JsonFault::Reach(_))));
+        assert!(matches!(value(&deep[1..]), Err(JsonFault::Form(_))));
     }
 
     #[test]
     fn numbers_and_texts_that_nothing_holds_are_out_of_reach() {
-        assert!(matches!(value("1e999999"), Err(Faulty::Reach(_))));
-        assert!(matches!(value("\"\\ud800\""), Err(Faulty::Reach(_))));
+        assert!(matches!(value("1e999999"), Err(JsonFault::Reach(_))));
+        assert!(matches!(value("\"\\ud800\""), Err(JsonFault::Reach(_))));
         assert_eq!(value("123456789012345678901234567890"), Ok(serde_json::json!(1.2345678901234568e29)));
     }
 }

@@ -1,68 +1,71 @@
 //! The length of a text.
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use crate::{definition::ConfigProblem, sentence::counted};
+use crate::{
+    config::{ConfigProblem, Count, one_problem},
+    sentence::counted,
+};
 
 /// Inclusive bounds for characters (Unicode scalar values) and for words (separated by whitespace).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lengths {
-    chars: (Option<u64>, Option<u64>),
-    words: (Option<u64>, Option<u64>),
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct LengthBounds {
+    /// Minimum number of characters.
+    min_chars: Option<Count>,
+    /// Maximum number of characters.
+    max_chars: Option<Count>,
+    /// Minimum number of words.
+    min_words: Option<Count>,
+    /// Maximum number of words.
+    max_words: Option<Count>,
 }
 
-impl Lengths {
-    /// Returns the part of a config's schema that describes these options.
-    pub(crate) fn properties() -> Value {
-        let bound = |what: &str| json!({"type": "integer", "minimum": 0, "description": what});
-        json!({
-            "min_chars": bound("Fewest characters."), "max_chars": bound("Most characters."),
-            "min_words": bound("Fewest words."), "max_words": bound("Most words.")
-        })
-    }
-
-    /// Parses the options.
+impl LengthBounds {
+    /// Checks that there is a bound, and that no minimum is above its maximum.
     ///
     /// # Errors
-    /// When there is no bound, or a minimum is above its maximum.
-    pub(crate) fn of(options: &Map<String, Value>) -> Result<Self, Vec<ConfigProblem>> {
-        let at = |name: &str| options.get(name).and_then(Value::as_u64);
-        let chars = (at("min_chars"), at("max_chars"));
-        let words = (at("min_words"), at("max_words"));
-        let above = |it: (Option<u64>, Option<u64>)| matches!(it, (Some(min), Some(max)) if min > max);
-        if above(chars) {
-            return Err(vec![ConfigProblem::new("min_chars", "is above max_chars")]);
+    /// The problem with its field.
+    pub(crate) fn checked(self) -> Result<Self, Vec<ConfigProblem>> {
+        let Self { min_chars, max_chars, min_words, max_words } = self;
+        let is_above =
+            |min: Option<Count>, max: Option<Count>| min.zip(max).is_some_and(|(min, max)| min > max);
+        if is_above(min_chars, max_chars) {
+            return Err(one_problem("min_chars", "is above max_chars"));
         }
-        if above(words) {
-            return Err(vec![ConfigProblem::new("min_words", "is above max_words")]);
+        if is_above(min_words, max_words) {
+            return Err(one_problem("min_words", "is above max_words"));
         }
-        if chars == (None, None) && words == (None, None) {
+        if [min_chars, max_chars, min_words, max_words].iter().all(Option::is_none) {
             let message = "needs at least one of min_chars, max_chars, min_words and max_words";
-            return Err(vec![ConfigProblem::new("", message)]);
+            return Err(one_problem("", message));
         }
-        Ok(Self { chars, words })
+        Ok(self)
     }
 
     /// Returns `None` if the text is within the bounds, else its length in words for a message.
-    pub(crate) fn fails(&self, text: &str) -> Option<String> {
+    pub(crate) fn violation(&self, text: &str) -> Option<String> {
         let chars = || text.chars().count();
         let words = || text.split_whitespace().count();
-        outside(self.chars, chars, "character").or_else(|| outside(self.words, words, "word"))
+        outside(self.min_chars, self.max_chars, chars, "character")
+            .or_else(|| outside(self.min_words, self.max_words, words, "word"))
     }
 }
 
-fn outside(bounds: (Option<u64>, Option<u64>), count: impl FnOnce() -> usize, unit: &str) -> Option<String> {
-    if bounds == (None, None) {
+fn outside(
+    min: Option<Count>,
+    max: Option<Count>,
+    count: impl FnOnce() -> usize,
+    unit: &str,
+) -> Option<String> {
+    if min.is_none() && max.is_none() {
         return None;
     }
-    let found = count();
-    let says = |limit: u64, than: &str| {
-        let has = counted(found, unit, &format!("{unit}s"));
-        Some(format!("it has {has}, {than} than {limit}"))
-    };
-    match bounds {
-        (Some(min), _) if (found as u64) < min => says(min, "fewer"),
-        (_, Some(max)) if found as u64 > max => says(max, "more"),
+    let length = count();
+    let has = || counted(length, unit, &format!("{unit}s"));
+    match (min, max) {
+        (Some(Count(min)), _) if (length as u64) < min => Some(format!("it has {}, fewer than {min}", has())),
+        (_, Some(Count(max))) if length as u64 > max => Some(format!("it has {}, more than {max}", has())),
         _ => None,
     }
 }

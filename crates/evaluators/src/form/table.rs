@@ -1,9 +1,11 @@
 //! Markdown tables as in GitHub Flavored Markdown: a header, a delimiter row with as many cells, and any
 //! number of further rows, which end at an empty line or another block.
 
+use crate::sentence::counted;
+
 /// The required structure of a table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shape {
+pub(crate) struct TableShape {
     /// The required names in the header, in order, without surrounding blanks.
     pub header: Option<Vec<String>>,
     /// The required number of columns.
@@ -12,11 +14,15 @@ pub(crate) struct Shape {
     pub ragged: bool,
 }
 
+fn counted_cells(count: usize) -> String {
+    counted(count, "cell", "cells")
+}
+
 /// Returns the number of rows, without the header, of a text that is a table and nothing else.
 ///
 /// # Errors
 /// The reason with its line.
-pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
+pub(crate) fn rows(text: &str, shape: &TableShape) -> Result<usize, String> {
     let mut lines = text.lines().enumerate();
     let (Some((_, header)), Some((_, hyphens))) = (lines.next(), lines.next()) else {
         return Err("it has fewer than two lines: a header and a row of hyphens".into());
@@ -34,20 +40,27 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
         return Err(format!("line 2: {block} instead of a row of hyphens"));
     }
     if marks.is_empty() || !marks.iter().all(|it| is_mark(it)) {
-        return Err("line 2: no row of hyphens such as |---|:-:|".into());
+        return Err("line 2 is not a row of hyphens such as |---|:-:|".into());
     }
     if marks.len() != cells.len() {
-        return Err(format!("line 2: {} cells of hyphens, but {} in the header", marks.len(), cells.len()));
+        return Err(format!(
+            "line 2: the row of hyphens has {}; the header has {}",
+            counted_cells(marks.len()),
+            cells.len()
+        ));
     }
     if let Some(columns) = shape.columns
         && columns != cells.len()
     {
-        return Err(format!("line 1: {} columns, not {columns}", cells.len()));
+        return Err(format!(
+            "line 1: the header has {}; {columns} are required",
+            counted(cells.len(), "column", "columns")
+        ));
     }
-    if let Some(wanted) = &shape.header
-        && wanted.iter().map(|it| it.trim()).ne(cells.iter().copied())
+    if let Some(required_header) = &shape.header
+        && required_header.iter().map(|it| it.trim()).ne(cells.iter().copied())
     {
-        return Err(format!("line 1: the header is not {}", wanted.join(" | ")));
+        return Err(format!("line 1: the header is not {}", required_header.join(" | ")));
     }
     let mut count = 0;
     for (index, line) in lines {
@@ -63,7 +76,11 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
         }
         let found = self::cells(line).len();
         if !shape.ragged && found != cells.len() {
-            return Err(format!("line {number}: {found} cells instead of {}", cells.len()));
+            return Err(format!(
+                "line {number}: the row has {}; the header has {}",
+                counted_cells(found),
+                cells.len()
+            ));
         }
         count += 1;
     }

@@ -44,7 +44,7 @@ fn compare(differing: impl Iterator<Item = String>, known: &str) {
 }
 
 #[test]
-fn the_yaml_suite_passes_but_for_what_is_known() {
+fn yaml_suite_passes_with_listed_exceptions() {
     let all: Vec<Yaml> = unpacked(include_bytes!("../../tests/data/yaml/suite.json.zst"));
     assert_eq!(all.len(), 402);
     let differing = all.iter().filter(|it| yaml::documents(&it.yaml).is_err() != it.fails);
@@ -52,7 +52,7 @@ fn the_yaml_suite_passes_but_for_what_is_known() {
 }
 
 #[test]
-fn the_xml_suite_passes_but_for_what_is_known() {
+fn xml_suite_passes_with_listed_exceptions() {
     let all: Vec<Xml> = unpacked(include_bytes!("../../tests/data/xml/suite.json.zst"));
     assert_eq!(all.len(), 1960);
     let differing = all.iter().filter(|it| xml::well_formed(&it.text, it.namespaces).is_err() != it.fails);
@@ -67,7 +67,7 @@ fn every_csv_is_told_right() {
         .collect();
     assert!(cases.len() > 100);
     for case in cases {
-        let outcome = csv::records(&case.text, &csv::Shape::default());
+        let outcome = csv::records(&case.text, &csv::CsvShape::default());
         assert_eq!(outcome.is_ok(), case.good, "{}: {:?}: {outcome:?}", case.why, case.text);
     }
 }
@@ -79,7 +79,7 @@ proptest! {
     #[test]
     fn no_text_is_too_much(text in r#"([<>/?!&;%'"=\[\](){}|:,\-*#a-c0-9 \n\r\t\u{0}\u{85}é]|<!|<a|&a;|\]\]>|<\?xml|<!DOCTYPE a \[|<!ENTITY a|---|\|-){0,60}"#) {
         let _ = (json::well_formed(&text), xml::well_formed(&text, true), yaml::documents(&text));
-        let _ = (csv::records(&text, &csv::Shape::default()), table::rows(&text, &table::Shape::default()));
+        let _ = (csv::records(&text, &csv::CsvShape::default()), table::rows(&text, &table::TableShape::default()));
         let _ = fence::blocks(&text, &["json"]);
     }
 
@@ -89,7 +89,7 @@ proptest! {
         let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
         let line = |row: &Vec<String>| row.iter().map(quoted).collect::<Vec<_>>().join(",");
         let text = rows.iter().map(line).collect::<Vec<_>>().join("\r\n");
-        let shape = csv::Shape { header: Some(rows[0].clone()), columns: Some(3), ..csv::Shape::default() };
+        let shape = csv::CsvShape { header: Some(rows[0].clone()), columns: Some(3), ..csv::CsvShape::default() };
         prop_assert_eq!(csv::records(&text, &shape), Ok(rows.len()));
         // A missing or additional quotation mark leaves a field open.
         prop_assert!(csv::records(&text[1..], &shape).is_err());
@@ -101,17 +101,17 @@ proptest! {
     #[test]
     fn json_that_has_a_value_is_well_formed(text in r#"([\[\]{},:"]|[0-9eE.+\-]{1,4}|true|null|"a"|\\u[0-9a-d]{4}| ){0,20}"#) {
         match json::value(&text) {
-            Ok(_) | Err(json::Faulty::Reach(_)) => prop_assert!(json::well_formed(&text).is_ok()),
-            Err(json::Faulty::Form(_)) => prop_assert!(json::well_formed(&text).is_err()),
+            Ok(_) | Err(json::JsonFault::Reach(_)) => prop_assert!(json::well_formed(&text).is_ok()),
+            Err(json::JsonFault::Form(_)) => prop_assert!(json::well_formed(&text).is_err()),
         }
     }
 }
 
 #[test]
-fn a_table_has_columns() {
+fn empty_lines_are_not_a_table() {
     for text in ["|\n|", "|\n|\n|", "|\n\n"] {
-        let why = table::rows(text, &table::Shape::default()).unwrap_err();
-        assert!(why.starts_with("line 2: no row of hyphens"), "{text:?}: {why}");
+        let why = table::rows(text, &table::TableShape::default()).unwrap_err();
+        assert!(why.starts_with("line 2 is not a row of hyphens"), "{text:?}: {why}");
     }
-    assert_eq!(table::rows("|a|\n|-|", &table::Shape::default()), Ok(0));
+    assert_eq!(table::rows("|a|\n|-|", &table::TableShape::default()), Ok(0));
 }

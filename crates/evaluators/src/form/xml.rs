@@ -14,9 +14,9 @@ use self::{content::Checker, cursor::Cursor, dtd::Dtd};
 use crate::form::place;
 
 /// Number of bytes to which entities may expand, in addition to the length of the text.
-const EXPANDED: usize = 1024 * 1024;
+const MAX_EXPANDED_BYTES: usize = 1024 * 1024;
 /// Maximum nesting of entities.
-const NESTED: usize = 64;
+const MAX_ENTITY_DEPTH: usize = 64;
 
 /// Units of the time budget for a declaration, an attribute, or a piece of content without its text.
 const UNITS_PER_STEP: u64 = 20;
@@ -43,7 +43,7 @@ fn document(text: &str, namespaces: bool) -> Result<(), Fault> {
         dtd.standalone = declaration(&mut cursor)?;
     }
     misc(&mut cursor)?;
-    let mut checker = Checker::new(dtd, namespaces, EXPANDED + text.len());
+    let mut checker = Checker::new(dtd, namespaces, MAX_EXPANDED_BYTES + text.len());
     if cursor.rest().starts_with("<!DOCTYPE") {
         checker.doctype(&mut cursor)?;
         misc(&mut cursor)?;

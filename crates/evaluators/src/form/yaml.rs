@@ -10,7 +10,7 @@ use crate::budget;
 /// Approximate units of work to parse one event (see [`budget`]).
 const EVENT_UNITS: u64 = 500;
 /// Maximum nesting of collections.
-const NESTED: usize = 1_000;
+const MAX_DEPTH: usize = 1_000;
 
 /// The type of a document's root node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Outermost>, String> {
             Event::MappingEnd | Event::SequenceEnd => open = open.saturating_sub(1),
             _ => {}
         }
-        if open > NESTED {
-            return Err(format!("line {}: it nests more than {NESTED} levels", span.start.line()));
+        if open > MAX_DEPTH {
+            return Err(format!("line {}: it nests more than {MAX_DEPTH} levels", span.start.line()));
         }
     }
     Ok(found)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_documents_are() {
+    fn yaml_documents_have_an_outermost_type() {
         assert_eq!(documents("a: 1\nb: [1, 2]"), Ok(vec![Outermost::Mapping]));
         assert_eq!(documents("- a\n- b: {c: d}"), Ok(vec![Outermost::Sequence]));
         assert_eq!(documents("plain text"), Ok(vec![Outermost::Scalar]));

@@ -7,15 +7,15 @@
 use std::fmt;
 
 /// The prefix of every line of data.
-const QUOTE: &str = "| ";
+const LINE_PREFIX: &str = "| ";
 /// The replacement of the token in data.
-const TAKEN_OUT: &str = "[taken out]";
+const TOKEN_REPLACEMENT: &str = "[taken out]";
 /// Approximate length of a note in characters.
-const NOTE: usize = 80;
+const NOTE_CHARS: usize = 80;
 
 /// Message delimiters of open models. Their tokenizers recognize these anywhere, so a server may end a
 /// message inside a user's text. A space behind the first character makes a delimiter plain text.
-const EDGES: &[&str] = &[
+const MESSAGE_DELIMITERS: &[&str] = &[
     "<|",
     "|>",
     "<\u{ff5c}",
@@ -124,14 +124,14 @@ impl<'a> Fence<'a> {
         if whole == text.len() {
             return (whole, whole);
         }
-        let most = most.saturating_sub(NOTE);
+        let most = most.saturating_sub(NOTE_CHARS);
         let head = self.head(text, most - most / 2);
         (head, self.tail(text, most / 2).max(head))
     }
 
     /// Returns the end of the longest prefix that takes at most `most` characters when quoted.
     fn head(&self, text: &str, most: usize) -> usize {
-        let mut spent = QUOTE.len() + 1;
+        let mut spent = LINE_PREFIX.len() + 1;
         for (at, character) in text.char_indices() {
             spent += self.cost(text, at, character);
             if spent > most {
@@ -143,7 +143,7 @@ impl<'a> Fence<'a> {
 
     /// Returns the start of the longest suffix that takes at most `most` characters when quoted.
     fn tail(&self, text: &str, most: usize) -> usize {
-        let mut spent = QUOTE.len() + 1;
+        let mut spent = LINE_PREFIX.len() + 1;
         for (at, character) in text.char_indices().rev() {
             spent += self.cost(text, at, character);
             if spent > most {
@@ -156,11 +156,11 @@ impl<'a> Fence<'a> {
     /// Returns an upper bound of the characters that this character takes when quoted.
     fn cost(&self, text: &str, at: usize, character: char) -> usize {
         match shown(text, at, character) {
-            Shown::Nothing => 0,
-            Shown::Plain => 1,
-            Shown::Spaced => 2,
-            Shown::Line => 1 + QUOTE.len(),
-            Shown::Escaped => character.escape_unicode().count(),
+            ShownCharacter::Nothing => 0,
+            ShownCharacter::NormalizedText => 1,
+            ShownCharacter::Spaced => 2,
+            ShownCharacter::Line => 1 + LINE_PREFIX.len(),
+            ShownCharacter::Escaped => character.escape_unicode().count(),
         }
     }
 
@@ -168,26 +168,26 @@ impl<'a> Fence<'a> {
         if text.is_empty() {
             return;
         }
-        self.out.push_str(QUOTE);
+        self.out.push_str(LINE_PREFIX);
         let mut skipped_to = 0;
         for (at, character) in text.char_indices() {
             if at < skipped_to {
                 continue;
             }
             if is_prefix(self.token.as_str(), &text[at..]) {
-                self.out.push_str(TAKEN_OUT);
+                self.out.push_str(TOKEN_REPLACEMENT);
                 skipped_to = at + self.token.as_str().len();
                 continue;
             }
             match shown(text, at, character) {
-                Shown::Nothing => {}
-                Shown::Plain => self.out.push(character),
-                Shown::Spaced => self.out.extend([character, ' ']),
-                Shown::Line => {
+                ShownCharacter::Nothing => {}
+                ShownCharacter::NormalizedText => self.out.push(character),
+                ShownCharacter::Spaced => self.out.extend([character, ' ']),
+                ShownCharacter::Line => {
                     self.out.push('\n');
-                    self.out.push_str(QUOTE);
+                    self.out.push_str(LINE_PREFIX);
                 }
-                Shown::Escaped => self.out.extend(character.escape_unicode()),
+                ShownCharacter::Escaped => self.out.extend(character.escape_unicode()),
             }
         }
         self.out.push('\n');
@@ -195,9 +195,9 @@ impl<'a> Fence<'a> {
 }
 
 /// The representation of a character of data.
-enum Shown {
+enum ShownCharacter {
     Nothing,
-    Plain,
+    NormalizedText,
     /// Followed by a space.
     Spaced,
     /// As the end of a line.
@@ -206,16 +206,18 @@ enum Shown {
     Escaped,
 }
 
-fn shown(text: &str, at: usize, character: char) -> Shown {
+fn shown(text: &str, at: usize, character: char) -> ShownCharacter {
     match character {
-        '\r' if text.as_bytes().get(at + 1) == Some(&b'\n') => Shown::Nothing,
-        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Shown::Line,
-        '\t' => Shown::Plain,
-        _ if character.is_control() || is_deceptive(character) => Shown::Escaped,
-        '<' | '|' | '\u{ff5c}' | '[' if EDGES.iter().any(|edge| is_prefix(edge, &text[at..])) => {
-            Shown::Spaced
+        '\r' if text.as_bytes().get(at + 1) == Some(&b'\n') => ShownCharacter::Nothing,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => ShownCharacter::Line,
+        '\t' => ShownCharacter::NormalizedText,
+        _ if character.is_control() || is_deceptive(character) => ShownCharacter::Escaped,
+        '<' | '|' | '\u{ff5c}' | '['
+            if MESSAGE_DELIMITERS.iter().any(|edge| is_prefix(edge, &text[at..])) =>
+        {
+            ShownCharacter::Spaced
         }
-        _ => Shown::Plain,
+        _ => ShownCharacter::NormalizedText,
     }
 }
 
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_and_the_edges_of_messages_are_broken() {
+    fn token_and_message_delimiters_are_broken() {
         let token = Token::new(BITS);
         assert_eq!(shown(&format!("x{}y", token.as_str()), 100), "| x[taken out]y\n");
         assert_eq!(shown(&format!("x{}y", token.as_str().to_uppercase()), 100), "| x[taken out]y\n");
@@ -263,23 +265,23 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_is_shown_by_number() {
+    fn invisible_characters_are_shown_by_number() {
         assert_eq!(shown("a\u{0}b\u{202e}c\u{e0041}\td", 100), "| a\\u{0}b\\u{202e}c\\u{e0041}\td\n");
         assert_eq!(shown("👩‍💻 é ك", 100), "| 👩‍💻 é ك\n");
     }
 
     #[test]
-    fn the_middle_of_a_long_text_goes() {
+    fn long_text_loses_its_middle() {
         let text = format!("begin {} end", "é\n".repeat(5_000_000));
         let cut = shown(&text, 1_000);
         assert!(cut.starts_with("| begin é\n| é\n") && cut.ends_with("| é\n|  end\n"), "{cut}");
         assert!(cut.contains("characters left out)\n"));
-        let ours = cut.lines().find(|it| !it.starts_with(QUOTE)).unwrap();
+        let ours = cut.lines().find(|it| !it.starts_with(LINE_PREFIX)).unwrap();
         assert!(cut.chars().count() - ours.chars().count() <= 1_001, "{}", cut.chars().count());
     }
 
     #[test]
-    fn a_token_shows_itself_to_no_log() {
+    fn token_is_hidden_in_debug_output() {
         assert_eq!(format!("{:?}", Token::new(BITS)), "Token(…)");
         assert_eq!(Token::new(BITS).as_str().len(), 32);
     }

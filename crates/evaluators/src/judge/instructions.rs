@@ -1,9 +1,9 @@
 //! The instructions of a judge: the rubric of a built-in evaluator, or a tenant's template.
 
 use super::{
-    rubric::{Need, Prefers, Rubric},
+    rubric::{Need, PreferredProvider, Rubric},
     scale::Scale,
-    section::Part,
+    section::PromptPart,
 };
 
 /// The instructions of a judge with the scale of its response.
@@ -11,8 +11,8 @@ use super::{
 pub struct Instructions {
     task: Task,
     scale: Scale,
-    needs: Vec<Part>,
-    uses: Vec<Part>,
+    needs: Vec<PromptPart>,
+    uses: Vec<PromptPart>,
 }
 
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ impl From<&'static Rubric> for Instructions {
     fn from(rubric: &'static Rubric) -> Self {
         Self {
             task: Task::Rubric(rubric),
-            scale: Scale::UNIT,
-            needs: rubric.needs.iter().copied().map(Part::Trace).collect(),
-            uses: rubric.uses.iter().copied().map(Part::Trace).collect(),
+            scale: Scale::ZERO_TO_ONE,
+            needs: rubric.needs.iter().copied().map(PromptPart::Trace).collect(),
+            uses: rubric.uses.iter().copied().map(PromptPart::Trace).collect(),
         }
     }
 }
@@ -35,7 +35,12 @@ impl From<&'static Rubric> for Instructions {
 impl Instructions {
     /// Creates instructions from a template whose placeholders were replaced by names of sections (see
     /// [`crate::custom::llm`]).
-    pub(crate) fn of_template(text: String, scale: Scale, needs: Vec<Part>, uses: Vec<Part>) -> Self {
+    pub(crate) fn of_template(
+        text: String,
+        scale: Scale,
+        needs: Vec<PromptPart>,
+        uses: Vec<PromptPart>,
+    ) -> Self {
         Self { task: Task::Template(text), scale, needs, uses }
     }
 
@@ -45,31 +50,31 @@ impl Instructions {
     }
 
     /// Returns the parts that a trace must have.
-    pub fn needs(&self) -> &[Part] {
+    pub fn needs(&self) -> &[PromptPart] {
         &self.needs
     }
 
     /// Returns the parts that are shown if the trace has them.
-    pub fn uses(&self) -> &[Part] {
+    pub fn uses(&self) -> &[PromptPart] {
         &self.uses
     }
 
     /// Returns the keys of the options that are shown, as dotted paths.
     pub fn config_keys(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().chain(&self.uses).filter_map(|part| match part {
-            Part::Config(key) => Some(key.as_str()),
+            PromptPart::Config(key) => Some(key.as_str()),
             _ => None,
         })
     }
 
     /// Returns whether earlier turns are shown; only then must the caller load them.
     pub fn shows_turns(&self) -> bool {
-        let turns = Part::Trace(Need::Turns);
+        let turns = PromptPart::Trace(Need::Turns);
         self.needs.contains(&turns) || self.uses.contains(&turns)
     }
 
     /// Returns the provider whose models judge this best; none for a custom evaluator.
-    pub fn prefers(&self) -> Option<Prefers> {
+    pub fn prefers(&self) -> Option<PreferredProvider> {
         match self.task {
             Task::Rubric(rubric) => Some(rubric.prefers),
             Task::Template(_) => None,

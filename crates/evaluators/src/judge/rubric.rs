@@ -1,23 +1,18 @@
 //! Rubrics of the built-in LLM evaluators.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// Returns the JSON Schema of the config that every built-in LLM evaluator has in addition to `threshold`.
-pub fn options() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "rubric": {
-                "type": "string", "minLength": 1, "maxLength": 4000,
-                "description": "What the judge should mind as well: the rules of your application, terms, exceptions. \
-                                It adds to the built-in instructions and can't change the scale.",
-            },
-            "language": {
-                "type": "string", "pattern": "^[A-Za-z][A-Za-z ()-]{1,39}$",
-                "description": "Language of the reasoning, by name or code; default English.",
-            },
-        },
-    })
+/// The options that every built-in LLM evaluator has.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct JudgeOptions {
+    /// What the judge should mind as well: the rules of your application, terms, exceptions. It adds to the
+    /// built-in instructions and can't change the scale.
+    #[schemars(length(min = 1, max = 4000))]
+    pub rubric: Option<String>,
+    /// Language of the reasoning, by name or code; default English.
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z ()-]{1,39}$"))]
+    pub language: Option<String>,
 }
 
 /// The instructions of a judge for one question.
@@ -38,7 +33,7 @@ pub struct Rubric {
     /// The parts that are shown if the trace has them.
     pub uses: &'static [Need],
     /// The preferred provider. If only the other provider is configured, that one judges.
-    pub prefers: Prefers,
+    pub prefers: PreferredProvider,
 }
 
 /// An anchor of the scale.
@@ -90,7 +85,7 @@ impl Need {
 
 /// A judge provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prefers {
+pub enum PreferredProvider {
     /// OpenAI.
     OpenAi,
     /// Anthropic.

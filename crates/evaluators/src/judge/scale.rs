@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::ConfigProblem;
+use crate::config::ConfigProblem;
 
 /// Maximum number of levels; a finer scale should be a range.
-const MOST_LEVELS: usize = 20;
+const MAX_LEVELS: usize = 20;
 /// Maximum length of a level's label in characters.
-const LONGEST_LABEL: usize = 50;
+const MAX_LABEL_CHARS: usize = 50;
 /// Maximum length of a level's meaning in characters.
-const LONGEST_MEANING: usize = 1_000;
+const MAX_MEANING_CHARS: usize = 1_000;
 /// Maximum absolute value of the ends of a range; larger numbers lose digits.
-const FARTHEST: f64 = 1e9;
+const MAX_RANGE_END: f64 = 1e9;
 
 /// The form of the judgement in a response.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,12 +24,12 @@ pub enum Scale {
         max: f64,
     },
     /// One of several labelled levels.
-    Levels(Vec<Labelled>),
+    Levels(Vec<ScaleLevel>),
 }
 
 /// A labelled level of a scale.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Labelled {
+pub struct ScaleLevel {
     /// The value in the judge's response, and the label of the evaluation.
     pub label: String,
     /// The score, from 0.0 to 1.0; 1.0 is good.
@@ -40,7 +40,7 @@ pub struct Labelled {
 
 impl Scale {
     /// The range from 0 to 1.
-    pub const UNIT: Self = Self::Range { min: 0.0, max: 1.0 };
+    pub const ZERO_TO_ONE: Self = Self::Range { min: 0.0, max: 1.0 };
 
     /// Parses `{"min": 1, "max": 5}` or `{"levels": [{"label", "score", "meaning"?}, …]}`.
     ///
@@ -49,15 +49,18 @@ impl Scale {
     pub fn parse(scale: &Value) -> Result<Self, Vec<ConfigProblem>> {
         let problem = |field: &str, message: String| Err(vec![ConfigProblem::new(field, message)]);
         let Some(scale) = scale.as_object() else {
-            return problem("scale", format!("is no object: send {SHAPES}"));
+            return problem("scale", format!("is not an object: send {SCALE_EXAMPLES}"));
         };
         if let Some(unknown) = scale.keys().find(|it| !matches!(it.as_str(), "min" | "max" | "levels")) {
-            return problem(&format!("scale.{unknown}"), format!("is no member of a scale: send {SHAPES}"));
+            return problem(
+                &format!("scale.{unknown}"),
+                format!("is not a member of a scale: send {SCALE_EXAMPLES}"),
+            );
         }
         match (scale.get("levels"), scale.get("min"), scale.get("max")) {
             (Some(levels), None, None) => parse_levels(levels).map(Self::Levels),
             (None, Some(min), Some(max)) => parse_range(min, max),
-            _ => problem("scale", format!("is neither a range nor levels: send {SHAPES}")),
+            _ => problem("scale", format!("is neither a range nor levels: send {SCALE_EXAMPLES}")),
         }
     }
 
@@ -124,39 +127,43 @@ impl Scale {
     }
 }
 
-const SHAPES: &str = "{\"min\": 1, \"max\": 5}, or {\"levels\": [{\"label\": \"good\", \"score\": 1.0, \
+const SCALE_EXAMPLES: &str = "{\"min\": 1, \"max\": 5}, or {\"levels\": [{\"label\": \"good\", \"score\": 1.0, \
                       \"meaning\": \"…\"}, …]}";
 
 fn parse_range(min: &Value, max: &Value) -> Result<Scale, Vec<ConfigProblem>> {
     let end = |value: &Value, field: &str| match value.as_f64() {
-        Some(number) if number.abs() <= FARTHEST => Ok(number),
-        _ => Err(ConfigProblem::new(field, format!("has to be a number from -{FARTHEST} to {FARTHEST}"))),
+        Some(number) if number.abs() <= MAX_RANGE_END => Ok(number),
+        _ => Err(ConfigProblem::new(
+            field,
+            format!("must be a number from -{MAX_RANGE_END} to {MAX_RANGE_END}"),
+        )),
     };
     match (end(min, "scale.min"), end(max, "scale.max")) {
         (Ok(min), Ok(max)) if min < max => Ok(Scale::Range { min, max }),
-        (Ok(_), Ok(_)) => {
-            Err(vec![ConfigProblem::new("scale.max", "has to be above min: min is the worst, max the best")])
-        }
+        (Ok(_), Ok(_)) => Err(vec![ConfigProblem::new(
+            "scale.max",
+            "must be above min: min is the worst value, max the best",
+        )]),
         (min, max) => Err([min, max].into_iter().filter_map(Result::err).collect()),
     }
 }
 
-fn parse_levels(levels: &Value) -> Result<Vec<Labelled>, Vec<ConfigProblem>> {
+fn parse_levels(levels: &Value) -> Result<Vec<ScaleLevel>, Vec<ConfigProblem>> {
     let levels = match levels.as_array() {
-        Some(levels) if (2..=MOST_LEVELS).contains(&levels.len()) => levels,
+        Some(levels) if (2..=MAX_LEVELS).contains(&levels.len()) => levels,
         _ => {
-            let message = format!("has to be a list of 2 to {MOST_LEVELS} levels");
+            let message = format!("must be a list of 2 to {MAX_LEVELS} levels");
             return Err(vec![ConfigProblem::new("scale.levels", message)]);
         }
     };
     let mut problems = Vec::new();
-    let mut read: Vec<Labelled> = Vec::new();
+    let mut read: Vec<ScaleLevel> = Vec::new();
     for (at, level) in levels.iter().enumerate() {
         match parse_level(level, &format!("scale.levels.{at}")) {
             Ok(level) if read.iter().any(|it| it.label.eq_ignore_ascii_case(&level.label)) => {
                 problems.push(ConfigProblem::new(
                     format!("scale.levels.{at}.label"),
-                    "is there twice: give each level a label of its own",
+                    "occurs twice: give each level its own label",
                 ));
             }
             Ok(level) => read.push(level),
@@ -166,9 +173,12 @@ fn parse_levels(levels: &Value) -> Result<Vec<Labelled>, Vec<ConfigProblem>> {
     if problems.is_empty() { Ok(read) } else { Err(problems) }
 }
 
-fn parse_level(level: &Value, path: &str) -> Result<Labelled, Vec<ConfigProblem>> {
+fn parse_level(level: &Value, path: &str) -> Result<ScaleLevel, Vec<ConfigProblem>> {
     let Some(level) = level.as_object() else {
-        return Err(vec![ConfigProblem::new(path, "is no object: send {\"label\", \"score\", \"meaning\"}")]);
+        return Err(vec![ConfigProblem::new(
+            path,
+            "is not an object: send {\"label\", \"score\", \"meaning\"}",
+        )]);
     };
     let mut problems = Vec::new();
     let mut wrong = |member: &str, message: String| {
@@ -177,13 +187,13 @@ fn parse_level(level: &Value, path: &str) -> Result<Labelled, Vec<ConfigProblem>
     let label = match level.get("label").and_then(Value::as_str).map(str::trim) {
         Some(label)
             if !label.is_empty()
-                && label.chars().count() <= LONGEST_LABEL
+                && label.chars().count() <= MAX_LABEL_CHARS
                 && !label.chars().any(char::is_control) =>
         {
             label.to_owned()
         }
         _ => {
-            wrong("label", format!("is required: a text of 1 to {LONGEST_LABEL} characters on one line"));
+            wrong("label", format!("is required: a text of 1 to {MAX_LABEL_CHARS} characters on one line"));
             String::new()
         }
     };
@@ -196,16 +206,16 @@ fn parse_level(level: &Value, path: &str) -> Result<Labelled, Vec<ConfigProblem>
     };
     let meaning = match level.get("meaning") {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) if text.chars().count() <= LONGEST_MEANING => text.clone(),
+        Some(Value::String(text)) if text.chars().count() <= MAX_MEANING_CHARS => text.clone(),
         Some(_) => {
-            wrong("meaning", format!("has to be a text of at most {LONGEST_MEANING} characters"));
+            wrong("meaning", format!("must be a text of at most {MAX_MEANING_CHARS} characters"));
             String::new()
         }
     };
     for unknown in level.keys().filter(|it| !matches!(it.as_str(), "label" | "score" | "meaning")) {
-        wrong(unknown, "is no member of a level: these are label, score and meaning".to_owned());
+        wrong(unknown, "is not a member of a level; the members are label, score and meaning".to_owned());
     }
-    if problems.is_empty() { Ok(Labelled { label, score, meaning }) } else { Err(problems) }
+    if problems.is_empty() { Ok(ScaleLevel { label, score, meaning }) } else { Err(problems) }
 }
 
 /// Returns a number as JSON; whole numbers have no fraction, so that a schema contains 1 and not 1.0.
@@ -233,14 +243,14 @@ mod tests {
     fn both_shapes_are_read() {
         assert_eq!(Scale::parse(&json!({"min": 1, "max": 5})), Ok(Scale::Range { min: 1.0, max: 5.0 }));
         let levels = Scale::parse(&json!({"levels": [
-            {"label": "good", "score": 1.0, "meaning": "All is said."}, {"label": " bad ", "score": 0},
+            {"label": "good", "score": 1.0, "meaning": "It is complete."}, {"label": " bad ", "score": 0},
         ]}));
         let Ok(Scale::Levels(levels)) = levels else { panic!("{levels:?}") };
-        assert_eq!(levels[1], Labelled { label: "bad".to_owned(), score: 0.0, meaning: String::new() });
+        assert_eq!(levels[1], ScaleLevel { label: "bad".to_owned(), score: 0.0, meaning: String::new() });
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn invalid_scale_problem_names_field() {
         let level = json!({"label": "a", "score": 1});
         for (scale, fields) in [
             (json!(5), vec!["scale"]),
@@ -268,11 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_reasons_first() {
+    fn response_schema_puts_reasoning_first() {
         let levels = json!({"levels": [{"label": "a", "score": 1}, {"label": "b", "score": 0}]});
         let levels = Scale::parse(&levels).unwrap().schema().to_string();
         assert!(levels.find("\"reasoning\"") < levels.find("\"verdict\""), "{levels}");
-        let schema = Scale::UNIT.schema().to_string();
+        let schema = Scale::ZERO_TO_ONE.schema().to_string();
         assert!(schema.find("\"reasoning\"") < schema.find("\"score\""), "{schema}");
         assert!(schema.contains(r#""maximum":1,"minimum":0"#), "{schema}");
         assert!(schema.contains(r#""additionalProperties":false"#), "{schema}");

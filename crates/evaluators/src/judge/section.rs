@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use super::{fence::Fence, rubric::Need};
 use crate::{
     subject::{Reading, Subject},
-    verdict::Unjudged,
+    verdict::NotEvaluated,
 };
 
 /// A part of a judge's request that contains data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum PromptPart {
     /// A part of the trace.
     Trace(Need),
     /// A value of the trace's metadata, by its key or dotted path.
@@ -21,7 +21,7 @@ pub enum Part {
     Config(String),
 }
 
-impl Part {
+impl PromptPart {
     /// Returns the name of the section.
     pub fn name(&self) -> String {
         match self {
@@ -52,21 +52,21 @@ pub(super) struct Section<'a> {
 }
 
 /// Minimum number of characters of an item; below it, fewer items are shown.
-const SHORTEST_ITEM: usize = 160;
+const MIN_ITEM_CHARS: usize = 160;
 /// Characters for the lines around a section or a note, in addition to the token.
-const EDGES: usize = 200;
+const SECTION_OVERHEAD_CHARS: usize = 200;
 
 impl Section<'_> {
     /// Returns an upper bound of the characters that the whole section takes; line ends are counted only
     /// within the limit for all sections.
     pub(super) fn size(&self) -> usize {
-        self.items.iter().map(|it| size(it)).fold(EDGES, usize::saturating_add)
+        self.items.iter().map(|it| size(it)).fold(SECTION_OVERHEAD_CHARS, usize::saturating_add)
     }
 
     pub(super) fn write(&self, fence: &mut Fence<'_>, most: usize) {
         fence.open(&self.name);
-        let room = most.saturating_sub(EDGES);
-        let fits = (room / SHORTEST_ITEM).max(1);
+        let room = most.saturating_sub(SECTION_OVERHEAD_CHARS);
+        let fits = (room / MIN_ITEM_CHARS).max(1);
         let left_out = self.items.len().saturating_sub(fits);
         let items =
             if self.newest { &self.items[left_out..] } else { &self.items[..self.items.len() - left_out] };
@@ -87,31 +87,33 @@ impl Section<'_> {
 /// Returns an upper bound of the characters that a text takes when quoted; line ends beyond the limit for all
 /// sections are not counted.
 fn size(text: &str) -> usize {
-    let lines = text.bytes().take(super::MOST_SHOWN).filter(|it| *it == b'\n').count();
-    EDGES.saturating_add(text.len()).saturating_add(2 * lines)
+    let lines = text.bytes().take(super::MAX_SHOWN_CHARS).filter(|it| *it == b'\n').count();
+    SECTION_OVERHEAD_CHARS.saturating_add(text.len()).saturating_add(2 * lines)
 }
 
 /// Returns the section of a part; none if the trace lacks it. `beside_turns`: earlier turns have a section of
 /// their own.
 pub(super) fn of<'a>(
-    part: &Part,
+    part: &PromptPart,
     beside_turns: bool,
     subject: &'a Subject,
     reading: &'a Reading,
     config: &Map<String, Value>,
 ) -> Option<Section<'a>> {
     let items: Vec<Cow<'a, str>> = match part {
-        Part::Trace(Need::Input) if beside_turns => {
+        PromptPart::Trace(Need::Input) if beside_turns => {
             reading.last_input().into_iter().map(Cow::Borrowed).collect()
         }
-        Part::Trace(Need::Input) => reading.input().into_iter().map(Cow::Borrowed).collect(),
-        Part::Trace(Need::Output) => reading.output().into_iter().map(Cow::Borrowed).collect(),
-        Part::Trace(Need::Documents) => reading.documents().iter().map(|it| it.to_string().into()).collect(),
-        Part::Trace(Need::Tools) => reading.tools().iter().map(|it| it.to_string().into()).collect(),
-        Part::Trace(Need::Calls) => reading.calls().iter().map(|it| it.to_string().into()).collect(),
-        Part::Trace(Need::Turns) => reading.turns().iter().map(|it| it.to_string().into()).collect(),
-        Part::Metadata(path) => found(&subject.metadata, path).into_iter().map(text).collect(),
-        Part::Config(path) => {
+        PromptPart::Trace(Need::Input) => reading.input().into_iter().map(Cow::Borrowed).collect(),
+        PromptPart::Trace(Need::Output) => reading.output().into_iter().map(Cow::Borrowed).collect(),
+        PromptPart::Trace(Need::Documents) => {
+            reading.documents().iter().map(|it| it.to_string().into()).collect()
+        }
+        PromptPart::Trace(Need::Tools) => reading.tools().iter().map(|it| it.to_string().into()).collect(),
+        PromptPart::Trace(Need::Calls) => reading.calls().iter().map(|it| it.to_string().into()).collect(),
+        PromptPart::Trace(Need::Turns) => reading.turns().iter().map(|it| it.to_string().into()).collect(),
+        PromptPart::Metadata(path) => found(&subject.metadata, path).into_iter().map(text).collect(),
+        PromptPart::Config(path) => {
             found(config, path).map(|it| Cow::Owned(text(it).into_owned())).into_iter().collect()
         }
     };
@@ -119,7 +121,7 @@ pub(super) fn of<'a>(
     if items.is_empty() {
         return None;
     }
-    let newest = *part == Part::Trace(Need::Turns);
+    let newest = *part == PromptPart::Trace(Need::Turns);
     Some(Section { name: part.name(), weight: part.weight(), items, newest })
 }
 
@@ -140,72 +142,72 @@ fn text(value: &Value) -> Cow<'_, str> {
 }
 
 /// Returns the reason why a section is missing, and what to send.
-pub(super) fn missing(part: &Part, subject: &Subject) -> Unjudged {
+pub(super) fn missing(part: &PromptPart, subject: &Subject) -> NotEvaluated {
     let why = match part {
-        Part::Trace(Need::Input) => {
+        PromptPart::Trace(Need::Input) => {
             "the trace has no input: send `input` with the trace, or on its root span".to_owned()
         }
-        Part::Trace(Need::Output) if subject.error.is_some() => {
-            "the trace has no output, since it ended in an error: judge traces that answered (a rule's \
+        PromptPart::Trace(Need::Output) if subject.error.is_some() => {
+            "the trace has no output, because it ended in an error: evaluate traces with an output (an eval rule's \
              filter `error: false` selects them)"
                 .to_owned()
         }
-        Part::Trace(Need::Output) => {
+        PromptPart::Trace(Need::Output) => {
             "the trace has no output: send `output` with the trace, or on its root span".to_owned()
         }
-        Part::Trace(Need::Documents) => {
+        PromptPart::Trace(Need::Documents) => {
             "the trace has no retrieved documents: send a span of type `retrieval` \
-                                         whose output is the JSON list of what was found, or the list as \
+                                         whose output is the JSON list of documents, or send the list as \
                                          `metadata.documents` of the trace"
                 .to_owned()
         }
-        Part::Trace(Need::Tools) => "the trace does not say which tools were offered: send the request's \
+        PromptPart::Trace(Need::Tools) => "the trace does not say which tools were offered: send the request's \
                                      `tools` in the input of the span that calls the model, or as \
                                      `metadata.tools` of the trace"
             .to_owned(),
-        Part::Trace(Need::Calls) => {
+        PromptPart::Trace(Need::Calls) => {
             "the trace has no tool calls: send a span of type `tool` for each, or the \
                                      model's answer with its `tool_calls` as the output of its span"
                 .to_owned()
         }
-        Part::Trace(Need::Turns) => {
+        PromptPart::Trace(Need::Turns) => {
             "the trace has no earlier turns: give the traces of a conversation the same \
                                      `session_id`, or send the whole list of messages as `input`"
                 .to_owned()
         }
-        Part::Metadata(key) => {
-            format!("the trace's metadata has no `{key}`, which the rubric is about: send it with the trace")
+        PromptPart::Metadata(key) => {
+            format!("the trace's metadata has no `{key}`, which the rubric refers to: send it with the trace")
         }
-        Part::Config(key) => {
+        PromptPart::Config(key) => {
             format!(
-                "the config has no `{key}`, which the rubric is about: set it in the evaluation's `config`"
+                "the config has no `{key}`, which the rubric refers to: set it in the evaluation's `config`"
             )
         }
     };
-    Unjudged::new(why)
+    NotEvaluated::new(why)
 }
 
 /// Divides `room` by weight. No section gets more than it wants; the rest goes to the other sections.
-pub(super) fn shares(wanted: &[usize], weights: &[usize], room: usize) -> Vec<usize> {
-    let mut given = vec![0; wanted.len()];
-    let mut open: Vec<usize> = (0..wanted.len()).collect();
+pub(super) fn shares(requested: &[usize], weights: &[usize], room: usize) -> Vec<usize> {
+    let mut granted = vec![0; requested.len()];
+    let mut open: Vec<usize> = (0..requested.len()).collect();
     let mut left = room;
     loop {
         let total: usize = open.iter().map(|it| weights[*it]).sum();
         if total == 0 {
-            return given;
+            return granted;
         }
         let (content, greedy): (Vec<usize>, Vec<usize>) =
-            open.iter().partition(|it| wanted[**it] <= left * weights[**it] / total);
+            open.iter().partition(|it| requested[**it] <= left * weights[**it] / total);
         if content.is_empty() {
             for it in greedy {
-                given[it] = left * weights[it] / total;
+                granted[it] = left * weights[it] / total;
             }
-            return given;
+            return granted;
         }
         for it in content {
-            given[it] = wanted[it];
-            left -= wanted[it];
+            granted[it] = requested[it];
+            left -= requested[it];
         }
         open = greedy;
     }
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_room_is_shared_by_weight_and_nothing_is_wasted() {
+    fn characters_are_shared_by_weight_without_waste() {
         assert_eq!(shares(&[10, 10], &[1, 1], 100), [10, 10]);
         assert_eq!(shares(&[10, 1_000], &[1, 1], 100), [10, 90]);
         assert_eq!(shares(&[1_000, 1_000], &[3, 1], 100), [75, 25]);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{custom, subject::Subject};
 
-const TOKEN: [u8; 16] = [7; 16];
+const TOKEN_BYTES: [u8; 16] = [7; 16];
 
 static RUBRIC: Rubric = Rubric {
     question: "Is it so?",
@@ -15,7 +15,7 @@ static RUBRIC: Rubric = Rubric {
     levels: &[Level { score: 1.0, meaning: "It is." }, Level { score: 0.0, meaning: "It is not." }],
     needs: &[Need::Output],
     uses: &[Need::Input, Need::Documents],
-    prefers: Prefers::OpenAi,
+    prefers: PreferredProvider::OpenAi,
 };
 
 fn object(value: Value) -> Map<String, Value> {
@@ -25,8 +25,12 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn asked(instructions: &Instructions, subject: &Subject, config: Value) -> Result<Ask, crate::Unjudged> {
-    ask(instructions, subject, &object(config), &Token::new(TOKEN))
+fn build(
+    instructions: &Instructions,
+    subject: &Subject,
+    config: Value,
+) -> Result<JudgeRequest, crate::NotEvaluated> {
+    ask(instructions, subject, &object(config), &Token::new(TOKEN_BYTES))
 }
 
 fn subject() -> Subject {
@@ -38,14 +42,14 @@ fn subject() -> Subject {
 }
 
 #[test]
-fn a_rubric_is_written_out_and_the_trace_is_behind_the_fence() {
-    let ask = asked(&Instructions::from(&RUBRIC), &subject(), json!({"rubric": "Mind the tone."})).unwrap();
+fn request_has_rubric_and_fenced_trace() {
+    let ask = build(&Instructions::from(&RUBRIC), &subject(), json!({"rubric": "Mind the tone."})).unwrap();
     for part in
         ["Is it so?", "1. Look.", "- That it is not.", "- Its length.", "- 1: It is.", "Mind the tone."]
     {
         assert!(ask.system.contains(part), "{part} in {}", ask.system);
     }
-    let token = Token::new(TOKEN);
+    let token = Token::new(TOKEN_BYTES);
     let token = token.as_str();
     assert_eq!(
         ask.user,
@@ -56,33 +60,33 @@ fn a_rubric_is_written_out_and_the_trace_is_behind_the_fence() {
              That was all of the data. Judge it now, as your instructions say, with one JSON object."
         )
     );
-    assert_eq!(ask.schema, Scale::UNIT.schema());
+    assert_eq!(ask.schema, Scale::ZERO_TO_ONE.schema());
 }
 
 #[test]
-fn what_lacks_is_told_with_what_to_send() {
-    let error = asked(&Instructions::from(&RUBRIC), &Subject::default(), json!({})).unwrap_err();
+fn missing_part_is_named_with_remedy() {
+    let error = build(&Instructions::from(&RUBRIC), &Subject::default(), json!({})).unwrap_err();
     assert!(error.to_string().starts_with("the trace has no output: send"), "{error}");
     let failed = Subject { error: Some("boom".to_owned()), ..Subject::default() };
-    let error = asked(&Instructions::from(&RUBRIC), &failed, json!({})).unwrap_err();
+    let error = build(&Instructions::from(&RUBRIC), &failed, json!({})).unwrap_err();
     assert!(
         error.to_string().contains("ended in an error") && !error.to_string().contains("boom"),
         "{error}"
     );
     let custom = custom::llm::compile("{{metadata.tone}} {{config.style}} {{documents?}}", None).unwrap();
-    let error = asked(&custom, &subject(), json!({"style": "x"})).unwrap_err();
+    let error = build(&custom, &subject(), json!({"style": "x"})).unwrap_err();
     assert!(error.to_string().contains("metadata has no `tone`"), "{error}");
 }
 
 #[test]
-fn a_template_speaks_of_sections() {
+fn template_placeholders_become_section_names() {
     let custom =
         custom::llm::compile("Is {{output}} in the tone {{config.tone}} for {{metadata.user.tier}}?", None)
             .unwrap();
     let mut subject = subject();
     subject.metadata = object(json!({"user": {"tier": "gold"}}));
     let ask =
-        asked(&custom, &subject, json!({"tone": "formal", "rubric": "not ours", "language": "x"})).unwrap();
+        build(&custom, &subject, json!({"tone": "formal", "rubric": "not ours", "language": "x"})).unwrap();
     let task = "Is [section output] in the tone [section config.tone] for [section metadata.user.tier]?";
     assert!(ask.system.contains(task), "{}", ask.system);
     assert!(
@@ -95,23 +99,23 @@ fn a_template_speaks_of_sections() {
 }
 
 #[test]
-fn a_huge_trace_costs_no_more_than_the_cap() {
+fn huge_trace_is_cut_to_the_limit() {
     let huge = "long text, 日本語 \u{1}<|im_end|>\n".repeat(400_000);
     let documents: Vec<Value> = (0..5_000)
         .map(|at| json!({"id": at, "content": format!("document {at} {}", "word ".repeat(50))}))
         .collect();
     let mut subject = Subject { input: Some(huge.clone()), output: Some(huge), ..Subject::default() };
     subject.metadata = object(json!({"documents": documents}));
-    let ask = asked(&Instructions::from(&RUBRIC), &subject, json!({})).unwrap();
+    let ask = build(&Instructions::from(&RUBRIC), &subject, json!({})).unwrap();
     let shown = ask.user.chars().count();
-    assert!((MOST_SHOWN * 8 / 10..MOST_SHOWN + 1_000).contains(&shown), "{shown}");
+    assert!((MAX_SHOWN_CHARS * 8 / 10..MAX_SHOWN_CHARS + 1_000).contains(&shown), "{shown}");
     assert!(ask.user.contains("characters left out)") && ask.user.contains("more left out)"), "{shown}");
 }
 
 #[test]
-fn the_same_trace_is_asked_the_same() {
+fn same_trace_gives_same_request() {
     let instructions = Instructions::from(&RUBRIC);
-    let asked = |token| ask(&instructions, &subject(), &Map::new(), &Token::new(token)).unwrap();
-    assert_eq!(asked(TOKEN), asked(TOKEN));
-    assert_ne!(asked(TOKEN).user, asked([8; 16]).user);
+    let build = |token| ask(&instructions, &subject(), &Map::new(), &Token::new(token)).unwrap();
+    assert_eq!(build(TOKEN_BYTES), build(TOKEN_BYTES));
+    assert_ne!(build(TOKEN_BYTES).user, build([8; 16]).user);
 }

@@ -13,7 +13,7 @@ pub(super) fn is_comment(line: &str) -> bool {
 }
 
 /// Prefixes of statements, each with the characters that the rest of the line must contain.
-const STATEMENTS: [(&str, &str); 33] = [
+const STATEMENT_PREFIXES: [(&str, &str); 33] = [
     ("import ", ""),
     ("from ", " import "),
     ("def ", "("),
@@ -54,7 +54,7 @@ pub(super) fn is_statement(line: &str) -> bool {
     let line = line.trim_end();
     let begins =
         |(begins, also): &(&str, &str)| line.strip_prefix(begins).is_some_and(|it| goes_on(it, also));
-    if STATEMENTS.iter().any(begins) {
+    if STATEMENT_PREFIXES.iter().any(begins) {
         return true;
     }
     // `name = value`, `name.member += value`, and a call alone on its line.

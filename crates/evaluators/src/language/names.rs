@@ -20,7 +20,7 @@ pub(crate) struct Language {
 }
 
 /// The columns of the table, in order.
-pub(super) const COLUMNS: [&str; 63] = [
+pub(super) const TABLE_COLUMNS: [&str; 63] = [
     "af", "sq", "ar", "az", "eu", "be", "nb", "bs", "bg", "ca", "hr", "cs", "da", "nl", "en", "eo", "et",
     "fi", "fr", "lg", "de", "hi", "hu", "is", "id", "ga", "it", "kk", "la", "lv", "lt", "mk", "ms", "mi",
     "mr", "mn", "nn", "fa", "pl", "pt", "ro", "ru", "sr", "sn", "sk", "sl", "so", "st", "es", "sw", "sv",
@@ -39,8 +39,8 @@ const fn language(
 const fn column(code: &str) -> Option<u8> {
     let code = code.as_bytes();
     let mut at = 0;
-    while at < COLUMNS.len() {
-        let it = COLUMNS[at].as_bytes();
+    while at < TABLE_COLUMNS.len() {
+        let it = TABLE_COLUMNS[at].as_bytes();
         if code.len() == 2 && code[0] == it[0] && code[1] == it[1] {
             return Some(at as u8);
         }
@@ -49,103 +49,103 @@ const fn column(code: &str) -> Option<u8> {
     None
 }
 
-const LATIN: &[Script] = &[Latin];
-const CYRILLIC: &[Script] = &[Cyrillic];
-const ARABIC: &[Script] = &[Arabic];
+const LATIN_SCRIPT: &[Script] = &[Latin];
+const CYRILLIC_SCRIPT: &[Script] = &[Cyrillic];
+const ARABIC_SCRIPT: &[Script] = &[Arabic];
 
-static LANGUAGES: &[Language] = &[
-    language("af", "Afrikaans", &[], LATIN),
+static ALL_LANGUAGES: &[Language] = &[
+    language("af", "Afrikaans", &[], LATIN_SCRIPT),
     language("am", "Amharic", &[], &[Ethiopic]),
-    language("ar", "Arabic", &[], ARABIC),
-    language("az", "Azerbaijani", &["azeri"], LATIN),
-    language("be", "Belarusian", &["belarussian"], CYRILLIC),
-    language("bg", "Bulgarian", &[], CYRILLIC),
+    language("ar", "Arabic", &[], ARABIC_SCRIPT),
+    language("az", "Azerbaijani", &["azeri"], LATIN_SCRIPT),
+    language("be", "Belarusian", &["belarussian"], CYRILLIC_SCRIPT),
+    language("bg", "Bulgarian", &[], CYRILLIC_SCRIPT),
     language("bn", "Bengali", &["bangla"], &[Bengali]),
     language("bo", "Tibetan", &[], &[Tibetan]),
-    language("bs", "Bosnian", &[], LATIN),
-    language("ca", "Catalan", &["valencian"], LATIN),
-    language("cs", "Czech", &[], LATIN),
-    language("cy", "Welsh", &[], LATIN),
-    language("da", "Danish", &[], LATIN),
-    language("de", "German", &[], LATIN),
+    language("bs", "Bosnian", &[], LATIN_SCRIPT),
+    language("ca", "Catalan", &["valencian"], LATIN_SCRIPT),
+    language("cs", "Czech", &[], LATIN_SCRIPT),
+    language("cy", "Welsh", &[], LATIN_SCRIPT),
+    language("da", "Danish", &[], LATIN_SCRIPT),
+    language("de", "German", &[], LATIN_SCRIPT),
     language("el", "Greek", &[], &[Greek]),
-    language("en", "English", &[], LATIN),
-    language("eo", "Esperanto", &[], LATIN),
-    language("es", "Spanish", &["castilian"], LATIN),
-    language("et", "Estonian", &[], LATIN),
-    language("eu", "Basque", &[], LATIN),
-    language("fa", "Persian", &["farsi"], ARABIC),
-    language("fi", "Finnish", &[], LATIN),
-    language("fr", "French", &[], LATIN),
-    language("ga", "Irish", &["irish gaelic"], LATIN),
-    language("gl", "Galician", &[], LATIN),
+    language("en", "English", &[], LATIN_SCRIPT),
+    language("eo", "Esperanto", &[], LATIN_SCRIPT),
+    language("es", "Spanish", &["castilian"], LATIN_SCRIPT),
+    language("et", "Estonian", &[], LATIN_SCRIPT),
+    language("eu", "Basque", &[], LATIN_SCRIPT),
+    language("fa", "Persian", &["farsi"], ARABIC_SCRIPT),
+    language("fi", "Finnish", &[], LATIN_SCRIPT),
+    language("fr", "French", &[], LATIN_SCRIPT),
+    language("ga", "Irish", &["irish gaelic"], LATIN_SCRIPT),
+    language("gl", "Galician", &[], LATIN_SCRIPT),
     language("gu", "Gujarati", &[], &[Gujarati]),
     language("he", "Hebrew", &["iw"], &[Hebrew]),
     language("hi", "Hindi", &[], &[Devanagari]),
-    language("hr", "Croatian", &[], LATIN),
-    language("hu", "Hungarian", &[], LATIN),
+    language("hr", "Croatian", &[], LATIN_SCRIPT),
+    language("hu", "Hungarian", &[], LATIN_SCRIPT),
     language("hy", "Armenian", &[], &[Armenian]),
-    language("id", "Indonesian", &["bahasa indonesia", "in"], LATIN),
-    language("is", "Icelandic", &[], LATIN),
-    language("it", "Italian", &[], LATIN),
+    language("id", "Indonesian", &["bahasa indonesia", "in"], LATIN_SCRIPT),
+    language("is", "Icelandic", &[], LATIN_SCRIPT),
+    language("it", "Italian", &[], LATIN_SCRIPT),
     language("ja", "Japanese", &[], &[Kana, Han]),
     language("ka", "Georgian", &[], &[Georgian]),
-    language("kk", "Kazakh", &[], CYRILLIC),
+    language("kk", "Kazakh", &[], CYRILLIC_SCRIPT),
     language("km", "Khmer", &[], &[Khmer]),
     language("kn", "Kannada", &[], &[Kannada]),
     language("ko", "Korean", &[], &[Hangul]),
-    language("la", "Latin", &[], LATIN),
-    language("lg", "Ganda", &["luganda"], LATIN),
+    language("la", "Latin", &[], LATIN_SCRIPT),
+    language("lg", "Ganda", &["luganda"], LATIN_SCRIPT),
     language("lo", "Lao", &[], &[Lao]),
-    language("lt", "Lithuanian", &[], LATIN),
-    language("lv", "Latvian", &[], LATIN),
-    language("mi", "Maori", &["māori"], LATIN),
-    language("mk", "Macedonian", &[], CYRILLIC),
+    language("lt", "Lithuanian", &[], LATIN_SCRIPT),
+    language("lv", "Latvian", &[], LATIN_SCRIPT),
+    language("mi", "Maori", &["māori"], LATIN_SCRIPT),
+    language("mk", "Macedonian", &[], CYRILLIC_SCRIPT),
     language("ml", "Malayalam", &[], &[Malayalam]),
-    language("mn", "Mongolian", &[], CYRILLIC),
+    language("mn", "Mongolian", &[], CYRILLIC_SCRIPT),
     language("mr", "Marathi", &[], &[Devanagari]),
-    language("ms", "Malay", &["bahasa melayu"], LATIN),
+    language("ms", "Malay", &["bahasa melayu"], LATIN_SCRIPT),
     language("my", "Burmese", &[], &[Myanmar]),
-    language("nb", "Norwegian Bokmål", &["bokmål", "bokmal"], LATIN),
-    language("nl", "Dutch", &["flemish"], LATIN),
-    language("nn", "Norwegian Nynorsk", &["nynorsk"], LATIN),
+    language("nb", "Norwegian Bokmål", &["bokmål", "bokmal"], LATIN_SCRIPT),
+    language("nl", "Dutch", &["flemish"], LATIN_SCRIPT),
+    language("nn", "Norwegian Nynorsk", &["nynorsk"], LATIN_SCRIPT),
     language("or", "Odia", &["oriya"], &[Odia]),
     language("pa", "Punjabi", &["panjabi"], &[Gurmukhi]),
-    language("pl", "Polish", &[], LATIN),
-    language("pt", "Portuguese", &["brazilian portuguese"], LATIN),
-    language("ro", "Romanian", &["moldovan"], LATIN),
-    language("ru", "Russian", &[], CYRILLIC),
+    language("pl", "Polish", &[], LATIN_SCRIPT),
+    language("pt", "Portuguese", &["brazilian portuguese"], LATIN_SCRIPT),
+    language("ro", "Romanian", &["moldovan"], LATIN_SCRIPT),
+    language("ru", "Russian", &[], CYRILLIC_SCRIPT),
     language("si", "Sinhala", &["sinhalese"], &[Sinhala]),
-    language("sk", "Slovak", &[], LATIN),
-    language("sl", "Slovene", &["slovenian"], LATIN),
-    language("sn", "Shona", &[], LATIN),
-    language("so", "Somali", &[], LATIN),
-    language("sq", "Albanian", &[], LATIN),
+    language("sk", "Slovak", &[], LATIN_SCRIPT),
+    language("sl", "Slovene", &["slovenian"], LATIN_SCRIPT),
+    language("sn", "Shona", &[], LATIN_SCRIPT),
+    language("so", "Somali", &[], LATIN_SCRIPT),
+    language("sq", "Albanian", &[], LATIN_SCRIPT),
     language("sr", "Serbian", &[], &[Cyrillic, Latin]),
-    language("st", "Sotho", &["sesotho"], LATIN),
-    language("sv", "Swedish", &[], LATIN),
-    language("sw", "Swahili", &["kiswahili"], LATIN),
+    language("st", "Sotho", &["sesotho"], LATIN_SCRIPT),
+    language("sv", "Swedish", &[], LATIN_SCRIPT),
+    language("sw", "Swahili", &["kiswahili"], LATIN_SCRIPT),
     language("ta", "Tamil", &[], &[Tamil]),
     language("te", "Telugu", &[], &[Telugu]),
     language("th", "Thai", &[], &[Thai]),
-    language("tl", "Tagalog", &["filipino", "fil"], LATIN),
-    language("tn", "Tswana", &["setswana"], LATIN),
-    language("tr", "Turkish", &[], LATIN),
-    language("ts", "Tsonga", &[], LATIN),
-    language("uk", "Ukrainian", &[], CYRILLIC),
-    language("ur", "Urdu", &[], ARABIC),
-    language("vi", "Vietnamese", &[], LATIN),
-    language("xh", "Xhosa", &[], LATIN),
-    language("yo", "Yoruba", &[], LATIN),
+    language("tl", "Tagalog", &["filipino", "fil"], LATIN_SCRIPT),
+    language("tn", "Tswana", &["setswana"], LATIN_SCRIPT),
+    language("tr", "Turkish", &[], LATIN_SCRIPT),
+    language("ts", "Tsonga", &[], LATIN_SCRIPT),
+    language("uk", "Ukrainian", &[], CYRILLIC_SCRIPT),
+    language("ur", "Urdu", &[], ARABIC_SCRIPT),
+    language("vi", "Vietnamese", &[], LATIN_SCRIPT),
+    language("xh", "Xhosa", &[], LATIN_SCRIPT),
+    language("yo", "Yoruba", &[], LATIN_SCRIPT),
     language("zh", "Chinese", &["mandarin", "cmn"], &[Han]),
     language("zh-Hans", "Simplified Chinese", &["chinese (simplified)"], &[Han]),
     language("zh-Hant", "Traditional Chinese", &["chinese (traditional)"], &[Han]),
-    language("zu", "Zulu", &["isizulu"], LATIN),
+    language("zu", "Zulu", &["isizulu"], LATIN_SCRIPT),
 ];
 
 /// Returns all supported languages.
 pub(crate) fn all() -> &'static [Language] {
-    LANGUAGES
+    ALL_LANGUAGES
 }
 
 /// The meaning of a code or a name.
@@ -161,9 +161,9 @@ pub(crate) enum LanguageName {
 
 /// Resolves a code of ISO 639-1 or 639-3, a tag that begins with one, or an English name.
 pub(crate) fn named(text: &str) -> LanguageName {
-    let told = find(text);
-    if !told.is_empty() {
-        return LanguageName::Detectable(told);
+    let detectable = find(text);
+    if !detectable.is_empty() {
+        return LanguageName::Detectable(detectable);
     }
     let text = text.trim();
     let mut subtags = text.split(['-', '_']);
@@ -174,17 +174,21 @@ pub(crate) fn named(text: &str) -> LanguageName {
     let by_name = || Iso::from_name_lowercase(&text.to_lowercase());
     let Some(iso) = is_tag.then(by_code).flatten().or_else(by_name) else { return LanguageName::Unknown };
     // Maps `fra` to `fr`.
-    let told = iso.to_639_1().map(find).unwrap_or_default();
-    if told.is_empty() { LanguageName::Undetectable(iso.to_name()) } else { LanguageName::Detectable(told) }
+    let detectable = iso.to_639_1().map(find).unwrap_or_default();
+    if detectable.is_empty() {
+        LanguageName::Undetectable(iso.to_name())
+    } else {
+        LanguageName::Detectable(detectable)
+    }
 }
 
 /// Returns the languages of a code (`fr`, `fr-CA`, `zh-Hant`) or an English name; empty if it is unknown.
 /// Norwegian has two.
 pub(crate) fn find(text: &str) -> Vec<&'static Language> {
     let wanted = text.trim().to_lowercase().replace('_', "-");
-    let by_code = |code: &str| LANGUAGES.iter().find(|it| it.code.eq_ignore_ascii_case(code));
+    let by_code = |code: &str| ALL_LANGUAGES.iter().find(|it| it.code.eq_ignore_ascii_case(code));
     if let Some(it) =
-        LANGUAGES.iter().find(|it| it.name.to_lowercase() == wanted || it.also.contains(&wanted.as_str()))
+        ALL_LANGUAGES.iter().find(|it| it.name.to_lowercase() == wanted || it.also.contains(&wanted.as_str()))
     {
         return vec![it];
     }
@@ -203,7 +207,7 @@ pub(crate) fn find(text: &str) -> Vec<&'static Language> {
             .iter()
             .all(|it| (1..=8).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric())) =>
         {
-            LANGUAGES
+            ALL_LANGUAGES
                 .iter()
                 .find(|it| it.code == primary || it.also.contains(&primary) && primary.len() <= 3)
                 .into_iter()
@@ -219,13 +223,13 @@ mod tests {
 
     #[test]
     fn languages_of_iso_639_exist() {
-        let told = |text| match named(text) {
+        let detectable = |text| match named(text) {
             LanguageName::Detectable(found) => found.iter().map(|it| it.code).collect::<Vec<_>>(),
             other => panic!("{text}: {other:?}"),
         };
-        assert_eq!(told("fra"), ["fr"]);
-        assert_eq!(told("deu-AT"), ["de"]);
-        assert_eq!(told("nor"), ["nb", "nn"]);
+        assert_eq!(detectable("fra"), ["fr"]);
+        assert_eq!(detectable("deu-AT"), ["de"]);
+        assert_eq!(detectable("nor"), ["nb", "nn"]);
         assert_eq!(named("mt"), LanguageName::Undetectable("Maltese"));
         assert_eq!(named("mlt"), LanguageName::Undetectable("Maltese"));
         assert_eq!(named("Maltese"), LanguageName::Undetectable("Maltese"));

@@ -4,9 +4,9 @@ use std::{borrow::Cow, ops::Range};
 
 use super::{
     code,
-    script::{SCRIPTS, Script},
+    script::{SCRIPT_COUNT, Script},
 };
-use crate::plain::Plain;
+use crate::plain::NormalizedText;
 
 /// The words of a text, in pieces of about a sentence.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(super) struct Prose {
 pub(super) struct Piece {
     words: Range<usize>,
     /// Number of letters by script, weighted.
-    pub(super) scripts: [u32; SCRIPTS],
+    pub(super) scripts: [u32; SCRIPT_COUNT],
 }
 
 impl Piece {
@@ -35,16 +35,16 @@ impl Piece {
 }
 
 /// Maximum number of bytes of a text that is read completely; longer texts are sampled.
-const WHOLE: usize = 32 << 10;
-const SAMPLES: usize = 16;
+const MAX_UNSAMPLED_BYTES: usize = 32 << 10;
+const SAMPLE_COUNT: usize = 16;
 /// Minimum number of letters of a piece whose language can be decided by itself.
-const ENOUGH: u32 = 40;
+const MIN_PIECE_LETTERS: u32 = 40;
 
 impl Prose {
     pub(super) fn of(text: &str) -> Self {
         let (text, sampled) = sample(text);
         let text = values(&text);
-        let plain = Plain::of(&text);
+        let plain = NormalizedText::of(&text);
         let mut prose = Self { sampled, ..Self::default() };
         let mut fenced = false;
         let mut statements = false;
@@ -61,7 +61,7 @@ impl Prose {
                     prose.line(trimmed);
                 }
             }
-            prose.end(ENOUGH);
+            prose.end(MIN_PIECE_LETTERS);
         }
         prose.end(1);
         prose
@@ -84,7 +84,7 @@ impl Prose {
                         self.token(token);
                     }
                     if token.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟']) {
-                        self.end(ENOUGH);
+                        self.end(MIN_PIECE_LETTERS);
                     }
                 }
             }
@@ -94,7 +94,7 @@ impl Prose {
 
     fn token(&mut self, token: &str) {
         let mut start = self.letters.len();
-        let mut scripts = [0_u32; SCRIPTS];
+        let mut scripts = [0_u32; SCRIPT_COUNT];
         for char in token.chars() {
             // Combining marks belong to the preceding letter.
             match Script::of(char) {
@@ -137,20 +137,20 @@ impl Prose {
         let Some(last) = self.pieces.last() else { return };
         if last.weight() >= enough {
             let from = last.words.end;
-            self.pieces.push(Piece { words: from..from, scripts: [0; SCRIPTS] });
+            self.pieces.push(Piece { words: from..from, scripts: [0; SCRIPT_COUNT] });
         }
     }
 }
 
 /// Returns the text, or samples from all parts of it, and whether it was sampled.
 fn sample(text: &str) -> (Cow<'_, str>, bool) {
-    if text.len() <= WHOLE {
+    if text.len() <= MAX_UNSAMPLED_BYTES {
         return (Cow::Borrowed(text), false);
     }
-    let mut samples = String::with_capacity(WHOLE + SAMPLES);
-    for at in 0..SAMPLES {
-        let from = boundary(text, text.len() / SAMPLES * at);
-        let to = boundary(text, from + WHOLE / SAMPLES);
+    let mut samples = String::with_capacity(MAX_UNSAMPLED_BYTES + SAMPLE_COUNT);
+    for at in 0..SAMPLE_COUNT {
+        let from = boundary(text, text.len() / SAMPLE_COUNT * at);
+        let to = boundary(text, from + MAX_UNSAMPLED_BYTES / SAMPLE_COUNT);
         let sample = &text[from..to];
         // A sample begins and ends at word boundaries if there are any.
         let sample =

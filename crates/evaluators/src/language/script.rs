@@ -33,7 +33,7 @@ pub(crate) enum Script {
 }
 
 /// All scripts except Latin, whose words are common in texts of all others.
-pub(super) const OTHERS: [Script; SCRIPTS - 1] = {
+pub(super) const NON_LATIN_SCRIPTS: [Script; SCRIPT_COUNT - 1] = {
     use Script::*;
     [
         Cyrillic, Greek, Arabic, Hebrew, Devanagari, Bengali, Gurmukhi, Gujarati, Odia, Tamil, Telugu,
@@ -43,7 +43,7 @@ pub(super) const OTHERS: [Script; SCRIPTS - 1] = {
 };
 
 /// Number of scripts.
-pub(super) const SCRIPTS: usize = Script::Han as usize + 1;
+pub(super) const SCRIPT_COUNT: usize = Script::Han as usize + 1;
 
 impl Script {
     /// Returns the script of a letter; none for symbols, digits and other scripts.

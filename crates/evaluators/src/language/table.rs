@@ -6,31 +6,33 @@
 //! of entries. An entry is two bytes of the key's hash, the number of languages, and for each language its
 //! column and its weight in eighths of a nat above the weight of an unseen key.
 
-use super::names::COLUMNS;
+use super::names::TABLE_COLUMNS;
 
-static TABLE: &[u8] = include_bytes!("table.bin");
-const BUCKETS: usize = 1 << 16;
-const BODY: usize = (BUCKETS + 1) * 4;
+static TABLE_BYTES: &[u8] = include_bytes!("table.bin");
+const TABLE_BUCKETS: usize = 1 << 16;
+const TABLE_BODY_OFFSET: usize = (TABLE_BUCKETS + 1) * 4;
 
 /// The mark of a whole word among the keys; the mark of an n-gram is its number of letters.
-const WORD: u64 = 9;
+const WHOLE_WORD_MARK: u64 = 9;
 
 /// Number of trigrams that are read of an unknown word in a long text, every second one.
-const TRIPLES: usize = 4;
+const MAX_READ_TRIGRAMS: usize = 4;
 
 /// Sums of weights by column.
-pub(super) type Scores = [u32; COLUMNS.len()];
+pub(super) type Scores = [u32; TABLE_COLUMNS.len()];
 
 /// Adds the weights of a word in lower case. In a long text a known word counts by itself, and an unknown
 /// word by its trigrams.
-pub(super) fn weigh(word: &[char], long: bool, scores: &mut Scores) {
-    let known = add(WORD, word, scores);
+pub(super) fn add_word_weights(word: &[char], long: bool, scores: &mut Scores) {
+    let known = add(WHOLE_WORD_MARK, word, scores);
     if known && long {
         return;
     }
-    for three in
-        word.windows(3).step_by(if long { 2 } else { 1 }).take(if long { TRIPLES } else { usize::MAX })
-    {
+    for three in word.windows(3).step_by(if long { 2 } else { 1 }).take(if long {
+        MAX_READ_TRIGRAMS
+    } else {
+        usize::MAX
+    }) {
         add(3, three, scores);
     }
     if !long {
@@ -43,11 +45,14 @@ pub(super) fn weigh(word: &[char], long: bool, scores: &mut Scores) {
 /// Adds the weights of a key; returns whether the table contains the key.
 fn add(mark: u64, key: &[char], scores: &mut Scores) -> bool {
     let hash = hash(mark, key);
-    let bucket = hash as usize & (BUCKETS - 1);
-    let offset =
-        |at: usize| TABLE.get(at * 4..at * 4 + 4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]));
+    let bucket = hash as usize & (TABLE_BUCKETS - 1);
+    let offset = |at: usize| {
+        TABLE_BYTES.get(at * 4..at * 4 + 4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]))
+    };
     let (Some(from), Some(to)) = (offset(bucket), offset(bucket + 1)) else { return false };
-    let mut rest = TABLE.get(BODY + from as usize..BODY + to as usize).unwrap_or_default();
+    let mut rest = TABLE_BYTES
+        .get(TABLE_BODY_OFFSET + from as usize..TABLE_BODY_OFFSET + to as usize)
+        .unwrap_or_default();
     let wanted = ((hash >> 40) as u16).to_le_bytes();
     while let [first, second, count, more @ ..] = rest {
         let Some((weights, next)) = more.split_at_checked(usize::from(*count) * 2) else { return false };
@@ -74,13 +79,15 @@ fn hash(mark: u64, key: &[char]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::names::COLUMNS, BODY, BUCKETS, TABLE, weigh};
+    use super::{
+        super::names::TABLE_COLUMNS, TABLE_BODY_OFFSET, TABLE_BUCKETS, TABLE_BYTES, add_word_weights,
+    };
 
     #[test]
-    fn the_table_is_whole() {
-        let last = &TABLE[BUCKETS * 4..BODY];
+    fn language_table_has_all_parts() {
+        let last = &TABLE_BYTES[TABLE_BUCKETS * 4..TABLE_BODY_OFFSET];
         let length = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
-        assert_eq!(BODY + length as usize, TABLE.len());
+        assert_eq!(TABLE_BODY_OFFSET + length as usize, TABLE_BYTES.len());
     }
 
     #[test]
@@ -93,10 +100,10 @@ mod tests {
             ("gl", "unha"),
             ("de", "der"),
         ] {
-            let mut scores = [0; COLUMNS.len()];
-            weigh(&word.chars().collect::<Vec<_>>(), false, &mut scores);
-            let best = (0..COLUMNS.len()).max_by_key(|it| scores[*it]);
-            assert_eq!(best.map(|it| COLUMNS[it]), Some(code), "{word}");
+            let mut scores = [0; TABLE_COLUMNS.len()];
+            add_word_weights(&word.chars().collect::<Vec<_>>(), false, &mut scores);
+            let best = (0..TABLE_COLUMNS.len()).max_by_key(|it| scores[*it]);
+            assert_eq!(best.map(|it| TABLE_COLUMNS[it]), Some(code), "{word}");
         }
     }
 }

@@ -20,12 +20,12 @@ const WORK_RECORD_BYTES: usize = 16 * 1024;
 thread_local! {
     /// Caches of the evaluation that runs on this thread, by the expression's id. They do not belong to the
     /// expressions, because compiled evaluators are many and live long.
-    static CACHES: RefCell<Vec<(u64, Cache)>> = const { RefCell::new(Vec::new()) };
+    static THREAD_CACHES: RefCell<Vec<(u64, Cache)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Drops the caches of this thread.
 pub(crate) fn forget_caches() {
-    CACHES.with_borrow_mut(Vec::clear);
+    THREAD_CACHES.with_borrow_mut(Vec::clear);
 }
 
 /// Builds the lazy DFA of an NFA; returns `None` if that is not possible.
@@ -40,13 +40,13 @@ pub(super) fn build(nfa: &NFA) -> Option<DFA> {
 
 /// Returns whether a text matches, or `None` if this DFA cannot determine it.
 pub(super) fn is_match(id: u64, dfa: &DFA, text: &[u8]) -> Option<bool> {
-    let kept = CACHES.with_borrow_mut(|it| {
+    let kept = THREAD_CACHES.with_borrow_mut(|it| {
         let at = it.iter().position(|it| it.0 == id)?;
         Some(it.swap_remove(at).1)
     });
     let mut cache = kept.unwrap_or_else(|| dfa.create_cache());
     let found = search(dfa, &mut cache, text);
-    CACHES.with_borrow_mut(|it| {
+    THREAD_CACHES.with_borrow_mut(|it| {
         if it.len() >= MAX_CACHES {
             it.remove(0);
         }

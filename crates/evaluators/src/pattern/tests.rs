@@ -3,7 +3,7 @@
 use std::{cell::Cell, rc::Rc};
 
 use super::*;
-use crate::budget::{Interrupted, interruptible};
+use crate::budget::{TaskInterrupted, interruptible};
 
 fn compiled(pattern: &str) -> Pattern {
     Pattern::compile(pattern, PatternOptions::default()).unwrap()
@@ -30,7 +30,7 @@ fn full_match_means_every_alternative() {
 }
 
 #[test]
-fn an_expression_that_cannot_be_used_is_refused_with_the_reason() {
+fn unusable_expression_is_rejected_with_reason() {
     let options = PatternOptions { full_match: true, ..PatternOptions::default() };
     let wrong = |pattern: &str| Pattern::compile(pattern, options).unwrap_err();
     assert_eq!(wrong("a)(b"), "is not a regular expression in linear time: unopened group");
@@ -42,7 +42,7 @@ fn an_expression_that_cannot_be_used_is_refused_with_the_reason() {
 }
 
 /// Expressions with texts that match and texts that do not.
-const EXPRESSIONS: [&str; 22] = [
+const MATCH_CASES: [&str; 22] = [
     "",
     "abc",
     "^abc",
@@ -93,7 +93,7 @@ fn both_searches_agree_with_the_crate_regex() {
         "é",
         "a\u{301}",
     ];
-    for expression in EXPRESSIONS {
+    for expression in MATCH_CASES {
         let (pattern, model) = (compiled(expression), regex::Regex::new(expression).unwrap());
         for text in texts {
             let expected = model.is_match(text);
@@ -124,7 +124,7 @@ fn texts_that_need_more_states_than_are_kept_are_searched_to_the_end() {
 }
 
 #[test]
-fn a_search_can_be_interrupted() {
+fn running_search_can_be_interrupted() {
     for pattern in [
         compiled("(?:a[ab]{900}|b[ab]{901}|[ab]{3}a[ab]{700})+c"),
         // The simulation runs because one letter is not ASCII.
@@ -137,6 +137,6 @@ fn a_search_can_be_interrupted() {
             count.set(count.get() + 1);
             count.get() >= 5
         };
-        assert_eq!(interruptible(must_end, || pattern.is_match(&text)), Err(Interrupted));
+        assert_eq!(interruptible(must_end, || pattern.is_match(&text)), Err(TaskInterrupted));
     }
 }

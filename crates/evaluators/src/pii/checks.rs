@@ -22,7 +22,7 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
 
 /// Checks a number by the Verhoeff algorithm, based on the dihedral group of ten elements (India's Aadhaar).
 pub(super) fn verhoeff(digits: &[u8]) -> bool {
-    const PRODUCT: [[u8; 10]; 10] = [
+    const DIHEDRAL_PRODUCT: [[u8; 10]; 10] = [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
         [1, 2, 3, 4, 0, 6, 7, 8, 9, 5],
         [2, 3, 4, 0, 1, 7, 8, 9, 5, 6],
@@ -34,14 +34,14 @@ pub(super) fn verhoeff(digits: &[u8]) -> bool {
         [8, 7, 6, 5, 9, 3, 2, 1, 0, 4],
         [9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
     ];
-    const TURN: [u8; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
+    const VERHOEFF_PERMUTATION: [u8; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
     let mut state = 0_u8;
     for (at, digit) in digits.iter().rev().enumerate() {
         let mut turned = *digit;
         for _ in 0..at % 8 {
-            turned = TURN[usize::from(turned)];
+            turned = VERHOEFF_PERMUTATION[usize::from(turned)];
         }
-        state = PRODUCT[usize::from(state)][usize::from(turned)];
+        state = DIHEDRAL_PRODUCT[usize::from(state)][usize::from(turned)];
     }
     state == 0
 }

@@ -3,11 +3,11 @@
 use super::{Hit, Kind, reserved};
 
 /// Maximum number of characters of a local part that are read (RFC 5321 allows 64 bytes).
-const LOCAL: usize = 64;
-const DOMAIN: usize = 253;
+const MAX_LOCAL_PART_CHARS: usize = 64;
+const MAX_DOMAIN_CHARS: usize = 253;
 
 /// Local parts of role addresses, which do not belong to a person.
-const DESKS: [&str; 40] = [
+const ROLE_LOCAL_PARTS: [&str; 40] = [
     "abuse",
     "accounts",
     "admin",
@@ -51,7 +51,7 @@ const DESKS: [&str; 40] = [
 ];
 
 /// Placeholder names on domains without an owner.
-const TEMPLATES: [&str; 22] = [
+const PLACEHOLDER_LOCAL_PARTS: [&str; 22] = [
     "a",
     "address",
     "email",
@@ -83,7 +83,7 @@ pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
         let end = domain(text, at + 1);
         if let Some(end) = end
             && start < at
-            && let Some(hit) = judge(text, start, at, at + 1, end)
+            && let Some(hit) = classify_address(text, start, at, at + 1, end)
         {
             free = hit.end;
             hits.push(hit);
@@ -94,7 +94,7 @@ pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
 
 /// Returns the start of the local part that ends at `end`.
 fn local(text: &str, free: usize, end: usize) -> usize {
-    let from = floor(text, end.saturating_sub(LOCAL * 2)).max(free);
+    let from = floor(text, end.saturating_sub(MAX_LOCAL_PART_CHARS * 2)).max(free);
     let mut start = end;
     for (at, char) in text[from..end].char_indices().rev() {
         if !(char.is_alphanumeric() || "._%+-'".contains(char)) {
@@ -108,7 +108,7 @@ fn local(text: &str, free: usize, end: usize) -> usize {
 
 /// Returns the end of the domain that begins at `start`, if there is one.
 fn domain(text: &str, start: usize) -> Option<usize> {
-    let until = floor(text, (start + DOMAIN).min(text.len()));
+    let until = floor(text, (start + MAX_DOMAIN_CHARS).min(text.len()));
     let rest = &text[start..until];
     let end = rest.find(|it: char| !(it.is_alphanumeric() || it == '.' || it == '-')).unwrap_or(rest.len());
     let name = rest[..end].trim_end_matches(['.', '-']);
@@ -117,11 +117,11 @@ fn domain(text: &str, start: usize) -> Option<usize> {
     let punycode = top.starts_with("xn--");
     let labels = host.split('.').all(|it| !it.is_empty() && !it.starts_with('-'));
     // Images for high-density displays have names such as `logo@2x.png`.
-    const FILES: [&str; 8] = ["png", "jpg", "jpeg", "gif", "webp", "svg", "css", "js"];
-    ((letters || punycode) && labels && !FILES.contains(&top)).then_some(start + name.len())
+    const FILE_EXTENSIONS: [&str; 8] = ["png", "jpg", "jpeg", "gif", "webp", "svg", "css", "js"];
+    ((letters || punycode) && labels && !FILE_EXTENSIONS.contains(&top)).then_some(start + name.len())
 }
 
-fn judge(text: &str, start: usize, at: usize, host: usize, end: usize) -> Option<Hit> {
+fn classify_address(text: &str, start: usize, at: usize, host: usize, end: usize) -> Option<Hit> {
     let name = text[start..at].to_ascii_lowercase();
     let domain = &text[host..end];
     let before = text[..start].chars().next_back();
@@ -133,11 +133,14 @@ fn judge(text: &str, start: usize, at: usize, host: usize, end: usize) -> Option
         return None;
     }
     let reserved = reserved::domain(domain);
-    let nobody = reserved
+    let has_no_owner = reserved
         || ["domain.com", "yourdomain.com", "email.com", "company.com", "mail.com", "yourcompany.com"]
             .contains(&domain.to_ascii_lowercase().as_str());
     let plain = name.split('+').next().unwrap_or_default();
-    if DESKS.contains(&plain) || nobody && TEMPLATES.contains(&plain) || name.chars().all(|it| it == 'x') {
+    if ROLE_LOCAL_PARTS.contains(&plain)
+        || has_no_owner && PLACEHOLDER_LOCAL_PARTS.contains(&plain)
+        || name.chars().all(|it| it == 'x')
+    {
         return None;
     }
     Some(Hit { kind: Kind::Email, what: "", start, end, reserved })
@@ -154,7 +157,7 @@ fn spelled(text: &str, hits: &mut Vec<Hit>) {
             let start = local(text, 0, before.len());
             let after = at + sign.len();
             let host = after + text[after..].len() - text[after..].trim_start_matches(' ').len();
-            let until = floor(text, (host + DOMAIN).min(text.len()));
+            let until = floor(text, (host + MAX_DOMAIN_CHARS).min(text.len()));
             if let Some(length) = spelled_domain(&text[host..until])
                 && start < before.len()
             {

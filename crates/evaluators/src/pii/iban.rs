@@ -68,7 +68,7 @@ mod tests {
     use super::read;
 
     #[test]
-    fn the_check_digits_and_the_length_decide() {
+    fn iban_needs_check_digits_and_length() {
         for good in [
             "DE89370400440532013000",
             "GB29 NWBK 6016 1331 9268 19",

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{
     Hit, Kind,
-    words::{Around, Label},
+    words::{Label, NearbyLabels},
 };
 
 /// Returns whether an IPv4 address may identify a person.
-pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
+pub(super) fn is_v4(octets: &[u8; 4], around: NearbyLabels) -> bool {
     let ip = Ipv4Addr::from(*octets);
     let [a, b, c, d] = *octets;
     let shared = a == 100 && (64..128).contains(&b);
@@ -44,7 +44,7 @@ pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
     }
     // Versions and section numbers consist of small numbers; all four parts of an address are rarely small.
     let small = [a, b, c, d].iter().filter(|it| **it < 32).count();
-    small < 3 || around.says(Label::Ip)
+    small < 3 || around.has_label(Label::Ip)
 }
 
 /// Returns whether RFC 5737 reserves the address for documentation.

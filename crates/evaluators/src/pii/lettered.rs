@@ -69,17 +69,17 @@ fn national(
             18 if curp(token) => "Mexican CURP",
             18 if chinese(token) => "Chinese resident number",
             16 if codice_fiscale(token) => "Italian codice fiscale",
-            10 if indian_pan(token, || around().says(Label::IndianPan)) => "Indian PAN",
-            10 if taiwanese(token) && around().says(Label::National) => "Taiwanese identity number",
+            10 if indian_pan(token, || around().has_label(Label::IndianPan)) => "Indian PAN",
+            10 if taiwanese(token) && around().has_label(Label::National) => "Taiwanese identity number",
             9 if dni(token) && !around().other() => "Spanish DNI or NIE",
             9 if singaporean(token) && !around().other() => "Singaporean NRIC",
             9 if nino(token)
-                && (around().says(Label::NationalInsurance) || around().says(Label::National)) =>
+                && (around().has_label(Label::NationalInsurance) || around().has_label(Label::National)) =>
             {
                 "UK national insurance number"
             }
-            8 | 9 if around().says(Label::National) && irish(token) => "Irish PPS number",
-            6..=9 if around().says(Label::Passport) && passport(token) => "passport number",
+            8 | 9 if around().has_label(Label::National) && irish(token) => "Irish PPS number",
+            6..=9 if around().has_label(Label::Passport) && passport(token) => "passport number",
             _ => return None,
         };
         return Some((what, end));
@@ -89,7 +89,7 @@ fn national(
             // 12345678-Z (Spain) and 010190-123A (Finland).
             8 => hyphened(bytes, end, 1).filter(|it| dni(it)).map(|_| ("Spanish DNI or NIE", end + 2)),
             6 => hyphened(bytes, end, 4).filter(|it| finnish(it)).map(|_| ("Finnish personal code", end + 5)),
-            9 if around().says(Label::Passport) => Some(("passport number", end)),
+            9 if around().has_label(Label::Passport) => Some(("passport number", end)),
             _ => None,
         };
     }
@@ -198,7 +198,7 @@ fn curp(token: &[u8]) -> bool {
 /// Checks an Italian codice fiscale: sixteen characters with a date, a place and a check letter (Agenzia
 /// delle Entrate).
 fn codice_fiscale(token: &[u8]) -> bool {
-    const ODD: [u32; 26] =
+    const ODD_POSITION_VALUES: [u32; 26] =
         [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23];
     let token = token.to_ascii_uppercase();
     if !(token[..6].iter().all(u8::is_ascii_alphabetic)
@@ -211,11 +211,13 @@ fn codice_fiscale(token: &[u8]) -> bool {
     let sum: u32 = token[..15]
         .iter()
         .enumerate()
-        .map(
-            |(at, byte)| {
-                if at % 2 == 0 { ODD[index(*byte)] } else { u32::try_from(index(*byte)).unwrap_or(0) }
-            },
-        )
+        .map(|(at, byte)| {
+            if at % 2 == 0 {
+                ODD_POSITION_VALUES[index(*byte)]
+            } else {
+                u32::try_from(index(*byte)).unwrap_or(0)
+            }
+        })
         .sum();
     sum % 26 == u32::from(token[15] - b'A')
 }
@@ -244,11 +246,11 @@ fn singaporean(token: &[u8]) -> bool {
 }
 
 fn taiwanese(token: &[u8]) -> bool {
-    const REGIONS: &[u8; 26] = b"ABCDEFGHJKLMNPQRSTUVXYWZIO";
+    const REGION_LETTERS: &[u8; 26] = b"ABCDEFGHJKLMNPQRSTUVXYWZIO";
     if !shaped(token, "A999999999") || !matches!(token[1], b'1' | b'2' | b'8' | b'9') {
         return false;
     }
-    let Some(region) = REGIONS.iter().position(|it| *it == token[0]) else { return false };
+    let Some(region) = REGION_LETTERS.iter().position(|it| *it == token[0]) else { return false };
     let region = i32::try_from(region).unwrap_or(0) + 10;
     let digits: Vec<u8> = token[1..].iter().map(|it| digit(*it)).collect();
     (region / 10 + region % 10 * 9 + super::checks::weighted(&digits, &[8, 7, 6, 5, 4, 3, 2, 1, 1])) % 10 == 0

@@ -5,11 +5,11 @@
 
 use super::{
     checks::{date, luhn, mod_11_10, number, same, verhoeff, weighted},
-    words::{Around, Label},
+    words::{Label, NearbyLabels},
 };
 
 /// Digits as written.
-pub(super) struct Written<'a> {
+pub(super) struct WrittenDigits<'a> {
     /// The values of the digits.
     pub digits: &'a [u8],
     /// The lengths of the groups.
@@ -29,7 +29,7 @@ struct Rule {
     own: Option<(&'static [usize], &'static [u8])>,
 }
 
-const RULES: &[Rule] = &[
+const NATIONAL_ID_RULES: &[Rule] = &[
     rule("US social security number", Label::SocialSecurity, 9, social_security, Some((&[3, 2, 4], b"--"))),
     rule("US taxpayer number", Label::SocialSecurity, 9, itin, Some((&[3, 2, 4], b"--"))),
     rule("UK health service number", Label::HealthService, 10, nhs, None),
@@ -73,20 +73,20 @@ const fn rule(
 }
 
 /// Returns the kind of national number of these digits.
-pub(super) fn what(written: &Written, around: Around) -> Option<&'static str> {
+pub(super) fn what(written: &WrittenDigits, around: NearbyLabels) -> Option<&'static str> {
     let length = written.digits.len();
     // Numbers with one repeated digit, such as 000-00-0000, are placeholders.
     if !(8..=18).contains(&length) || same(written.digits) {
         return None;
     }
-    RULES
+    NATIONAL_ID_RULES
         .iter()
         .filter(|it| it.length == length && (it.check)(written.digits))
         .find(|it| {
             let own = it
                 .own
                 .is_some_and(|(groups, between)| written.groups == groups && written.between == between);
-            own && !around.other() || around.says(it.label) || around.says(Label::National)
+            own && !around.other() || around.has_label(it.label) || around.has_label(Label::National)
         })
         .map(|it| it.what)
 }

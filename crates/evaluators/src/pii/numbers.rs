@@ -2,15 +2,15 @@
 
 use super::{
     Hit, Kind, card, ip, national,
-    national::Written,
+    national::WrittenDigits,
     phone, reserved,
     words::{Label, Words},
 };
 
 /// Maximum number of groups of one number or sequence.
-const GROUPS: usize = 12;
+const MAX_GROUPS: usize = 12;
 /// Maximum number of digits of a number.
-const DIGITS: usize = 19;
+const MAX_DIGITS: usize = 19;
 
 /// A run of digits.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Group {
 pub(super) struct Cluster<'a> {
     /// The text.
     pub bytes: &'a [u8],
-    /// The groups, at most [`GROUPS`].
+    /// The groups, at most [`MAX_GROUPS`].
     pub groups: &'a [Group],
     /// Whether a `+` precedes the first group.
     pub plus: bool,
@@ -53,7 +53,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
             continue;
         }
         let plus = start > 0 && bytes[start - 1] == b'+' || start > 1 && bytes[start - 2..start] == *b"+(";
-        judge(&Cluster { bytes, groups: &groups, plus }, words, hits);
+        classify_cluster(&Cluster { bytes, groups: &groups, plus }, words, hits);
     }
 }
 
@@ -64,7 +64,7 @@ fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     loop {
         let end = at + bytes[at..].iter().take_while(|it| it.is_ascii_digit()).count();
         groups.push(Group { start: at, end, before });
-        if groups.len() == GROUPS {
+        if groups.len() == MAX_GROUPS {
             return end;
         }
         // `) `, `)-` and ` (` are one separator.
@@ -141,7 +141,7 @@ fn ends_inside(bytes: &[u8], groups: &[Group]) -> bool {
     }
 }
 
-fn judge(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
+fn classify_cluster(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
     let groups = cluster.groups;
     let mut from = 0;
     while from < groups.len() {
@@ -162,10 +162,10 @@ fn judge(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
     }
 }
 
-/// Returns the digits of these groups as numbers, if there are no more than [`DIGITS`].
+/// Returns the digits of these groups as numbers, if there are no more than [`MAX_DIGITS`].
 pub(super) fn digits(bytes: &[u8], groups: &[Group]) -> Option<Vec<u8>> {
     let count: usize = groups.iter().map(|it| it.len()).sum();
-    (count <= DIGITS)
+    (count <= MAX_DIGITS)
         .then(|| groups.iter().flat_map(|it| &bytes[it.start..it.end]).map(|it| it - b'0').collect())
 }
 
@@ -185,7 +185,7 @@ fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
 fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit> {
     let groups = &cluster.groups[from..to];
     let count: usize = groups.iter().map(|it| it.len()).sum();
-    if !(4..=DIGITS).contains(&count) {
+    if !(4..=MAX_DIGITS).contains(&count) {
         return None;
     }
     let (start, end) = (groups[0].start, groups[groups.len() - 1].end);
@@ -211,7 +211,7 @@ fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit
                 && (to < cluster.groups.len() || !ends_inside(cluster.bytes, groups));
         if clear && let Some(range) = card::range(&digits) {
             let around = words.around(start, end);
-            if around.says(Label::Card) || range == card::Range::Usual && !around.other() {
+            if around.has_label(Label::Card) || range == card::Range::Usual && !around.other() {
                 let reserved = reserved::card(&digits);
                 return Some(Hit { kind: Kind::PaymentCard, what: "", start, end, reserved });
             }
@@ -220,7 +220,7 @@ fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit
     if !alone(cluster, from, to) || cluster.plus && from == 0 {
         return None;
     }
-    let written = Written { digits: &digits, groups: &lengths, between: &between };
+    let written = WrittenDigits { digits: &digits, groups: &lengths, between: &between };
     let what = national::what(&written, words.around(start, end))?;
     let reserved = what.starts_with("US") && reserved::social_security(&digits);
     Some(Hit { kind: Kind::NationalId, what, start, end, reserved })
@@ -253,7 +253,7 @@ fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
     let code = cluster.groups.len() > 1 && (3..=5).contains(&first.len()) && first.before == 0;
     let around = words.around(first.start, first.end);
     let zeros = cluster.bytes[first.start..].starts_with(b"00")
-        && (around.says(Label::Phone) || code && !around.other());
+        && (around.has_label(Label::Phone) || code && !around.other());
     let to = if cluster.plus {
         phone::international(cluster, 0)?
     } else if zeros {
@@ -294,8 +294,8 @@ fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> 
         }
         let groups = &cluster.groups[from..to];
         let digits = digits(cluster.bytes, groups)?;
-        let said = around.says(Label::Phone);
-        phone::local(&digits, groups, bracket, said).then(|| {
+        let is_labelled = around.has_label(Label::Phone);
+        phone::local(&digits, groups, bracket, is_labelled).then(|| {
             let start = first.start - usize::from(bracket && from == 0 || first.before == b'(');
             let end = groups[groups.len() - 1].end;
             (Hit { kind: Kind::Phone, what: "", start, end, reserved: reserved::phone(&digits) }, to)

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// Country codes of one and two digits; all others have three.
-const SHORT: [&[u8]; 46] = [
+const SHORT_COUNTRY_CODES: [&[u8]; 46] = [
     b"1", b"7", b"20", b"27", b"30", b"31", b"32", b"33", b"34", b"36", b"39", b"40", b"41", b"43", b"44",
     b"45", b"46", b"47", b"48", b"49", b"51", b"52", b"53", b"54", b"55", b"56", b"57", b"58", b"60", b"61",
     b"62", b"63", b"64", b"65", b"66", b"81", b"82", b"84", b"86", b"90", b"91", b"92", b"93", b"94", b"95",
@@ -14,19 +14,20 @@ const SHORT: [&[u8]; 46] = [
 ];
 
 /// The first two digits of country codes of three digits.
-const LONG: [&[u8]; 18] = [
+const LONG_CODE_PREFIXES: [&[u8]; 18] = [
     b"21", b"22", b"23", b"24", b"25", b"26", b"29", b"35", b"37", b"38", b"42", b"50", b"59", b"67", b"68",
     b"69", b"85", b"88",
 ];
 
 /// Two more blocks of country codes of three digits.
-const EAST: [&[u8]; 2] = [b"96", b"97"];
+const FURTHER_CODE_PREFIXES: [&[u8]; 2] = [b"96", b"97"];
 
 /// Returns the length of the country code, and the minimum and maximum number of digits after it.
 fn national(digits: &[u8]) -> Option<(usize, usize, usize)> {
-    let code = SHORT.iter().find(|it| digits.starts_with(it)).map(|it| it.len());
+    let code = SHORT_COUNTRY_CODES.iter().find(|it| digits.starts_with(it)).map(|it| it.len());
     let code = code.or_else(|| {
-        let long = LONG.iter().chain(&EAST).any(|it| digits.starts_with(it)) || digits.starts_with(b"99");
+        let long = LONG_CODE_PREFIXES.iter().chain(&FURTHER_CODE_PREFIXES).any(|it| digits.starts_with(it))
+            || digits.starts_with(b"99");
         (long && digits.len() > 3).then_some(3)
     })?;
     let (least, most) = match &digits[..code] {
@@ -79,10 +80,10 @@ fn american(digits: &[u8]) -> bool {
     digits.len() == 10 && part(&digits[..3]) && digits[3] >= 2
 }
 
-/// Returns whether these groups are a number in a national notation. `said`: a label word marks it as a
+/// Returns whether these groups are a number in a national notation. `is_labelled`: a label word marks it as a
 /// telephone number. `bracket`: the first group is in brackets.
-pub(super) fn local(digits: &[u8], groups: &[Group], bracket: bool, said: bool) -> bool {
-    if !(7..=13).contains(&digits.len()) || same(digits) || (said && time(digits, groups)) {
+pub(super) fn local(digits: &[u8], groups: &[Group], bracket: bool, is_labelled: bool) -> bool {
+    if !(7..=13).contains(&digits.len()) || same(digits) || (is_labelled && time(digits, groups)) {
         return false;
     }
     let mut lengths = [0_usize; 6];
@@ -114,7 +115,7 @@ pub(super) fn local(digits: &[u8], groups: &[Group], bracket: bool, said: bool) 
     };
     // Seven digits may be part of anything; a label word before them decides.
     shown
-        || said
+        || is_labelled
             && !(digits.len() == 8 && groups.len() == 1 && dated(digits))
             && !(digits.len() == 10 && digits[..2] == [1, 7] && groups.len() == 1)
 }

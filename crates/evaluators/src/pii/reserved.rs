@@ -2,7 +2,7 @@
 
 /// Whether values reserved for examples count as findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reserved {
+pub(crate) enum ReservedValues {
     /// They count. Staging data and first trials consist of them, and real values look the same.
     Counts,
     /// They do not count.
@@ -27,7 +27,7 @@ pub(super) fn phone(digits: &[u8]) -> bool {
 
 /// Returns whether card networks or payment services publish the card number for tests.
 pub(super) fn card(digits: &[u8]) -> bool {
-    const TEST: [&str; 16] = [
+    const TEST_CARDS: [&str; 16] = [
         "4111111111111111",
         "4242424242424242",
         "4000056655665556",
@@ -45,7 +45,7 @@ pub(super) fn card(digits: &[u8]) -> bool {
         "6011000990139424",
         "3530111333300000",
     ];
-    TEST.iter().any(|it| it.bytes().map(|it| it - b'0').eq(digits.iter().copied()))
+    TEST_CARDS.iter().any(|it| it.bytes().map(|it| it - b'0').eq(digits.iter().copied()))
 }
 
 /// Returns whether a US social security number was printed in advertisements or appears in many textbooks.
@@ -57,7 +57,7 @@ pub(super) fn social_security(digits: &[u8]) -> bool {
 
 /// Returns whether a value is a placeholder, which never counts as a finding.
 pub(super) fn template(value: &str) -> bool {
-    const SIGNS: [&str; 22] = [
+    const PLACEHOLDER_SIGNS: [&str; 22] = [
         "xxx",
         "***",
         "...",
@@ -84,5 +84,7 @@ pub(super) fn template(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     let mut letters = value.bytes().filter(u8::is_ascii_alphanumeric);
     let first = letters.next();
-    first.is_none() || letters.all(|it| Some(it) == first) || SIGNS.iter().any(|it| value.contains(it))
+    first.is_none()
+        || letters.all(|it| Some(it) == first)
+        || PLACEHOLDER_SIGNS.iter().any(|it| value.contains(it))
 }

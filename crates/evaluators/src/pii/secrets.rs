@@ -4,11 +4,11 @@ mod issued;
 mod named;
 
 use super::{Hit, words::Words};
-use issued::ISSUED;
+use issued::ISSUED_KEYS;
 
 /// Returns the prefixes of secrets, in the order of the numbers in [`Words::marks`].
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
-    ISSUED.iter().map(|it| it.begins).chain(named::NAMES.iter().map(|it| it.0))
+    ISSUED_KEYS.iter().map(|it| it.begins).chain(named::SECRET_NAMES.iter().map(|it| it.0))
 }
 
 pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
@@ -16,10 +16,10 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
     // Text that was read from one issuer's prefix is not read again from a later occurrence of the same
     // prefix. Otherwise texts made of prefixes would take time in the product of their number and length. A
     // secret of another issuer may begin in such text.
-    let mut read_until = [0; ISSUED.len()];
+    let mut read_until = [0; ISSUED_KEYS.len()];
     let mut issued_until = 0;
     for (mark, start) in &words.marks {
-        if let Some(issued) = ISSUED.get(*mark) {
+        if let Some(issued) = ISSUED_KEYS.get(*mark) {
             if *start < issued_until.max(read_until[*mark]) {
                 continue;
             }
@@ -27,7 +27,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
             read_until[*mark] = until;
             issued_until = hit.as_ref().map_or(issued_until, |it| it.end);
             hits.extend(hit);
-        } else if let Some((name, class)) = named::NAMES.get(mark - ISSUED.len())
+        } else if let Some((name, class)) = named::SECRET_NAMES.get(mark - ISSUED_KEYS.len())
             && *start >= named_until
             && let Some(hit) = named::read(text, *start, start + name.len(), *class)
         {

@@ -54,7 +54,7 @@ use Label::{
 
 /// Label words separated by commas, in lower case; matched at word boundaries and without regard to ASCII
 /// case.
-const LABELS: &[(Label, &str)] = &[
+const LABEL_WORDS: &[(Label, &str)] = &[
     (
         Phone,
         "phone, telephone, tel, mobile, cell, cellphone, call, sms, whatsapp, fax, hotline, dial, \
@@ -172,8 +172,9 @@ struct Automaton {
     labels: Vec<Label>,
 }
 
-static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
-    let words = || LABELS.iter().flat_map(|(label, words)| words.split(',').map(|it| (*label, it.trim())));
+static LABEL_AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
+    let words =
+        || LABEL_WORDS.iter().flat_map(|(label, words)| words.split(',').map(|it| (*label, it.trim())));
     let labels = words().map(|it| it.0).collect();
     let patterns = words().map(|it| it.1).chain(secrets::marks());
     let search = AhoCorasickBuilder::new()
@@ -187,17 +188,17 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
 });
 
 /// Maximum distance of a label word before its number, in bytes.
-const BEFORE: usize = 64;
+const MAX_DISTANCE_BEFORE: usize = 64;
 /// Maximum distance of a label word after its number, in bytes.
-const AFTER: usize = 28;
+const MAX_DISTANCE_AFTER: usize = 28;
 /// Maximum distance of a label word for an impersonal number, in bytes.
-const OTHER: usize = 32;
+const MAX_DISTANCE_IMPERSONAL: usize = 32;
 
 impl Words {
     /// Finds the label words and marks of a text.
     pub(super) fn of(text: &str) -> Self {
         let mut found = Self { words: Vec::new(), marks: Vec::new() };
-        let Some(automaton) = &*AUTOMATON else { return found };
+        let Some(automaton) = &*LABEL_AUTOMATON else { return found };
         for hit in automaton.search.find_overlapping_iter(text) {
             let pattern = hit.pattern().as_usize();
             match automaton.labels.get(pattern) {
@@ -218,25 +219,25 @@ impl Words {
     }
 
     /// Returns the labels around these bytes.
-    pub(super) fn around(&self, start: usize, end: usize) -> Around {
-        let mut around = Around::default();
+    pub(super) fn around(&self, start: usize, end: usize) -> NearbyLabels {
+        let mut around = NearbyLabels::default();
         let after = self.words.partition_point(|it| it.end as usize <= start);
         let mut nearest = 0_usize;
         for word in self.words[..after].iter().rev() {
             let distance = start - word.end as usize;
-            if distance > BEFORE {
+            if distance > MAX_DISTANCE_BEFORE {
                 break;
             }
             if around.near == 0 || distance == nearest {
                 nearest = distance;
-                if word.label != Other || distance <= OTHER {
+                if word.label != Other || distance <= MAX_DISTANCE_IMPERSONAL {
                     around.near |= bit(word.label);
                 }
             }
             around.said |= bit(word.label);
         }
         for word in &self.words[after..] {
-            if word.start as usize >= end + AFTER {
+            if word.start as usize >= end + MAX_DISTANCE_AFTER {
                 break;
             }
             // A label of the next number ("1234, phone 5678") is followed by a colon or that number. A word
@@ -251,7 +252,7 @@ impl Words {
 
 /// The labels around a number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Around {
+pub(super) struct NearbyLabels {
     /// The nearest label before the number.
     near: u32,
     /// All labels before the number.
@@ -260,9 +261,9 @@ pub(super) struct Around {
     later: u32,
 }
 
-impl Around {
+impl NearbyLabels {
     /// Returns whether a word labels the number so, and no nearer word contradicts it.
-    pub(super) fn says(self, label: Label) -> bool {
+    pub(super) fn has_label(self, label: Label) -> bool {
         if self.other() {
             return self.near & bit(label) != 0;
         }

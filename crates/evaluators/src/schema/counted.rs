@@ -23,13 +23,13 @@ use serde_json::{Map, Number, Value};
 use crate::budget;
 
 /// Maximum stack of a check in bytes; the server's threads have 2 MiB.
-const STACK: usize = 768 * 1024;
+const MAX_STACK_BYTES: usize = 768 * 1024;
 /// Number of bytes of a text that are read in one step.
-const TEXT: usize = 8;
+const TEXT_BYTES_PER_STEP: usize = 8;
 /// Units of work for a step (see [`budget`]).
 const STEP_UNITS: u64 = 10;
 /// Number of steps for a reported error, which takes memory.
-const REPORT: u64 = 100;
+const REPORT_STEPS: u64 = 100;
 
 /// Visits of regular expression states that count as one step.
 const STATES_PER_STEP: u64 = 64;
@@ -37,26 +37,31 @@ const STATES_PER_STEP: u64 = 64;
 const MAX_NAME_VISITS: u64 = 50_000_000;
 
 thread_local! {
-    static LEFT: Cell<u64> = const { Cell::new(0) };
+    static STEPS_LEFT: Cell<u64> = const { Cell::new(0) };
     /// Number of regular expression states that may be visited for each byte of a name.
     static STATES_PER_BYTE: Cell<u64> = const { Cell::new(0) };
-    static BOTTOM: Cell<usize> = const { Cell::new(0) };
+    static STACK_BOTTOM: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The error of a check that exceeded its limit of steps or of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exhausted;
+pub(super) struct StepLimitExceeded;
 
 /// Runs `work` with a limit of `steps` accesses to counted JSON. The regular expressions for member names
 /// have `states_per_byte` states in total.
-pub(super) fn within<T>(steps: u64, states_per_byte: u64, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
-    let before = (LEFT.replace(steps), BOTTOM.replace(here()), STATES_PER_BYTE.replace(states_per_byte));
+pub(super) fn within<T>(
+    steps: u64,
+    states_per_byte: u64,
+    work: impl FnOnce() -> T,
+) -> Result<T, StepLimitExceeded> {
+    let before =
+        (STEPS_LEFT.replace(steps), STACK_BOTTOM.replace(here()), STATES_PER_BYTE.replace(states_per_byte));
     // Unwinding drops unfinished work, and checking does not change a validator.
     let done = catch_unwind(AssertUnwindSafe(work));
-    LEFT.set(before.0);
-    BOTTOM.set(before.1);
+    STEPS_LEFT.set(before.0);
+    STACK_BOTTOM.set(before.1);
     STATES_PER_BYTE.set(before.2);
-    done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<Exhausted>() {
+    done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<StepLimitExceeded>() {
         Ok(exhausted) => *exhausted,
         Err(other) => resume_unwind(other),
     })
@@ -71,42 +76,42 @@ fn here() -> usize {
 
 /// Unwinds if the stack limit is reached.
 fn stand() {
-    if BOTTOM.get().abs_diff(here()) > STACK {
-        resume_unwind(Box::new(Exhausted));
+    if STACK_BOTTOM.get().abs_diff(here()) > MAX_STACK_BYTES {
+        resume_unwind(Box::new(StepLimitExceeded));
     }
 }
 
 #[inline]
 fn spend(steps: u64) {
     budget::spend(STEP_UNITS * steps);
-    match LEFT.get().checked_sub(steps) {
-        Some(left) => LEFT.set(left),
-        None => resume_unwind(Box::new(Exhausted)),
+    match STEPS_LEFT.get().checked_sub(steps) {
+        Some(left) => STEPS_LEFT.set(left),
+        None => resume_unwind(Box::new(StepLimitExceeded)),
     }
 }
 
 fn spend_text(text: &str) {
-    spend(1 + (text.len() / TEXT) as u64);
+    spend(1 + (text.len() / TEXT_BYTES_PER_STEP) as u64);
 }
 
 fn spend_name(name: &str) {
     spend_text(name);
     let visits = STATES_PER_BYTE.get().saturating_mul(name.len() as u64);
     if visits > MAX_NAME_VISITS {
-        resume_unwind(Box::new(Exhausted));
+        resume_unwind(Box::new(StepLimitExceeded));
     }
     spend(visits / STATES_PER_STEP);
 }
 
 /// The counting JSON representation.
-pub(super) struct Counted;
+pub(super) struct CountedJson;
 
 /// A JSON value that counts accesses.
 #[derive(Clone, Copy)]
-pub(super) struct Counting<'a>(pub &'a Value);
+pub(super) struct CountedNode<'a>(pub &'a Value);
 
-impl Json for Counted {
-    type Node<'a> = Counting<'a>;
+impl Json for CountedJson {
+    type Node<'a> = CountedNode<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
@@ -116,13 +121,13 @@ impl Json for Counted {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Counting<'_>) -> T) -> T {
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(CountedNode<'_>) -> T) -> T {
         *buffer = Value::String(string.to_owned());
-        f(Counting(buffer))
+        f(CountedNode(buffer))
     }
 }
 
-impl<'a> Node<'a, Counted> for Counting<'a> {
+impl<'a> Node<'a, CountedJson> for CountedNode<'a> {
     type Object = Members<'a>;
     type Array = Elements<'a>;
     type Number = &'a Number;
@@ -189,7 +194,7 @@ impl<'a> Node<'a, Counted> for Counting<'a> {
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
-        spend(REPORT);
+        spend(REPORT_STEPS);
         Cow::Borrowed(self.0)
     }
 
@@ -204,8 +209,8 @@ impl<'a> Node<'a, Counted> for Counting<'a> {
 /// A JSON object that counts accesses.
 pub(super) struct Members<'a>(&'a Map<String, Value>);
 
-impl<'a> Object<'a, Counted> for Members<'a> {
-    type Node = Counting<'a>;
+impl<'a> Object<'a, CountedJson> for Members<'a> {
+    type Node = CountedNode<'a>;
     type MemberName = &'a str;
     type MembersIter = MembersIter<'a>;
 
@@ -213,9 +218,9 @@ impl<'a> Object<'a, Counted> for Members<'a> {
         self.0.len()
     }
 
-    fn get(&self, key: &String) -> Option<Counting<'a>> {
+    fn get(&self, key: &String) -> Option<CountedNode<'a>> {
         spend(1);
-        self.0.get(key.as_str()).map(Counting)
+        self.0.get(key.as_str()).map(CountedNode)
     }
 
     fn members(&self) -> MembersIter<'a> {
@@ -227,20 +232,20 @@ impl<'a> Object<'a, Counted> for Members<'a> {
 pub(super) struct MembersIter<'a>(serde_json::map::Iter<'a>);
 
 impl<'a> Iterator for MembersIter<'a> {
-    type Item = (&'a str, Counting<'a>);
+    type Item = (&'a str, CountedNode<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.0.next()?;
         spend_name(name);
-        Some((name.as_str(), Counting(value)))
+        Some((name.as_str(), CountedNode(value)))
     }
 }
 
 /// A JSON array that counts accesses.
 pub(super) struct Elements<'a>(&'a [Value]);
 
-impl<'a> Array<'a, Counted> for Elements<'a> {
-    type Node = Counting<'a>;
+impl<'a> Array<'a, CountedJson> for Elements<'a> {
+    type Node = CountedNode<'a>;
     type ElementsIter = ElementsIter<'a>;
 
     fn len(&self) -> usize {
@@ -261,10 +266,10 @@ impl<'a> Array<'a, Counted> for Elements<'a> {
 pub(super) struct ElementsIter<'a>(std::slice::Iter<'a, Value>);
 
 impl<'a> Iterator for ElementsIter<'a> {
-    type Item = Counting<'a>;
+    type Item = CountedNode<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         spend(1);
-        self.0.next().map(Counting)
+        self.0.next().map(CountedNode)
     }
 }

@@ -12,7 +12,7 @@ use jsonschema::{
 use serde_json::{Map, Value};
 
 use crate::{
-    definition::ConfigProblem,
+    config::ConfigProblem,
     pattern::{MAX_COMPILED_BYTES, MAX_COMPILED_BYTES_TOGETHER, Pattern},
     sentence::cut,
 };

@@ -19,15 +19,15 @@ const MAX_UNEVALUATED: u64 = 200_000;
 const MAX_CHAIN: usize = 200;
 
 /// Keywords with a list of schemas for the same location.
-const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const LIST_KEYWORDS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords with one schema for the same location.
-const SINGLE: [&str; 4] = ["not", "if", "then", "else"];
+const SINGLE_KEYWORDS: [&str; 4] = ["not", "if", "then", "else"];
 /// Keywords with named schemas for the same location.
-const NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
+const NAMED_KEYWORDS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords of references.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords that access JSON of any type.
-const LOOKING: [&str; 16] = [
+const READING_KEYWORDS: [&str; 16] = [
     "type",
     "enum",
     "const",
@@ -52,7 +52,7 @@ const LOOKING: [&str; 16] = [
 /// The necessary change, as the continuation of a sentence that names the schema.
 pub(super) fn bounded(schema: &Value) -> Result<(), String> {
     let Value::Object(root) = schema else { return Ok(()) };
-    let mut shape = Shape::default();
+    let mut shape = SchemaGraph::default();
     shape.collect(root, root);
     let mut reached = HashMap::new();
     let mut unevaluated = 0_u64;
@@ -78,7 +78,7 @@ struct Reach {
 
 /// The objects of a schema by address; each may be a schema.
 #[derive(Default)]
-struct Shape<'a> {
+struct SchemaGraph<'a> {
     objects: HashMap<usize, Object<'a>>,
     anchors: HashMap<&'a str, Vec<&'a Map<String, Value>>>,
     ids: Vec<(&'a str, &'a Map<String, Value>)>,
@@ -98,7 +98,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     members.get(name).and_then(Value::as_str)
 }
 
-impl<'a> Shape<'a> {
+impl<'a> SchemaGraph<'a> {
     /// Collects the objects recursively; the nesting was bounded before.
     fn collect(&mut self, members: &'a Map<String, Value>, mut resource: &'a Map<String, Value>) {
         for id in ["$id", "id"].iter().filter_map(|it| text(members, it)) {
@@ -139,7 +139,7 @@ impl<'a> Shape<'a> {
             None if depth > MAX_CHAIN => return Err(too_long()),
             None => reached.insert(address(members), None),
         };
-        let looking = LOOKING.iter().any(|it| members.contains_key(*it));
+        let looking = READING_KEYWORDS.iter().any(|it| members.contains_key(*it));
         let mut reach = Reach { tried: 1, idle: 0, chain: 1 };
         let mut leads = false;
         for next in self.next(members) {
@@ -152,7 +152,7 @@ impl<'a> Shape<'a> {
             reach.idle = reach.idle.saturating_add(next.idle);
             reach.chain = reach.chain.max(next.chain + 1);
         }
-        for reference in REFERENCES.iter().filter_map(|it| text(members, it)) {
+        for reference in REFERENCE_KEYWORDS.iter().filter_map(|it| text(members, it)) {
             for next in self.targets(members, reference) {
                 leads = true;
                 let next = self.reach(next, depth + 1, reached)?;
@@ -176,9 +176,10 @@ impl<'a> Shape<'a> {
 
     /// Returns the schemas that apply together with this one.
     fn next(&self, members: &'a Map<String, Value>) -> impl Iterator<Item = &'a Value> {
-        let lists = LISTS.iter().filter_map(|it| members.get(*it)?.as_array()).flatten();
-        let single = SINGLE.iter().filter_map(|it| members.get(*it));
-        let named = NAMED.iter().filter_map(|it| members.get(*it)?.as_object()).flat_map(Map::values);
+        let lists = LIST_KEYWORDS.iter().filter_map(|it| members.get(*it)?.as_array()).flatten();
+        let single = SINGLE_KEYWORDS.iter().filter_map(|it| members.get(*it));
+        let named =
+            NAMED_KEYWORDS.iter().filter_map(|it| members.get(*it)?.as_object()).flat_map(Map::values);
         lists.chain(single).chain(named).filter(|it| it.is_object() || it.is_boolean())
     }
 

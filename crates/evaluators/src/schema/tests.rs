@@ -12,13 +12,13 @@ fn refused(schema: &Value) -> ConfigProblem {
     Schema::compile(schema, None, false, "schema").err().unwrap().remove(0)
 }
 
-fn check(schema: &Value, value: &Value) -> Outcome {
+fn check(schema: &Value, value: &Value) -> SchemaCheck {
     compile(schema).check(value, value.to_string().len())
 }
 
-fn said(schema: Value, value: Value) -> String {
+fn failures_of(schema: Value, value: Value) -> String {
     match check(&schema, &value) {
-        Outcome::Fails(told, more) => {
+        SchemaCheck::Fails(told, more) => {
             format!("{} +{more}", told.iter().map(Failure::sentence).collect::<Vec<_>>().join("; "))
         }
         other => panic!("{other:?}"),
@@ -31,23 +31,26 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
-fn failures_are_told_by_place_and_never_by_value() {
+fn failures_name_locations_and_never_values() {
     let person = json!({
         "type": "object",
         "properties": {"name": {"type": "string", "maxLength": 3}, "age": {"type": "integer", "minimum": 0}},
         "required": ["name", "id"], "additionalProperties": false
     });
     assert_eq!(
-        said(person, json!({"name": "secret", "age": -7, "extra": 1, "a@b.example": 2})),
+        failures_of(person, json!({"name": "secret", "age": -7, "extra": 1, "a@b.example": 2})),
         "it lacks \"id\"; /age is below 0; /name is longer than 3 characters; it has members that the schema \
          does not allow (extra, …) +0"
     );
     assert_eq!(
-        said(json!({"additionalProperties": {"type": "string"}}), json!({"4111111111111111": 1, "b": 2})),
+        failures_of(
+            json!({"additionalProperties": {"type": "string"}}),
+            json!({"4111111111111111": 1, "b": 2})
+        ),
         "/… is not of type string; /b is not of type string +0"
     );
     let items = json!({"items": {"enum": ["a", "b"]}});
-    let many = said(items, json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
+    let many = failures_of(items, json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
     assert!(many.starts_with("/0 is not one of [\"a\",\"b\"]; /1 "), "{many}");
     assert!(many.ends_with("/9 is not one of [\"a\",\"b\"] +2"), "{many}");
 }
@@ -67,10 +70,10 @@ fn alternatives_that_double_at_each_reference_are_refused_or_come_to_an_end() {
     let doubling = |count, last| chain(count, last, |next| json!({"anyOf": [next, next]}));
     assert!(refused(&doubling(40, json!({"type": "string"}))).message.contains("too many alternatives"));
     assert!(refused(&doubling(9, json!(false))).message.contains("too many alternatives"));
-    assert_eq!(said(doubling(5, json!(false)), json!(1)), "it fits none of the alternatives +0");
+    assert_eq!(failures_of(doubling(5, json!(false)), json!(1)), "it matches none of the alternatives +0");
     assert_eq!(
-        said(doubling(12, json!({"type": "string"})), json!(1)),
-        "it fits none of the alternatives +0"
+        failures_of(doubling(12, json!({"type": "string"})), json!(1)),
+        "it matches none of the alternatives +0"
     );
 }
 
@@ -79,12 +82,15 @@ fn alternatives_that_double_at_each_level_come_to_an_end() {
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let schema = json!({"type": "array", keyword: [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
         let outcome = check(&schema, &nested(100));
-        assert!(matches!(outcome, Outcome::Fails(..) | Outcome::Unfinished), "{keyword}: {outcome:?}");
+        assert!(
+            matches!(outcome, SchemaCheck::Fails(..) | SchemaCheck::TooManySteps),
+            "{keyword}: {outcome:?}"
+        );
     }
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_at_the_same_place_is_refused() {
+fn schema_that_refers_to_itself_is_rejected() {
     for schema in [
         json!({"$ref": "#"}),
         json!({"allOf": [{"$ref": "#"}]}),
@@ -98,17 +104,17 @@ fn a_schema_that_refers_to_itself_at_the_same_place_is_refused() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_further_down_is_usual() {
+fn recursive_schema_below_members_is_accepted() {
     let tree = json!({
         "type": "object", "required": ["value"],
         "properties": {"children": {"items": {"$ref": "#"}}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}
     });
     assert_eq!(
         check(&tree, &json!({"value": 1, "children": [{"value": 2, "next": null}]})),
-        Outcome::Conforms
+        SchemaCheck::Conforms
     );
     assert_eq!(
-        said(tree, json!({"value": 1, "children": [{"value": 2}, {}]})),
+        failures_of(tree, json!({"value": 1, "children": [{"value": 2}, {}]})),
         "/children/1 lacks \"value\" +0"
     );
 }
@@ -120,7 +126,7 @@ fn references_as_long_as_the_stack_are_refused() {
     // The stack is as small as those of the server's threads.
     let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
     let done = small.spawn(move || check(&long(90), &json!(1))).unwrap().join().unwrap();
-    assert!(matches!(done, Outcome::Fails(..)), "{done:?}");
+    assert!(matches!(done, SchemaCheck::Fails(..)), "{done:?}");
 }
 
 #[test]
@@ -131,16 +137,18 @@ fn recursion_down_the_deepest_json_fits_a_small_stack() {
     });
     let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
     let done = small.spawn(move || check(&schema, &nested(120))).unwrap().join().unwrap();
-    assert!(matches!(done, Outcome::Conforms | Outcome::Unfinished), "{done:?}");
+    assert!(matches!(done, SchemaCheck::Conforms | SchemaCheck::TooManySteps), "{done:?}");
 }
 
 #[test]
 fn large_json_is_checked_and_a_million_failures_are_not_listed() {
     let numbers = Value::Array((0..1_000_000).map(Value::from).collect());
-    assert_eq!(check(&json!({"items": {"type": "integer"}}), &numbers), Outcome::Conforms);
-    assert_eq!(check(&json!({"uniqueItems": true}), &numbers), Outcome::Conforms);
-    let Outcome::Fails(told, _) = check(&json!({"items": {"type": "string"}}), &numbers) else { panic!() };
-    assert!(told.len() <= TOLD);
+    assert_eq!(check(&json!({"items": {"type": "integer"}}), &numbers), SchemaCheck::Conforms);
+    assert_eq!(check(&json!({"uniqueItems": true}), &numbers), SchemaCheck::Conforms);
+    let SchemaCheck::Fails(told, _) = check(&json!({"items": {"type": "string"}}), &numbers) else {
+        panic!()
+    };
+    assert!(told.len() <= MAX_REPORTED_FAILURES);
 }
 
 #[test]
@@ -148,7 +156,7 @@ fn patterns_run_in_linear_time_or_are_refused() {
     let value = json!(format!("{}!", "a".repeat(100_000)));
     for pattern in ["^(a+)+$", "^(a|aa)+$", "^(a|a?)+$", "(.*a){20}b"] {
         let outcome = check(&json!({"pattern": pattern}), &value);
-        assert!(matches!(outcome, Outcome::Fails(..)), "{pattern}: {outcome:?}");
+        assert!(matches!(outcome, SchemaCheck::Fails(..)), "{pattern}: {outcome:?}");
     }
     for pattern in ["(?=a)b", "(a)\\1", "(?<!a)b", "(\\w{1,200}){1,200}"] {
         let problem = refused(&json!({"properties": {"a": {"pattern": pattern}}}));
@@ -161,7 +169,7 @@ fn patterns_run_in_linear_time_or_are_refused() {
 }
 
 #[test]
-fn what_is_no_schema_is_refused_with_the_place() {
+fn invalid_schema_is_rejected_with_its_location() {
     let check = |schema: Value, field: &str, part: &str| {
         let problem = refused(&schema);
         assert_eq!(problem.field, field, "{problem:?}");
@@ -182,7 +190,7 @@ fn what_is_no_schema_is_refused_with_the_place() {
     check(json!({"$ref": "http://["}), "schema", "not a valid URI");
     check(json!({"$schema": "https://example.com/meta"}), "schema", "$schema, which is not known");
     check((0..200).fold(json!({}), |it, _| json!({"not": it})), "schema", "nests more than");
-    check(json!({"const": "x".repeat(MAX_TEXT)}), "schema", "longer than");
+    check(json!({"const": "x".repeat(MAX_SCHEMA_BYTES)}), "schema", "longer than");
 }
 
 #[test]

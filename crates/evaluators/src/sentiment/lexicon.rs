@@ -45,7 +45,7 @@ pub(super) enum Role {
 
 use Role::{Begins, Boosts, Damps, Declines, Help, Negates, Regrets, Service, Speaks, Turns};
 
-const ROLES: &[(Role, &str)] = &[
+const WORD_ROLES: &[(Role, &str)] = &[
     (
         Boosts,
         "absolutely amazingly awfully completely considerably deeply enormously entirely especially exceptionally \
@@ -75,7 +75,7 @@ const ROLES: &[(Role, &str)] = &[
     (Help, "help assist comply discuss"),
 ];
 
-static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
+static SHARED_LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     let mut lexicon = Lexicon { words: HashMap::with_capacity(8_192), phrases: HashMap::new() };
     // A later list overrides the weights of earlier ones.
     let lists = [include_str!("vader.txt"), include_str!("own.txt")];
@@ -90,7 +90,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
             lexicon.words.entry(first).or_default().roles |= 1 << Begins as u16;
         }
     }
-    for (role, words) in ROLES {
+    for (role, words) in WORD_ROLES {
         for word in words.split(' ') {
             lexicon.words.entry(word).or_default().roles |= 1 << *role as u16;
         }
@@ -111,7 +111,7 @@ impl Entry {
 
 impl Lexicon {
     pub(super) fn get() -> &'static Self {
-        &LEXICON
+        &SHARED_LEXICON
     }
 
     /// Returns the weight and roles of a word.

@@ -5,22 +5,26 @@ use std::borrow::Cow;
 use super::lexicon::{Entry, Lexicon, Role, emoji};
 
 /// Amount by which a nearby booster strengthens a word or a damper weakens it (VADER).
-const BOOST: f64 = 0.293;
+const BOOSTER_GAIN: f64 = 0.293;
 /// Amount that a word in capitals gains among words in lower case.
-const CAPITALS: f64 = 0.733;
+const CAPITALS_GAIN: f64 = 0.733;
 /// Factor of a negated word.
-const NEGATED: f64 = -0.74;
+const NEGATION_FACTOR: f64 = -0.74;
 /// Amount that an exclamation mark adds, up to four of them.
-const EXCLAIMED: f64 = 0.292;
+const EXCLAMATION_GAIN: f64 = 0.292;
 /// Normalization constant: valence is sum / sqrt(sum² + 15).
-const ALPHA: f64 = 15.0;
+const NORMALIZATION_ALPHA: f64 = 15.0;
 /// Maximum number of words of a sentence that are read.
-const WORDS: usize = 400;
+const MAX_SENTENCE_WORDS: usize = 400;
 
 /// Returns the valence, from -1.0 to 1.0, and the number of words that express a feeling.
 pub(super) fn valence(sentence: &str, lexicon: &Lexicon) -> (f64, usize) {
-    let tokens: Vec<&str> =
-        sentence.split_whitespace().map(trimmed).filter(|it| !it.is_empty()).take(WORDS).collect();
+    let tokens: Vec<&str> = sentence
+        .split_whitespace()
+        .map(trimmed)
+        .filter(|it| !it.is_empty())
+        .take(MAX_SENTENCE_WORDS)
+        .collect();
     let words: Vec<Cow<'_, str>> = tokens.iter().map(|it| lowered(it)).collect();
     let known: Vec<Entry> = words.iter().map(|it| lexicon.word(it)).collect();
     if is_manners(&words, &known) {
@@ -36,11 +40,11 @@ pub(super) fn valence(sentence: &str, lexicon: &Lexicon) -> (f64, usize) {
         if weight != 0.0 {
             let mut value = weight;
             if some_shouted && shouted(tokens[at]) {
-                value += CAPITALS.copysign(value);
+                value += CAPITALS_GAIN.copysign(value);
             }
             value += nearby(&known, at) * weight.signum();
             if phrase.is_none() && negated(&words, &known, at) {
-                value *= NEGATED;
+                value *= NEGATION_FACTOR;
             }
             value *= match turn {
                 Some(turn) if at < turn => 0.5,
@@ -60,9 +64,9 @@ pub(super) fn valence(sentence: &str, lexicon: &Lexicon) -> (f64, usize) {
     }
     if sum != 0.0 {
         let marks = sentence.bytes().filter(|it| *it == b'!').count().min(4);
-        sum += (EXCLAIMED * marks as f64).copysign(sum);
+        sum += (EXCLAMATION_GAIN * marks as f64).copysign(sum);
     }
-    (sum / (sum * sum + ALPHA).sqrt(), felt)
+    (sum / (sum * sum + NORMALIZATION_ALPHA).sqrt(), felt)
 }
 
 /// Returns a word without surrounding signs.
@@ -90,9 +94,9 @@ fn nearby(known: &[Entry], at: usize) -> f64 {
         .filter_map(|back| Some((back, known.get(at.checked_sub(back)?)?)))
         .map(|(back, word)| {
             let boost = if word.is(Role::Boosts) {
-                BOOST
+                BOOSTER_GAIN
             } else if word.is(Role::Damps) {
-                -BOOST
+                -BOOSTER_GAIN
             } else {
                 0.0
             };

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::json::{first, first_text};
 
 /// Maximum number of calls that are read from one list.
-const MOST: usize = 500;
+const MAX_CALLS: usize = 500;
 
 /// A tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,7 +84,7 @@ pub(super) fn of_message(object: &Map<String, Value>) -> Vec<Call> {
     let mut calls = Vec::new();
     for name in ["tool_calls", "toolCalls"] {
         if let Some(list) = object.get(name).and_then(Value::as_array) {
-            calls.extend(list.iter().take(MOST).filter_map(|it| listed(it.as_object()?)));
+            calls.extend(list.iter().take(MAX_CALLS).filter_map(|it| listed(it.as_object()?)));
         }
     }
     if let Some(call) = object.get("function_call").and_then(Value::as_object)
@@ -107,7 +107,7 @@ fn listed(object: &Map<String, Value>) -> Option<Call> {
 /// Returns the calls of a list; none if the list contains anything else.
 pub(super) fn list(value: &Value) -> Option<Vec<Call>> {
     let items = value.as_array().filter(|it| !it.is_empty())?;
-    items.iter().take(MOST).map(|it| listed(it.as_object()?)).collect()
+    items.iter().take(MAX_CALLS).map(|it| listed(it.as_object()?)).collect()
 }
 
 /// Parses arguments that were sent as the text of a JSON object or of null; other values stay unchanged.

@@ -10,12 +10,12 @@ use super::{
 };
 
 /// Maximum number of documents that are read from one trace.
-const MOST: usize = 200;
+const MAX_DOCUMENTS: usize = 200;
 /// Maximum nesting of wrappers around a list of documents.
-const DEEPEST: usize = 5;
+const MAX_DEPTH: usize = 5;
 
 /// Members that contain the text of a document.
-const TEXTS: &[&str] = &[
+const TEXT_MEMBERS: &[&str] = &[
     "content",
     "text",
     "page_content",
@@ -30,7 +30,7 @@ const TEXTS: &[&str] = &[
     "summary",
 ];
 /// Members of wrappers that contain the document.
-const AROUND: &[&str] = &[
+const WRAPPER_MEMBERS: &[&str] = &[
     "document",
     "node",
     "kwargs",
@@ -43,7 +43,7 @@ const AROUND: &[&str] = &[
     "data",
 ];
 /// Members of a response that contain the list of documents.
-const LISTS: &[&str] = &[
+const LIST_MEMBERS: &[&str] = &[
     "documents",
     "docs",
     "results",
@@ -112,7 +112,7 @@ pub(super) fn of(subject: &Subject, prompt: &[Message], budget: &mut Budget) -> 
     }
     let mut documents: Vec<Document> = Vec::new();
     for document in found {
-        if documents.len() < MOST && !documents.iter().any(|it| it.text == document.text) {
+        if documents.len() < MAX_DOCUMENTS && !documents.iter().any(|it| it.text == document.text) {
             documents.push(document);
         }
     }
@@ -120,8 +120,9 @@ pub(super) fn of(subject: &Subject, prompt: &[Message], budget: &mut Budget) -> 
 }
 
 fn of_metadata(metadata: &Map<String, Value>, budget: &mut Budget) -> Vec<Document> {
-    const NAMES: &[&str] = &["documents", "retrieved_documents", "retrieved_context", "contexts", "context"];
-    let Some(value) = first(metadata, NAMES) else { return Vec::new() };
+    const MEMBER_NAMES: &[&str] =
+        &["documents", "retrieved_documents", "retrieved_context", "contexts", "context"];
+    let Some(value) = first(metadata, MEMBER_NAMES) else { return Vec::new() };
     let mut documents = Vec::new();
     match (value, budget.unpacked(value)) {
         (_, Some(value)) => collect(&value, &mut documents, 0),
@@ -156,7 +157,7 @@ fn of_results(step: &Step, budget: &mut Budget) -> Vec<Document> {
     let is_result = |it: &Value| {
         it.as_object().is_some_and(|it| {
             !it.contains_key("role")
-                && first_text(it, TEXTS).is_some()
+                && first_text(it, TEXT_MEMBERS).is_some()
                 && (score(it).is_some() || it.contains_key("page_content") || it.contains_key("document"))
         })
     };
@@ -169,19 +170,23 @@ fn of_results(step: &Step, budget: &mut Budget) -> Vec<Document> {
 }
 
 fn collect(value: &Value, documents: &mut Vec<Document>, depth: usize) {
-    if depth > DEEPEST || documents.len() >= MOST {
+    if depth > MAX_DEPTH || documents.len() >= MAX_DOCUMENTS {
         return;
     }
     match value {
         Value::String(text) if !text.trim().is_empty() => {
             documents.push(Document { text: text.clone(), ..Document::default() });
         }
-        Value::Array(items) => items.iter().take(MOST).for_each(|it| collect(it, documents, depth + 1)),
+        Value::Array(items) => {
+            items.iter().take(MAX_DOCUMENTS).for_each(|it| collect(it, documents, depth + 1))
+        }
         Value::Object(object) => {
             if let Some(document) = one(object) {
                 documents.push(document);
-            } else if let Some(list) =
-                LISTS.iter().filter_map(|name| object.get(*name)).find(|it| it.is_array() || it.is_object())
+            } else if let Some(list) = LIST_MEMBERS
+                .iter()
+                .filter_map(|name| object.get(*name))
+                .find(|it| it.is_array() || it.is_object())
             {
                 collect(list, documents, depth + 1);
             }
@@ -192,11 +197,11 @@ fn collect(value: &Value, documents: &mut Vec<Document>, depth: usize) {
 
 fn one(object: &Map<String, Value>) -> Option<Document> {
     // Wrapped documents first: `{"document": {…}, "score": …}`, `{"node": {"text": …}}`.
-    let inner = AROUND.iter().find_map(|name| {
+    let inner = WRAPPER_MEMBERS.iter().find_map(|name| {
         let inner = object.get(*name)?.as_object()?;
-        first_text(inner, TEXTS).map(|text| (inner, text))
+        first_text(inner, TEXT_MEMBERS).map(|text| (inner, text))
     });
-    let (inner, text) = match first_text(object, TEXTS) {
+    let (inner, text) = match first_text(object, TEXT_MEMBERS) {
         Some(text) => (object, text.to_owned()),
         None => match inner {
             Some((inner, text)) => (inner, text.to_owned()),
@@ -218,9 +223,9 @@ fn parts(object: &Map<String, Value>) -> Option<String> {
 }
 
 fn id(object: &Map<String, Value>) -> Option<String> {
-    const NAMES: &[&str] =
+    const MEMBER_NAMES: &[&str] =
         &["id", "_id", "doc_id", "document_id", "file_id", "source", "url", "uri", "filename", "title"];
-    let own = NAMES.iter().find_map(|name| match object.get(*name)? {
+    let own = MEMBER_NAMES.iter().find_map(|name| match object.get(*name)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -232,7 +237,7 @@ fn id(object: &Map<String, Value>) -> Option<String> {
 }
 
 fn score(object: &Map<String, Value>) -> Option<f64> {
-    const NAMES: &[&str] = &[
+    const MEMBER_NAMES: &[&str] = &[
         "score",
         "relevance_score",
         "relevanceScore",
@@ -242,7 +247,7 @@ fn score(object: &Map<String, Value>) -> Option<f64> {
         "@search.score",
         "distance",
     ];
-    first(object, NAMES)?.as_f64()
+    first(object, MEMBER_NAMES)?.as_f64()
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 use super::python;
 
 /// Maximum size in bytes of a text that is parsed as JSON; longer texts stay text.
-const LONGEST: usize = 2 * 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 /// Maximum total size of the texts of a trace that are parsed as JSON, in bytes.
-const MOST: usize = 16 * 1024 * 1024;
+const MAX_PARSED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum number of items of a list that is spread over keys.
-const MOST_INDEXED: usize = 256;
+const MAX_INDEXED_VALUES: usize = 256;
 
 /// The number of bytes that may still be parsed for one trace, so that a trace of 2,000 huge spans costs no
 /// more than a trace of a few.
@@ -18,14 +18,14 @@ pub(super) struct Budget(usize);
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self(MOST)
+        Self(MAX_PARSED_BYTES)
     }
 
     /// Parses the object or list in a text, as JSON or as Python prints it. Other values, such as a plain
     /// number, are ignored.
     pub(super) fn parse(&mut self, text: &str) -> Option<Value> {
         let text = text.trim();
-        if !text.starts_with(['{', '[']) || text.len() > LONGEST.min(self.0) {
+        if !text.starts_with(['{', '[']) || text.len() > MAX_TEXT_BYTES.min(self.0) {
             return None;
         }
         self.0 -= text.len();
@@ -63,7 +63,7 @@ pub(super) fn indexed(object: &Map<String, Value>, prefix: &str) -> Vec<Map<Stri
         let Ok(number) = number.parse::<usize>() else { continue };
         let at = match found.iter().position(|(at, _)| *at == number) {
             Some(at) => at,
-            None if found.len() == MOST_INDEXED => continue,
+            None if found.len() == MAX_INDEXED_VALUES => continue,
             None => {
                 found.push((number, Map::new()));
                 found.len() - 1

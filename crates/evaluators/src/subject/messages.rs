@@ -8,11 +8,11 @@ use super::{
 };
 
 /// Maximum nesting of wrappers around messages.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 /// Maximum number of messages that are read from one list; the newest are kept.
-const MOST: usize = 1_000;
+const MAX_MESSAGES: usize = 1_000;
 /// Maximum number of parts that are read from one message.
-const MOST_PARTS: usize = 1_000;
+const MAX_MESSAGE_PARTS: usize = 1_000;
 
 /// A message.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,12 +24,12 @@ pub struct Message {
     /// The tool calls in the message.
     pub calls: Vec<Call>,
     /// The tool results in the message.
-    pub results: Vec<Outcome>,
+    pub results: Vec<ToolResult>,
 }
 
 /// The result of a tool call in a message.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ToolResult {
     /// The ID of the call.
     pub id: Option<String>,
     /// The name of the tool.
@@ -45,9 +45,9 @@ pub(super) fn read(value: &Value) -> Option<Vec<Message>> {
 
 fn read_at(value: &Value, depth: usize) -> Option<Vec<Message>> {
     match value {
-        _ if depth > DEEPEST => None,
+        _ if depth > MAX_DEPTH => None,
         Value::Array(items) => {
-            let items = &items[items.len().saturating_sub(MOST)..];
+            let items = &items[items.len().saturating_sub(MAX_MESSAGES)..];
             // LangGraph and other frameworks wrap the list in a second list.
             if let [Value::Array(_)] = items {
                 return read_at(&items[0], depth + 1);
@@ -66,7 +66,7 @@ fn read_at(value: &Value, depth: usize) -> Option<Vec<Message>> {
                     messages.push(Message { role: "system".to_owned(), text, ..Message::default() });
                 }
             }
-            const LISTS: &[&str] = &[
+            const LIST_MEMBERS: &[&str] = &[
                 "messages",
                 "contents",
                 "choices",
@@ -78,7 +78,7 @@ fn read_at(value: &Value, depth: usize) -> Option<Vec<Message>> {
                 "outputs",
             ];
             if let Some(found) =
-                LISTS.iter().filter_map(|name| object.get(*name)).find_map(|it| read_at(it, depth + 1))
+                LIST_MEMBERS.iter().filter_map(|name| object.get(*name)).find_map(|it| read_at(it, depth + 1))
             {
                 messages.extend(found);
                 return Some(messages);
@@ -102,7 +102,7 @@ fn one(value: &Value) -> Option<Message> {
     for name in ["parts", "contents", "content"] {
         match object.get(name) {
             Some(Value::Array(parts)) => {
-                parts.iter().take(MOST_PARTS).for_each(|part| add(&mut message, part));
+                parts.iter().take(MAX_MESSAGE_PARTS).for_each(|part| add(&mut message, part));
             }
             Some(content @ (Value::String(_) | Value::Object(_))) => add(&mut message, content),
             _ => continue,
@@ -113,7 +113,7 @@ fn one(value: &Value) -> Option<Message> {
         let text = std::mem::take(&mut message.text);
         let id = first_text(object, &["tool_call_id", "toolCallId", "call_id"]).map(str::to_owned);
         let name = first_text(object, &["name", "tool_name"]).map(str::to_owned);
-        message.results.push(Outcome { id, name, text });
+        message.results.push(ToolResult { id, name, text });
     }
     let mut known: Vec<Option<String>> = message.calls.iter().map(|it| it.id.clone()).collect();
     for call in calls::of_message(object) {
@@ -164,7 +164,7 @@ fn role(object: &Map<String, Value>) -> Option<String> {
 fn item_of_responses(object: &Map<String, Value>) -> Option<Message> {
     match object.get("type").and_then(Value::as_str) {
         Some("function_call_output") => {
-            let outcome = Outcome {
+            let outcome = ToolResult {
                 id: first_text(object, &["call_id"]).map(str::to_owned),
                 name: None,
                 text: object.get("output").map(text_of).unwrap_or_default(),
@@ -197,7 +197,7 @@ fn add(message: &mut Message, part: &Value) {
     let kind = object.get("type").and_then(Value::as_str).unwrap_or_default();
     match kind {
         "tool_call_response" | "tool_result" | "tool-result" | "function_response" => {
-            message.results.push(Outcome {
+            message.results.push(ToolResult {
                 id: first_text(object, &["id", "tool_use_id", "toolCallId", "tool_call_id"])
                     .map(str::to_owned),
                 name: first_text(object, &["name", "toolName"]).map(str::to_owned),
@@ -213,7 +213,7 @@ fn add(message: &mut Message, part: &Value) {
                 [("toolResult", "toolUseId", "content"), ("functionResponse", "id", "response")]
             {
                 if let Some(inner) = object.get(name).and_then(Value::as_object) {
-                    message.results.push(Outcome {
+                    message.results.push(ToolResult {
                         id: first_text(inner, &[id]).map(str::to_owned),
                         name: first_text(inner, &["name"]).map(str::to_owned),
                         text: inner.get(result).map(text_of).unwrap_or_default(),
@@ -364,8 +364,8 @@ mod tests {
     #[test]
     fn of_many_parts_so_many_are_read() {
         let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "2"});
-        let read = read(&json!([{"role": "user", "content": vec![result; 3 * MOST_PARTS]}])).unwrap();
-        assert_eq!(read[0].results.len(), MOST_PARTS);
+        let read = read(&json!([{"role": "user", "content": vec![result; 3 * MAX_MESSAGE_PARTS]}])).unwrap();
+        assert_eq!(read[0].results.len(), MAX_MESSAGE_PARTS);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Document, Message};
 
 /// Headings of context at the beginning of a line.
-const BEGINNINGS: &[&str] = &[
+const CONTEXT_HEADINGS: &[&str] = &[
     "context:",
     "<context>",
     "context information:",
@@ -22,7 +22,7 @@ const BEGINNINGS: &[&str] = &[
     "reference material:",
 ];
 /// Texts at the beginning of a line that end the context.
-const ENDS: &[&str] = &[
+const CONTEXT_ENDS: &[&str] = &[
     "</context>",
     "</documents>",
     "</sources>",
@@ -53,11 +53,11 @@ fn context(text: &str) -> Option<String> {
     let mut lines = text.lines();
     let first = lines.find_map(|line| {
         let line = line.trim_start();
-        BEGINNINGS.iter().find_map(|it| behind(line, it))
+        CONTEXT_HEADINGS.iter().find_map(|it| behind(line, it))
     })?;
     let mut context = first.trim().trim_end_matches("</context>").to_owned();
     for line in lines {
-        if ENDS.iter().any(|it| behind(line.trim_start(), it).is_some()) {
+        if CONTEXT_ENDS.iter().any(|it| behind(line.trim_start(), it).is_some()) {
             break;
         }
         context.push('\n');

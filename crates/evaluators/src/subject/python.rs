@@ -3,23 +3,23 @@
 use serde_json::{Map, Number, Value};
 
 /// Maximum nesting of a value.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Parses the list or object in a text in Python notation; returns none for other texts, such as the name of
 /// a class.
 pub(super) fn read(text: &str) -> Option<Value> {
-    let mut reader = Reader { rest: text.trim() };
+    let mut reader = PythonReader { rest: text.trim() };
     let value = reader.value(0)?;
     (reader.rest.trim().is_empty() && (value.is_object() || value.is_array())).then_some(value)
 }
 
-struct Reader<'a> {
+struct PythonReader<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl PythonReader<'_> {
     fn value(&mut self, depth: usize) -> Option<Value> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         self.space();
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_python_prints_is_read() {
+    fn python_literals_are_parsed_as_json() {
         assert_eq!(
             read(r#"[{'a': 1, 'b': None, "c": "it's", 'd': (True, -1.5)}, 'x\'y\n']"#),
             Some(json!([{"a": 1, "b": null, "c": "it's", "d": [true, -1.5]}, "x'y\n"]))

@@ -13,11 +13,11 @@ use super::{
 };
 
 /// Maximum number of calls that are kept of one trace.
-const MOST_CALLS: usize = 500;
+const MAX_CALLS: usize = 500;
 /// Maximum number of ancestors of a tool span that are searched for the same call.
 const MAX_ANCESTORS: usize = 16;
 /// Maximum number of call results that are read from one message.
-const MOST_RESULTS: usize = 500;
+const MAX_RESULTS: usize = 500;
 
 /// The derived view of a subject: documents, tools, calls and turns, independent of the convention of the
 /// trace, and readable forms of input and output.
@@ -131,8 +131,8 @@ fn of_session(subject: &Subject, budget: &mut Budget) -> Vec<Message> {
         for (role, text) in [("user", &turn.input), ("assistant", &turn.output)] {
             let Some(text) = text.as_deref().filter(|it| !it.trim().is_empty()) else { continue };
             let read = budget.parse(text).and_then(|it| messages::read(&it)).unwrap_or_default();
-            let said = read.iter().rev().find(|it| it.role == role && !it.text.is_empty());
-            let text = said.map_or_else(|| text.to_owned(), |it| it.text.clone());
+            let calls_in = read.iter().rev().find(|it| it.role == role && !it.text.is_empty());
+            let text = calls_in.map_or_else(|| text.to_owned(), |it| it.text.clone());
             turns.push(Message { role: role.to_owned(), text, ..Message::default() });
         }
     }
@@ -157,9 +157,9 @@ fn shown(given: Option<&str>, conversation: &[Message]) -> Option<String> {
 }
 
 fn answer(given: Option<&str>, answers: &[Message]) -> Option<String> {
-    let said = answers.iter().rev().find(|it| it.role == "assistant" && !it.text.is_empty());
-    match (said, answers.iter().rev().find(|it| !it.calls.is_empty())) {
-        (Some(said), _) => Some(said.text.clone()),
+    let calls_in = answers.iter().rev().find(|it| it.role == "assistant" && !it.text.is_empty());
+    match (calls_in, answers.iter().rev().find(|it| !it.calls.is_empty())) {
+        (Some(calls_in), _) => Some(calls_in.text.clone()),
         (None, Some(calling)) => Some(calling.to_string()),
         (None, None) => given.map(str::to_owned),
     }
@@ -178,14 +178,14 @@ fn calls_of(
     for step in models(subject) {
         let output = step.output.as_deref().and_then(|it| budget.parse(it));
         // Two libraries that record the same request record its calls twice.
-        add(&mut calls, output.iter().flat_map(said));
+        add(&mut calls, output.iter().flat_map(calls_in));
         if let Some(list) = step.metadata.get("ai.response.toolCalls").and_then(|it| budget.unpacked(it)) {
             add(&mut calls, calls::list(&list).unwrap_or_default());
         }
     }
     let (_, current) = split(history);
     for message in current {
-        results.extend(message.results.iter().take(MOST_RESULTS).cloned());
+        results.extend(message.results.iter().take(MAX_RESULTS).cloned());
     }
     // If the spans of models report no calls, other spans may.
     if calls.is_empty() {
@@ -193,7 +193,7 @@ fn calls_of(
         add(&mut calls, answers.iter().flat_map(|it| it.calls.iter().cloned()));
         if calls.is_empty() {
             let output = subject.output.as_deref().and_then(|it| budget.parse(it));
-            add(&mut calls, output.iter().flat_map(said));
+            add(&mut calls, output.iter().flat_map(calls_in));
         }
         if calls.is_empty()
             && let Some(list) = subject.metadata.get("tool_calls").and_then(|it| budget.unpacked(it))
@@ -203,11 +203,11 @@ fn calls_of(
         if calls.is_empty() && subject.steps.is_empty() {
             let (_, current) = split(conversation);
             add(&mut calls, current.iter().flat_map(|it| it.calls.iter().cloned()));
-            results.extend(current.iter().flat_map(|it| it.results.iter().take(MOST_RESULTS).cloned()));
+            results.extend(current.iter().flat_map(|it| it.results.iter().take(MAX_RESULTS).cloned()));
         }
     }
     carried_out(subject, &mut calls, budget);
-    calls.truncate(MOST_CALLS);
+    calls.truncate(MAX_CALLS);
     for result in results {
         let call = calls.iter_mut().find(|it| {
             it.result.is_none()
@@ -224,7 +224,7 @@ fn calls_of(
 }
 
 /// Returns the calls in an output.
-fn said(output: &Value) -> Vec<Call> {
+fn calls_in(output: &Value) -> Vec<Call> {
     match messages::read(output) {
         Some(messages) => messages.into_iter().flat_map(|it| it.calls).collect(),
         None => calls::list(output).unwrap_or_default(),
@@ -235,7 +235,7 @@ fn said(output: &Value) -> Vec<Call> {
 /// some servers number the calls of each answer from the start. No calls are read after the list is full.
 fn add(calls: &mut Vec<Call>, more: impl IntoIterator<Item = Call>) {
     for call in more {
-        if calls.len() >= MOST_CALLS {
+        if calls.len() >= MAX_CALLS {
             return;
         }
         let same = |it: &Call| it.id == call.id && it.name == call.name && it.arguments == call.arguments;

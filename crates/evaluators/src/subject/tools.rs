@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Maximum number of tools that are read from one trace.
-const MOST: usize = 500;
+const MAX_TOOLS: usize = 500;
 
 /// A tool that was offered to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,11 +51,11 @@ pub(crate) fn read(value: &Value) -> Vec<Tool> {
 }
 
 fn collect(value: &Value, tools: &mut Vec<Tool>, depth: usize) {
-    if depth > 3 || tools.len() >= MOST {
+    if depth > 3 || tools.len() >= MAX_TOOLS {
         return;
     }
     match value {
-        Value::Array(items) => items.iter().take(MOST).for_each(|it| collect(it, tools, depth + 1)),
+        Value::Array(items) => items.iter().take(MAX_TOOLS).for_each(|it| collect(it, tools, depth + 1)),
         // Some senders send a list of JSON texts, others only names.
         Value::String(text) => match serde_json::from_str::<Value>(text) {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => collect(&inner, tools, depth + 1),
@@ -150,7 +150,7 @@ pub(super) fn of(subject: &Subject, budget: &mut Budget) -> Vec<Tool> {
     for tool in found {
         match tools.iter().position(|it| it.name == tool.name) {
             Some(at) => tools[at].complete(tool),
-            None if tools.len() < MOST => tools.push(tool),
+            None if tools.len() < MAX_TOOLS => tools.push(tool),
             None => {}
         }
     }
@@ -166,7 +166,7 @@ pub(super) fn of(subject: &Subject, budget: &mut Budget) -> Vec<Tool> {
 }
 
 fn of_metadata(metadata: &Map<String, Value>, budget: &mut Budget, found: &mut Vec<Tool>) {
-    const LISTS: &[&str] = &[
+    const LIST_MEMBERS: &[&str] = &[
         "gen_ai.tool.definitions",
         "gen_ai.request.tools",
         "ai.prompt.tools",
@@ -175,14 +175,14 @@ fn of_metadata(metadata: &Map<String, Value>, budget: &mut Budget, found: &mut V
         "tools",
         "functions",
     ];
-    const PARAMETERS: &[&str] = &[
+    const PARAMETER_MEMBERS: &[&str] = &[
         "llm.invocation_parameters",
         "model_request_parameters",
         "langfuse.observation.model.parameters",
         "request_data",
     ];
     let before = found.len();
-    for name in LISTS {
+    for name in LIST_MEMBERS {
         if let Some(value) = metadata.get(*name) {
             let unpacked = budget.unpacked(value);
             collect(unpacked.as_ref().unwrap_or(value), found, 0);
@@ -201,7 +201,7 @@ fn of_metadata(metadata: &Map<String, Value>, budget: &mut Budget, found: &mut V
     if found.len() > before {
         return;
     }
-    for name in PARAMETERS {
+    for name in PARAMETER_MEMBERS {
         if let Some(Value::Object(request)) = metadata.get(*name).and_then(|it| budget.unpacked(it)) {
             of_object(&request, found);
         }

@@ -7,14 +7,19 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{instant, named, parameters::Said};
+use super::{instant, parameters::ParameterSchemas, shown_name};
 
 /// Maximum nesting of compared arguments; parsed JSON is no deeper.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Describes how two sets of arguments differ, without their values; none if they are equal. `subset`: the
 /// sent arguments may contain more than the expected ones.
-pub(crate) fn difference(expected: &Value, sent: &Value, said: &Said<'_>, subset: bool) -> Option<String> {
+pub(crate) fn difference(
+    expected: &Value,
+    sent: &Value,
+    schemas: &ParameterSchemas<'_>,
+    subset: bool,
+) -> Option<String> {
     let empty = Map::new();
     let expected = match expected {
         Value::Null => &empty,
@@ -27,7 +32,7 @@ pub(crate) fn difference(expected: &Value, sent: &Value, said: &Said<'_>, subset
         Value::Object(object) => object,
         // Some frameworks record a single argument without its object.
         bare_value => {
-            let only = said.only_member().or_else(|| match expected.len() {
+            let only = schemas.only_member().or_else(|| match expected.len() {
                 1 => expected.keys().next().map(String::as_str),
                 _ => None,
             });
@@ -36,29 +41,29 @@ pub(crate) fn difference(expected: &Value, sent: &Value, said: &Said<'_>, subset
             &bare
         }
     };
-    members(expected, sent, said, subset, "", 0)
+    members(expected, sent, schemas, subset, "", 0)
 }
 
 fn members(
     expected: &Map<String, Value>,
     sent: &Map<String, Value>,
-    said: &Said<'_>,
+    schemas: &ParameterSchemas<'_>,
     subset: bool,
     path: &str,
     depth: usize,
 ) -> Option<String> {
     let place = |name: &str| match path {
-        "" => format!("`{}`", named(name)),
-        path => format!("{path}.`{}`", named(name)),
+        "" => format!("`{}`", shown_name(name)),
+        path => format!("{path}.`{}`", shown_name(name)),
     };
     for (name, value) in expected {
-        let member = said.member(name);
+        let member = schemas.member(name);
         let same = match sent.get(name) {
             Some(sent) => match different(value, sent, &member, subset, &place(name), depth + 1) {
                 Some(difference) => return Some(difference),
                 None => true,
             },
-            None => left_out(value, &member, !said.requires(name)),
+            None => left_out(value, &member, !schemas.requires(name)),
         };
         if !same {
             return Some(format!("{} is missing", place(name)));
@@ -68,15 +73,15 @@ fn members(
         return None;
     }
     let more = sent.iter().find(|(name, value)| {
-        !expected.contains_key(*name) && !left_out(value, &said.member(name), !said.requires(name))
+        !expected.contains_key(*name) && !left_out(value, &schemas.member(name), !schemas.requires(name))
     });
     more.map(|(name, _)| format!("{} is not expected", place(name)))
 }
 
 /// Returns whether omitting the value has the same meaning.
-fn left_out(value: &Value, said: &Said<'_>, optional: bool) -> bool {
-    match said.default() {
-        Some(default) => different(default, value, said, false, "", 1).is_none(),
+fn left_out(value: &Value, schemas: &ParameterSchemas<'_>, optional: bool) -> bool {
+    match schemas.default() {
+        Some(default) => different(default, value, schemas, false, "", 1).is_none(),
         None => value.is_null() && optional,
     }
 }
@@ -84,45 +89,47 @@ fn left_out(value: &Value, said: &Said<'_>, optional: bool) -> bool {
 fn different(
     expected: &Value,
     sent: &Value,
-    said: &Said<'_>,
+    schemas: &ParameterSchemas<'_>,
     subset: bool,
     place: &str,
     depth: usize,
 ) -> Option<String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Some(format!("{place} is nested too deep"));
     }
     let unless = |same: bool| (!same).then(|| format!("{place} differs"));
     match (expected, sent) {
-        (Value::Object(expected), Value::Object(sent)) => members(expected, sent, said, subset, place, depth),
+        (Value::Object(expected), Value::Object(sent)) => {
+            members(expected, sent, schemas, subset, place, depth)
+        }
         (Value::Array(expected), Value::Array(sent)) => {
             if expected.len() != sent.len() {
                 let (expected, sent) = (expected.len(), sent.len());
-                return Some(format!("{place} has {sent} items where {expected} are expected"));
+                return Some(format!("{place} has {sent} items; {expected} are expected"));
             }
-            let item = said.item();
+            let item = schemas.item();
             let mut pairs = expected.iter().zip(sent).enumerate();
             pairs.find_map(|(at, (expected, sent))| {
                 different(expected, sent, &item, subset, &format!("{place}[{at}]"), depth + 1)
             })
         }
         (Value::Number(expected), Value::Number(sent)) => unless(same_number(expected, sent)),
-        (Value::String(expected), Value::String(sent)) => unless(same_text(expected, sent, said)),
+        (Value::String(expected), Value::String(sent)) => unless(same_text(expected, sent, schemas)),
         (Value::Number(number), Value::String(text)) => {
-            unless(only_allows(said, "string", "number") && is_number(text, number))
+            unless(only_allows(schemas, "string", "number") && is_number(text, number))
         }
         (Value::String(text), Value::Number(number)) => {
-            unless(only_allows(said, "number", "string") && is_number(text, number))
+            unless(only_allows(schemas, "number", "string") && is_number(text, number))
         }
         (expected, sent) if same_type(expected, sent) => unless(expected == sent),
-        _ => Some(format!("{place} is of another type")),
+        _ => Some(format!("{place} has another type")),
     }
 }
 
 /// Returns whether the schema accepts the sent form but not the expected form, so that both must mean the
 /// same.
-fn only_allows(said: &Said<'_>, sent: &str, expected: &str) -> bool {
-    said.allows(sent) == Some(true) && said.allows(expected) == Some(false)
+fn only_allows(schemas: &ParameterSchemas<'_>, sent: &str, expected: &str) -> bool {
+    schemas.allows(sent) == Some(true) && schemas.allows(expected) == Some(false)
 }
 
 fn same_type(left: &Value, right: &Value) -> bool {
@@ -160,14 +167,14 @@ fn is_number(text: &str, number: &Number) -> bool {
     plain && serde_json::from_str::<Number>(text).is_ok_and(|it| same_number(&it, number))
 }
 
-fn same_text(expected: &str, sent: &str, said: &Said<'_>) -> bool {
+fn same_text(expected: &str, sent: &str, schemas: &ParameterSchemas<'_>) -> bool {
     if expected == sent {
         return true;
     }
-    if said.has_words() {
+    if schemas.has_words() {
         return false;
     }
-    if said.is_format("uuid") {
+    if schemas.is_format("uuid") {
         return expected.eq_ignore_ascii_case(sent);
     }
     matches!((instant::read(expected), instant::read(sent)), (Some(left), Some(right)) if left == right)
@@ -181,7 +188,7 @@ mod tests {
 
     fn check(expected: Value, sent: Value, schema: Value, difference: Option<&str>) {
         let schema = Some(schema).filter(|it| !it.is_null());
-        let found = super::difference(&expected, &sent, &Said::of(schema.as_ref()), false);
+        let found = super::difference(&expected, &sent, &ParameterSchemas::of(schema.as_ref()), false);
         assert_eq!(found.as_deref(), difference, "{expected} {sent}");
     }
 
@@ -197,11 +204,11 @@ mod tests {
         );
         assert!(!same_number(&far.0, &far.1));
         check(json!({"a": 5}), json!({"a": 6}), Value::Null, Some("`a` differs"));
-        check(json!({"a": 1}), json!({"a": true}), Value::Null, Some("`a` is of another type"));
+        check(json!({"a": 1}), json!({"a": true}), Value::Null, Some("`a` has another type"));
     }
 
     #[test]
-    fn a_text_is_a_number_only_where_the_schema_takes_what_was_sent() {
+    fn text_equals_number_only_if_schema_allows_text() {
         let schema = |word: &str| json!({"properties": {"a": {"type": word}}});
         check(json!({"a": 5}), json!({"a": "5"}), schema("string"), None);
         check(json!({"a": "5"}), json!({"a": 5.0}), schema("integer"), None);
@@ -244,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_argument_is_the_only_one() {
+    fn bare_value_is_the_only_argument() {
         check(json!({"city": "Zürich"}), json!("Zürich"), Value::Null, None);
         check(
             json!({"city": "Zürich", "unit": "c"}),
@@ -255,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn a_subset_may_be_asked_for() {
-        let said = Said::of(None);
+    fn subset_allows_further_arguments() {
+        let schemas = ParameterSchemas::of(None);
         let (expected, sent) = (json!({"a": {"b": 1}}), json!({"a": {"b": 1, "c": 2}, "d": 3}));
-        assert_eq!(difference(&expected, &sent, &said, true), None);
-        assert_eq!(difference(&expected, &sent, &said, false).as_deref(), Some("`a`.`c` is not expected"));
+        assert_eq!(difference(&expected, &sent, &schemas, true), None);
+        assert_eq!(difference(&expected, &sent, &schemas, false).as_deref(), Some("`a`.`c` is not expected"));
     }
 }

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    schema::{Outcome, Schema},
+    schema::{Schema, SchemaCheck},
     subject::Tool,
 };
 
 /// Maximum number of references that are followed in a chain.
-const DEEPEST: usize = 16;
+const MAX_REFERENCE_CHAIN: usize = 16;
 /// Maximum nesting of a schema that is normalized.
-const NESTED: usize = 64;
+const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Converts the notations of providers to standard JSON Schema: types in capital letters and `nullable`
 /// (Gemini, OpenAPI).
@@ -20,7 +20,7 @@ pub(crate) fn normalized(schema: &Value) -> Value {
 
 fn rewritten(schema: &Value, depth: usize) -> Value {
     match schema {
-        Value::Object(object) if depth < NESTED => {
+        Value::Object(object) if depth < MAX_SCHEMA_DEPTH => {
             let mut out = Map::new();
             for (key, value) in object {
                 let value = match (key.as_str(), value) {
@@ -38,7 +38,7 @@ fn rewritten(schema: &Value, depth: usize) -> Value {
             }
             Value::Object(out)
         }
-        Value::Array(items) if depth < NESTED => {
+        Value::Array(items) if depth < MAX_SCHEMA_DEPTH => {
             Value::Array(items.iter().map(|it| rewritten(it, depth + 1)).collect())
         }
         other => other.clone(),
@@ -46,9 +46,9 @@ fn rewritten(schema: &Value, depth: usize) -> Value {
 }
 
 fn lower(word: &str) -> String {
-    const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    const JSON_TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
     let lower = word.to_ascii_lowercase();
-    if TYPES.contains(&lower.as_str()) { lower } else { word.to_owned() }
+    if JSON_TYPES.contains(&lower.as_str()) { lower } else { word.to_owned() }
 }
 
 /// The compiled schema of a tool's arguments. Without a schema, the arguments only have to be an object.
@@ -79,40 +79,40 @@ impl Parameters {
         }
         let Some(schema) = &self.0 else { return Ok(None) };
         match schema.check(arguments, arguments.to_string().len()) {
-            Outcome::Conforms => Ok(None),
-            Outcome::Fails(failures, more) => {
-                let mut told: Vec<String> = failures.iter().take(3).map(|it| it.sentence()).collect();
+            SchemaCheck::Conforms => Ok(None),
+            SchemaCheck::Fails(failures, more) => {
+                let mut reasons: Vec<String> = failures.iter().take(3).map(|it| it.sentence()).collect();
                 let more = more + failures.len().saturating_sub(3);
                 if more > 0 {
-                    told.push(format!("{more} more"));
+                    reasons.push(format!("{more} more"));
                 }
-                Ok(Some(told.join(", ")))
+                Ok(Some(reasons.join(", ")))
             }
-            Outcome::Unfinished => Err("it takes too many steps to check".to_owned()),
+            SchemaCheck::TooManySteps => Err("it takes too many steps to check".to_owned()),
         }
     }
 }
 
 /// The properties that a schema gives a value, with its references and alternatives combined.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ParameterSchemas<'a> {
     root: Option<&'a Value>,
     parts: Vec<&'a Map<String, Value>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ParameterSchemas<'a> {
     /// Returns the properties for the schema of a tool's arguments.
     pub(crate) fn of(schema: Option<&'a Value>) -> Self {
-        let mut said = Self { root: schema, parts: Vec::new() };
+        let mut schemas = Self { root: schema, parts: Vec::new() };
         if let Some(schema) = schema {
-            said.add(schema, 0);
+            schemas.add(schema, 0);
         }
-        said
+        schemas
     }
 
     fn add(&mut self, schema: &'a Value, depth: usize) {
         let Some(object) = schema.as_object() else { return };
-        if depth > DEEPEST || self.parts.len() > 64 {
+        if depth > MAX_REFERENCE_CHAIN || self.parts.len() > 64 {
             return;
         }
         self.parts.push(object);
@@ -129,9 +129,9 @@ impl<'a> Said<'a> {
     }
 
     fn below(&self, schemas: impl Iterator<Item = &'a Value>) -> Self {
-        let mut said = Self { root: self.root, parts: Vec::new() };
-        schemas.for_each(|it| said.add(it, 0));
-        said
+        let mut combined = Self { root: self.root, parts: Vec::new() };
+        schemas.for_each(|it| combined.add(it, 0));
+        combined
     }
 
     /// Returns the properties of a member of the object.
@@ -226,12 +226,12 @@ mod tests {
             },
             "required": ["unit"],
         });
-        let said = Said::of(Some(&schema));
-        let unit = said.member("unit");
+        let schemas = ParameterSchemas::of(Some(&schema));
+        let unit = schemas.member("unit");
         assert_eq!((unit.allows("null"), unit.allows("number")), (Some(true), Some(false)));
         assert_eq!(unit.default(), Some(&json!("c")));
-        assert!(said.requires("unit") && !said.requires("loop"));
-        assert_eq!(said.member("loop").allows("string"), None);
-        assert_eq!(said.member("none").allows("string"), None);
+        assert!(schemas.requires("unit") && !schemas.requires("loop"));
+        assert_eq!(schemas.member("loop").allows("string"), None);
+        assert_eq!(schemas.member("none").allows("string"), None);
     }
 }

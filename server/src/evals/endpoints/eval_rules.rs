@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::{
     ErrorCode, EvaluatorType, Plan,
-    eval::{BulkStarted, EvaluationStatus, ModelTier},
+    eval::{BulkStarted, EvaluationStatus, ModelTier, Verdict},
     eval_rule::{
         EvalRule, EvalRuleChange, EvalRuleList, NewBackfill, NewEvalRule, NewRuleTest, RuleDecisionList,
         RuleFilter, RuleTest,
@@ -257,9 +257,9 @@ pub async fn test(
     let (decision, detail) = decide::foreseen(&app, tenant, &rule, &trace, paused).await?;
     let asked = evaluation_request(&app, &rule).await?;
     let evaluator_version = asked.evaluator.version();
-    let end = preview::judge(&app, tenant, caller.plan, asked, trace.id).await?;
-    let (status, score, label, reasoning, error) = match end.verdict {
-        Ok((score, label, reasoning)) => {
+    let result = preview::evaluate(&app, tenant, caller.plan, asked, trace.id).await?;
+    let (status, score, label, reasoning, error) = match result.verdict {
+        Ok(Verdict { score, label, reasoning }) => {
             (EvaluationStatus::Complete, Some(score), Some(label), Some(reasoning), None)
         }
         Err(why) => (EvaluationStatus::Failed, None, None, None, Some(why)),
@@ -274,10 +274,10 @@ pub async fn test(
         reasoning,
         error,
         evaluator_version,
-        judge_model: end.judged.model,
-        prompt_tokens: end.judged.prompt_tokens,
-        completion_tokens: end.judged.completion_tokens,
-        cost: end.judged.cost.map(semantics::money::to_usd),
+        judge_model: result.usage.model,
+        prompt_tokens: result.usage.prompt_tokens,
+        completion_tokens: result.usage.completion_tokens,
+        cost: result.usage.cost.map(semantics::money::to_usd),
     }))
 }
 

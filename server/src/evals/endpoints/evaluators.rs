@@ -334,7 +334,7 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             };
             let instructions =
                 custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
-            custom::config::names_its_own(&instructions, body.config_schema.as_ref())
+            custom::config::check_config_keys(&instructions, body.config_schema.as_ref())
                 .map_err(|it| refused("", it))?;
         }
         EvaluatorType::Rule => {

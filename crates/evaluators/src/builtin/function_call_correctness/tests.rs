@@ -1,5 +1,7 @@
 //! Tests of calls compared with the expected calls and with the schemas of their tools.
 
+use serde_json::json;
+
 use super::*;
 use crate::subject::Step;
 
@@ -36,7 +38,7 @@ fn called(calls: &[(&str, Value)]) -> Subject {
 }
 
 fn check(config: Value, calls: &[(&str, Value)], score: f64, reasoning: &str) {
-    let verdict = compile(&object(config.clone())).unwrap().judge(&called(calls)).unwrap();
+    let verdict = DEFINITION.compile(&object(config.clone())).unwrap().evaluate(&called(calls)).unwrap();
     assert!((verdict.score - score).abs() < 1e-9, "{config} {calls:?}: {verdict:?}");
     assert!(verdict.reasoning.contains(reasoning), "{config} {calls:?}: {verdict:?}");
 }
@@ -80,19 +82,21 @@ fn worked_examples_of_expected_calls() {
 }
 
 #[test]
-fn a_wrong_argument_passes_only_by_a_threshold() {
+fn wrong_argument_passes_only_by_a_threshold() {
     let expected: Vec<Value> = ["A", "B", "C", "D", "E"]
         .iter()
         .map(|it| json!({"name": "weather", "arguments": {"city": it}}))
         .collect();
     let sent = ["A", "B", "C", "D", "Z"].map(|it| ("weather", json!({"city": it})));
-    let judged = |config: Value| compile(&object(config)).unwrap().judge(&called(&sent)).unwrap();
+    let judged =
+        |config: Value| DEFINITION.compile(&object(config)).unwrap().evaluate(&called(&sent)).unwrap();
     let verdict = judged(json!({"expected_calls": expected}));
-    assert_eq!((verdict.score, verdict.label.as_deref()), (0.8, Some("fail")), "{verdict:?}");
-    assert_eq!(judged(json!({"expected_calls": expected, "threshold": 0.7})).label, None);
+    assert_eq!((verdict.score, verdict.label.as_str()), (0.8, "fail"), "{verdict:?}");
+    assert_eq!(judged(json!({"expected_calls": expected, "threshold": 0.7})).label, "pass");
     let valid = [("weather", json!({"city": "A"})), ("weather", json!({}))];
-    let verdict = compile(&object(json!({"validate": true}))).unwrap().judge(&called(&valid)).unwrap();
-    assert_eq!(verdict.label.as_deref(), Some("fail"));
+    let verdict =
+        DEFINITION.compile(&object(json!({"validate": true}))).unwrap().evaluate(&called(&valid)).unwrap();
+    assert_eq!(verdict.label, "fail");
 }
 
 #[test]
@@ -107,17 +111,17 @@ fn alternatives_of_an_argument_are_as_right() {
     for alternatives in [json!([]), json!({"city": "Berne"}), json!({"city": []}), json!({"town": ["Berne"]})]
     {
         let call = json!({"name": "weather", "arguments": {"city": "Bern"}, "alternatives": alternatives});
-        let Err(problems) = compile(&object(json!({"expected_calls": [call]}))) else {
+        let Err(problems) = DEFINITION.compile(&object(json!({"expected_calls": [call]}))) else {
             panic!("{alternatives}")
         };
-        assert_eq!(problems[0].field, "expected_calls.0.alternatives");
+        assert!(problems[0].field.starts_with("expected_calls.0.alternatives"), "{problems:?}");
     }
 }
 
 #[test]
-fn what_lacks_is_told() {
+fn missing_data_is_named_in_the_reason() {
     let lacking = |config: Value, subject: &Subject| {
-        compile(&object(config)).unwrap().judge(subject).unwrap_err().to_string()
+        DEFINITION.compile(&object(config)).unwrap().evaluate(subject).unwrap_err().to_string()
     };
     assert!(lacking(json!({"validate": true}), &called(&[])).contains("no tool was called"));
     let mut blind = called(&[("weather", json!({}))]);
@@ -127,31 +131,31 @@ fn what_lacks_is_told() {
     assert!(lacking(json!({"validate": true}), &blind).contains("no JSON Schema"));
     blind.steps[0].metadata = object(json!({"tools": [{"name": "weather", "parameters": {"type": "text"}}]}));
     assert!(lacking(json!({"validate": true}), &blind).contains("can't be used"));
-    assert!(lacking(json!({"expected_calls": []}), &Subject::default()).contains("neither an answer"));
+    assert!(lacking(json!({"expected_calls": []}), &Subject::default()).contains("neither an output"));
     // The tools of the config replace the tools of the trace.
     blind.steps[0].metadata = Map::new();
-    let rule = compile(&object(json!({"validate": true, "tools": [weather()]}))).unwrap();
-    assert_eq!(rule.judge(&blind).unwrap().score, 0.0);
+    let rule = DEFINITION.compile(&object(json!({"validate": true, "tools": [weather()]}))).unwrap();
+    assert_eq!(rule.evaluate(&blind).unwrap().score, 0.0);
 }
 
 #[test]
-fn mistakes_are_told() {
+fn invalid_config_problem_names_field() {
     for (config, field) in [
         (json!({"expected_calls": {}}), "expected_calls"),
         (json!({"expected_calls": [{}]}), "expected_calls.0.name"),
         (json!({"expected_calls": [{"name": "f", "arguments": 1}]}), "expected_calls.0.arguments"),
         (json!({"validate": 1}), "validate"),
-        (json!({"tools": [1]}), "tools"),
+        (json!({"tools": [1]}), "tools.0"),
         (json!({"tools": [{"name": "f", "parameters": {"type": "text"}}]}), "tools"),
         (json!({"expected_calls": [], "arguments": "some"}), "arguments"),
     ] {
-        let Err(problems) = compile(&object(config.clone())) else { panic!("{config}") };
+        let Err(problems) = DEFINITION.compile(&object(config.clone())) else { panic!("{config}") };
         assert_eq!(problems[0].field, field, "{config}");
     }
 }
 
 #[test]
-fn the_schemas_of_one_trace_are_bounded_in_all() {
+fn schemas_of_one_trace_have_a_total_limit() {
     let names = ["a", "b", "c", "d", "e"];
     let calls = names.map(|it| (it, json!({})));
     let tools = |long: usize| {
@@ -161,7 +165,7 @@ fn the_schemas_of_one_trace_are_bounded_in_all() {
     let judged = |config: Value, long: usize| {
         let mut subject = called(&calls);
         subject.steps[0].metadata = object(json!({"tools": tools(long)}));
-        compile(&object(config)).unwrap().judge(&subject)
+        DEFINITION.compile(&object(config)).unwrap().evaluate(&subject)
     };
     let why = judged(json!({"validate": true}), 250_000).unwrap_err().to_string();
     assert!(why.contains("more than 1 MiB in all"), "{why}");

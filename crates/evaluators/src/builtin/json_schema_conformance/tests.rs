@@ -1,16 +1,16 @@
 //! Worked examples.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::{CompiledEvaluator, Verdict};
 
-fn rule(config: Value) -> Box<dyn Rule> {
-    DEFINITION.check(config.as_object().unwrap()).unwrap();
-    compile(config.as_object().unwrap()).unwrap()
+fn compile(config: Value) -> CompiledEvaluator {
+    DEFINITION.compile(config.as_object().unwrap()).unwrap()
 }
 
-fn judge(config: Value, output: &str) -> Result<Verdict, Unjudged> {
-    rule(config).judge(&Subject { output: Some(output.into()), ..Subject::default() })
+fn evaluate(config: Value, output: &str) -> Result<Verdict, NotEvaluated> {
+    compile(config).evaluate(&Subject { output: Some(output.into()), ..Subject::default() })
 }
 
 fn person() -> Value {
@@ -20,7 +20,7 @@ fn person() -> Value {
 #[test]
 fn conforming_json_is_good_and_other_text_is_bad() {
     let check = |output: &str, score: f64, part: &str| {
-        let verdict = judge(person(), output).unwrap();
+        let verdict = evaluate(person(), output).unwrap();
         assert_eq!(verdict.score, score, "{output}");
         assert!(verdict.reasoning.contains(part), "{}", verdict.reasoning);
     };
@@ -36,33 +36,35 @@ fn conforming_json_is_good_and_other_text_is_bad() {
 #[test]
 fn one_fenced_block_is_read_when_asked_for() {
     let config = || json!({"schema": {"type": "object"}, "extract": true});
-    assert_eq!(judge(config(), "Here:\n```json\n{}\n```\nBye").unwrap().score, 1.0);
-    assert_eq!(judge(config(), "{}").unwrap().score, 1.0);
-    let two = judge(config(), "```json\n{}\n```\n```json\n{}\n```").unwrap();
+    assert_eq!(evaluate(config(), "Here:\n```json\n{}\n```\nBye").unwrap().score, 1.0);
+    assert_eq!(evaluate(config(), "{}").unwrap().score, 1.0);
+    let two = evaluate(config(), "```json\n{}\n```\n```json\n{}\n```").unwrap();
     assert_eq!((two.score, two.reasoning.contains("more than one")), (0.0, true));
-    assert!(judge(config(), "```json\n{\n```").unwrap().reasoning.contains("the fenced block is not JSON"));
-    assert!(judge(config(), "nothing").unwrap().reasoning.contains("the text is not JSON"));
+    assert!(
+        evaluate(config(), "```json\n{\n```").unwrap().reasoning.contains("the fenced block is not JSON")
+    );
+    assert!(evaluate(config(), "nothing").unwrap().reasoning.contains("the text is not JSON"));
 }
 
 #[test]
-fn what_cant_be_compared_is_not_judged() {
+fn incomparable_json_is_not_evaluated() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for output in [deep.as_str(), "1e999999", "\"\\udc00\""] {
-        let why = judge(json!({"schema": true}), output).unwrap_err();
-        assert!(why.0.contains("is JSON, but"), "{why}");
+        let why = evaluate(json!({"schema": true}), output).unwrap_err();
+        assert!(why.reason.contains("is JSON, but"), "{why}");
     }
-    let none = rule(json!({"schema": true})).judge(&Subject::default()).unwrap_err();
-    assert!(none.0.contains("has no output"), "{none}");
+    let none = compile(json!({"schema": true})).evaluate(&Subject::default()).unwrap_err();
+    assert!(none.reason.contains("has no output"), "{none}");
 }
 
 #[test]
-fn the_draft_is_chosen_by_the_schema_then_by_the_option() {
+fn draft_of_schema_precedes_draft_option() {
     // In draft 4 exclusiveMinimum is a boolean beside minimum.
     let four = json!({"minimum": 1, "exclusiveMinimum": true});
-    assert_eq!(judge(json!({"schema": four, "draft": "draft4"}), "1").unwrap().score, 0.0);
+    assert_eq!(evaluate(json!({"schema": four, "draft": "draft4"}), "1").unwrap().score, 0.0);
     let named =
         json!({"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": true});
-    assert_eq!(judge(json!({"schema": named, "draft": "2020-12"}), "1").unwrap().score, 0.0);
+    assert_eq!(evaluate(json!({"schema": named, "draft": "2020-12"}), "1").unwrap().score, 0.0);
     let problems = DEFINITION.check(json!({"schema": four}).as_object().unwrap()).unwrap_err();
     assert_eq!(problems[0].field, "schema.exclusiveMinimum");
 }
@@ -70,14 +72,14 @@ fn the_draft_is_chosen_by_the_schema_then_by_the_option() {
 #[test]
 fn formats_are_checked_when_asked_for() {
     let schema = json!({"format": "email"});
-    assert_eq!(judge(json!({"schema": schema}), "\"x\"").unwrap().score, 1.0);
-    assert_eq!(judge(json!({"schema": schema, "formats": true}), "\"x\"").unwrap().score, 0.0);
+    assert_eq!(evaluate(json!({"schema": schema}), "\"x\"").unwrap().score, 1.0);
+    assert_eq!(evaluate(json!({"schema": schema, "formats": true}), "\"x\"").unwrap().score, 0.0);
     let named = json!({"$schema": "http://json-schema.org/draft-07/schema#", "format": "email"});
-    assert_eq!(judge(json!({"schema": named}), "\"x\"").unwrap().score, 1.0);
+    assert_eq!(evaluate(json!({"schema": named}), "\"x\"").unwrap().score, 1.0);
 }
 
 #[test]
-fn wrong_configs_say_where() {
+fn invalid_config_problem_names_field() {
     let check = |config: Value, field: &str, part: &str| {
         let problems = DEFINITION.check(config.as_object().unwrap()).unwrap_err();
         assert_eq!(problems[0].field, field, "{problems:?}");
@@ -89,13 +91,13 @@ fn wrong_configs_say_where() {
     check(json!({"schema": true, "shema": true}), "shema", "is not an option; options are");
     check(json!({"schema": true, "draft": "draft3"}), "draft", "is not one of");
     check(json!({"schema": true, "target": "prompt"}), "target", "is not one of");
-    check(json!({"schema": {"type": 3}}), "schema.type", "fits none of the alternatives");
+    check(json!({"schema": {"type": 3}}), "schema.type", "matches none of the alternatives");
 }
 
 #[test]
-fn ten_megabytes_are_judged() {
+fn ten_megabytes_of_json_are_evaluated() {
     let output = format!("[{}1]", "1,".repeat(5_000_000));
-    assert_eq!(judge(json!({"schema": {"type": "array"}}), &output).unwrap().score, 1.0);
-    assert_eq!(judge(json!({"schema": {"type": "object"}}), &output).unwrap().score, 0.0);
-    assert_eq!(judge(json!({"schema": true}), &"x".repeat(10_000_000)).unwrap().score, 0.0);
+    assert_eq!(evaluate(json!({"schema": {"type": "array"}}), &output).unwrap().score, 1.0);
+    assert_eq!(evaluate(json!({"schema": {"type": "object"}}), &output).unwrap().score, 0.0);
+    assert_eq!(evaluate(json!({"schema": true}), &"x".repeat(10_000_000)).unwrap().score, 0.0);
 }

@@ -1,13 +1,17 @@
 //! Worked examples of each format; the tests of the data sets are in `form/tests.rs`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::Verdict;
 
 fn judge(config: Value, output: &str) -> Verdict {
     let config = config.as_object().unwrap();
-    DEFINITION.check(config).unwrap();
-    compile(config).unwrap().judge(&Subject { output: Some(output.into()), ..Subject::default() }).unwrap()
+    DEFINITION
+        .compile(config)
+        .unwrap()
+        .evaluate(&Subject { output: Some(output.into()), ..Subject::default() })
+        .unwrap()
 }
 
 fn check(config: Value, output: &str, expected: bool) {
@@ -16,7 +20,7 @@ fn check(config: Value, output: &str, expected: bool) {
 }
 
 #[test]
-fn each_form() {
+fn each_format_accepts_and_rejects_texts() {
     check(json!({"format": "json"}), " [1] ", true);
     check(json!({"format": "json"}), "[1,]", false);
     check(json!({"format": "json", "root": "object"}), "[1]", false);
@@ -68,20 +72,20 @@ fn each_form() {
 }
 
 #[test]
-fn several_forms_all_have_to_be() {
+fn all_of_several_formats_are_required() {
     let both =
         json!({"all_of": [{"format": "json", "root": "object"}, {"format": "length", "max_chars": 10}]});
     check(both.clone(), "{\"a\": 1}", true);
     let verdict = judge(both, "[1, 2, 3, 4]");
     assert_eq!(
         verdict.reasoning,
-        "the text is not JSON of the required form: the outermost value is no object; the length of the text is out of bounds: it has \
+        "the text is not JSON of the required format: the outermost value is not an object; the length of the text is out of bounds: it has \
          12 characters, more than 10"
     );
 }
 
 #[test]
-fn wrong_configs_say_where() {
+fn invalid_config_problem_names_field() {
     let check = |config: Value, field: &str, part: &str| {
         let problems = DEFINITION.check(config.as_object().unwrap()).unwrap_err();
         assert_eq!(problems[0].field, field, "{problems:?}");
@@ -103,7 +107,7 @@ fn wrong_configs_say_where() {
 }
 
 #[test]
-fn ten_megabytes_are_judged_in_every_form() {
+fn ten_megabytes_are_evaluated_in_every_format() {
     let configs = ["json", "yaml", "xml", "csv", "markdown_table"].map(|it| json!({"format": it}));
     for config in configs {
         for text in ["x", "a,b\n", "|a|\n", "\"", "<a>", "- a\n", "&a;", "\u{0}"] {

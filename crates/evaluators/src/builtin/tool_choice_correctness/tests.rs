@@ -1,5 +1,7 @@
 //! Tests of called tools compared with expected and forbidden tools.
 
+use serde_json::json;
+
 use super::*;
 use crate::subject::Step;
 
@@ -20,12 +22,12 @@ fn called(names: &[&str]) -> Subject {
 }
 
 fn check(config: Value, names: &[&str], score: f64) {
-    let verdict = compile(&object(config.clone())).unwrap().judge(&called(names)).unwrap();
+    let verdict = DEFINITION.compile(&object(config.clone())).unwrap().evaluate(&called(names)).unwrap();
     assert!((verdict.score - score).abs() < 1e-9, "{config} {names:?}: {verdict:?}");
 }
 
 #[test]
-fn worked_examples() {
+fn tool_choice_scores_worked_examples() {
     check(json!({"expected_tool": "weather"}), &["weather"], 1.0);
     check(json!({"expected_tool": "weather"}), &["weather", "weather"], 1.0);
     check(json!({"expected_tool": "weather"}), &["Weather"], 0.0);
@@ -55,38 +57,39 @@ fn worked_examples() {
 }
 
 #[test]
-fn a_wrong_choice_passes_only_by_a_threshold() {
+fn wrong_choice_passes_only_by_a_threshold() {
     let (names, config) = (["a", "b", "c", "d", "x"], json!({"expected_tools": ["a", "b", "c", "d"]}));
-    let label = |config: Value| compile(&object(config)).unwrap().judge(&called(&names)).unwrap().label;
-    assert_eq!(label(config), Some("fail".to_owned()));
-    assert_eq!(label(json!({"expected_tools": ["a", "b", "c", "d"], "threshold": 0.7})), None);
+    let label =
+        |config: Value| DEFINITION.compile(&object(config)).unwrap().evaluate(&called(&names)).unwrap().label;
+    assert_eq!(label(config), "fail");
+    assert_eq!(label(json!({"expected_tools": ["a", "b", "c", "d"], "threshold": 0.7})), "pass");
 }
 
 #[test]
-fn a_trace_that_shows_nothing_is_not_judged() {
-    let rule = compile(&object(json!({"expected_tool": "a"}))).unwrap();
-    let error = rule.judge(&Subject::default()).unwrap_err();
-    assert!(error.to_string().contains("neither an answer nor any span"), "{error}");
+fn trace_without_actions_is_not_evaluated() {
+    let rule = DEFINITION.compile(&object(json!({"expected_tool": "a"}))).unwrap();
+    let error = rule.evaluate(&Subject::default()).unwrap_err();
+    assert!(error.to_string().contains("neither an output nor spans"), "{error}");
 }
 
 #[test]
-fn mistakes_are_told() {
+fn invalid_config_problem_names_field() {
     for (config, field) in [
         (json!({}), "expected_tool"),
         (json!({"expected_tool": 5}), "expected_tool"),
         (json!({"expected_tool": "a", "expected_tools": ["a"]}), "expected_tool"),
         (json!({"expected_tools": "a"}), "expected_tools"),
-        (json!({"expected_tools": [1]}), "expected_tools"),
+        (json!({"expected_tools": [1]}), "expected_tools.0"),
         (json!({"expected_tool": "a", "order": "sam"}), "order"),
         (json!({"expected_tool": "a", "forbidden_tools": ["a"]}), "forbidden_tools"),
     ] {
-        let Err(problems) = compile(&object(config.clone())) else { panic!("{config}") };
+        let Err(problems) = DEFINITION.compile(&object(config.clone())) else { panic!("{config}") };
         assert_eq!(problems[0].field, field, "{config}");
     }
 }
 
 #[test]
-fn the_config_decides_who_judges() {
+fn config_selects_code_or_judge() {
     use api::EvaluatorType::{Llm, Rule};
     for (config, kind) in [
         (json!({}), Llm),
@@ -95,15 +98,15 @@ fn the_config_decides_who_judges() {
         (json!({"expected_tools": []}), Rule),
         (json!({"forbidden_tools": ["rm"]}), Rule),
     ] {
-        assert_eq!(DEFINITION.chosen(&object(config.clone())), kind, "{config}");
+        assert_eq!(DEFINITION.selected_type(&object(config.clone())), kind, "{config}");
     }
     assert!(DEFINITION.check(&object(json!({"expected_tool": "a", "threshold": 1}))).is_ok());
     assert!(DEFINITION.check(&object(json!({"expectedTool": "a"}))).is_err());
 }
 
 #[test]
-fn names_that_are_none_are_not_repeated() {
-    let rule = compile(&object(json!({"expected_tool": "a"}))).unwrap();
-    let verdict = rule.judge(&called(&["mail me at jo@example.org"])).unwrap();
+fn unusual_tool_names_are_not_repeated() {
+    let rule = DEFINITION.compile(&object(json!({"expected_tool": "a"}))).unwrap();
+    let verdict = rule.evaluate(&called(&["mail me at jo@example.org"])).unwrap();
     assert!(!verdict.reasoning.contains("jo@"), "{}", verdict.reasoning);
 }

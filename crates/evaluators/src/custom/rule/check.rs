@@ -1,81 +1,66 @@
 //! One check of a custom code evaluator. The module `options` parses its options.
 
-use serde_json::Value;
-
-use super::options;
+use super::options::TokenKind;
 use crate::{
-    builtin::{cost_threshold, json_schema_conformance, latency_threshold},
-    definition::ConfigProblem,
-    form::{
-        BLANKS, fence,
-        json::{self, Faulty},
-        length::Lengths,
-    },
+    builtin::json_schema_conformance::SchemaConformance,
+    code::CodeEvaluator,
+    config::{ConfigProblem, one_problem},
+    form::{WHITESPACE_CHARS, fence, json, length::LengthBounds},
     pattern::Pattern,
-    schema::{Outcome, Schema},
     sentence::cut,
-    subject::{Reading, Subject},
+    subject::{Reading, Subject, is_cost_within},
     target::Target,
-    verdict::Unjudged,
+    verdict::NotEvaluated,
 };
 
 /// Number of characters of a tenant's text that messages repeat.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// A compiled check.
 pub(super) struct Check {
     pub(super) kind: &'static str,
-    pub(super) test: Test,
-    pub(super) target: Target,
+    pub(super) condition: Condition,
     pub(super) negate: bool,
 }
 
 /// The condition of a check.
-pub(super) enum Test {
-    Regex(Box<Pattern>, String),
-    /// The text to find, in lower case if the flag says that case is ignored.
-    Contains(String, bool),
-    Schema(Box<Schema>, Extract),
-    Json(Extract),
-    Length(Lengths),
+pub(super) enum Condition {
+    Text(Target, TextMatch),
+    JsonSchema(Box<SchemaConformance>),
     Latency(Bounds),
     Cost(Bounds),
-    Tokens(Bounds, Tokens),
+    Tokens(Bounds, TokenKind),
     Called(String, Bounds),
 }
 
-/// Whether the JSON may be in a fenced block, if the text has exactly one.
-pub(super) type Extract = bool;
-
-/// The tokens that a check counts.
-#[derive(Clone, Copy)]
-pub(super) enum Tokens {
-    Prompt,
-    Completion,
-    Total,
+/// A condition on a text.
+pub(super) enum TextMatch {
+    Regex(Box<Pattern>, String),
+    /// The text to find, in lower case if case is ignored.
+    Contains {
+        text: String,
+        case_insensitive: bool,
+    },
+    /// The text is JSON; with `extract`, its only fenced block may be JSON instead.
+    Json {
+        extract: bool,
+    },
+    Length(LengthBounds),
 }
 
 /// Inclusive bounds.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    pub(super) min: Option<f64>,
-    pub(super) max: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
 }
 
 impl Check {
-    /// Parses a check.
-    ///
-    /// # Errors
-    /// All problems, with paths below the check.
-    pub(super) fn of(check: &Value) -> Result<Self, Vec<ConfigProblem>> {
-        options::read(check)
-    }
-
     /// Returns the approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
-        match &self.test {
-            Test::Regex(pattern, _) => pattern.bytes(),
-            Test::Schema(schema, _) => schema.bytes(),
+        match &self.condition {
+            Condition::Text(_, TextMatch::Regex(pattern, _)) => pattern.bytes(),
+            Condition::JsonSchema(conformance) => conformance.bytes(),
             _ => 0,
         }
     }
@@ -84,103 +69,105 @@ impl Check {
     ///
     /// # Errors
     /// When the trace lacks data that the check needs.
-    pub(super) fn holds(&self, subject: &Subject) -> Result<Option<String>, Unjudged> {
-        let wrong = self.test.fails(self.target, subject)?;
-        Ok(match (wrong, self.negate) {
-            (wrong, false) => wrong,
+    pub(super) fn violation(&self, subject: &Subject) -> Result<Option<String>, NotEvaluated> {
+        let violation = self.condition.violation(subject)?;
+        Ok(match (violation, self.negate) {
+            (violation, false) => violation,
             (Some(_), true) => None,
-            (None, true) => Some(format!("it must not be that {}", self.test.asks(self.target))),
+            (None, true) => Some(format!("{}, which must not be the case", self.condition.statement())),
         })
     }
 }
 
-impl Test {
+impl Condition {
     /// Returns `None` if the condition is met, else a description of the actual value.
-    fn fails(&self, target: Target, subject: &Subject) -> Result<Option<String>, Unjudged> {
-        let unless = |so: bool, why: String| if so { None } else { Some(why) };
-        let otherwise = || format!("it is not that {}", self.asks(target));
+    fn violation(&self, subject: &Subject) -> Result<Option<String>, NotEvaluated> {
         Ok(match self {
-            Self::Regex(pattern, _) => {
-                unless(pattern.is_match(target.bounded_text(subject)?).unwrap_or(false), otherwise())
+            Self::Text(target, test) => test.violation(*target, target.bounded_text(subject)?),
+            Self::JsonSchema(conformance) => {
+                let measurement = conformance.evaluate(subject)?;
+                (measurement.score < 1.0).then_some(measurement.reasoning)
             }
-            Self::Contains(part, any_size) => {
-                let text = target.bounded_text(subject)?;
-                let found = if *any_size { text.to_lowercase().contains(part) } else { text.contains(part) };
-                unless(found, otherwise())
-            }
-            Self::Json(extract) => {
-                let text = target.bounded_text(subject)?.trim_matches(BLANKS);
-                let block = || one_block(text).is_some_and(|it| json::well_formed(it).is_ok());
-                match json::well_formed(text) {
-                    Err(why) if !(*extract && block()) => Some(format!("it is not JSON: {why}")),
-                    _ => None,
-                }
-            }
-            Self::Schema(schema, extract) => {
-                match parsed(target.bounded_text(subject)?.trim_matches(BLANKS), *extract) {
-                    Ok((value, bytes)) => conforms(schema.check(&value, bytes))?,
-                    Err(Faulty::Form(why)) => Some(format!("it is not JSON: {why}")),
-                    Err(Faulty::Reach(why)) => {
-                        return Err(Unjudged::new(format!("the text is JSON, but {why}")));
-                    }
-                }
-            }
-            Self::Length(lengths) => lengths.fails(target.bounded_text(subject)?),
-            Self::Latency(bounds) => bounds.fail(latency_threshold::known(subject)? as f64, "ms"),
+            Self::Latency(bounds) => bounds.violation(subject.known_latency_ms()? as f64, "ms"),
             Self::Cost(bounds) => {
-                let cost = cost_threshold::known(subject)?;
-                let so = bounds.min.is_none_or(|it| cost_threshold::within(it, cost))
-                    && bounds.max.is_none_or(|it| cost_threshold::within(cost, it));
-                unless(so, format!("${cost} is not {bounds}"))
+                let cost = subject.known_cost()?;
+                let is_within = bounds.min.is_none_or(|it| is_cost_within(it, cost))
+                    && bounds.max.is_none_or(|it| is_cost_within(cost, it));
+                (!is_within).then(|| format!("the cost is ${cost}, not {bounds}"))
             }
-            Self::Tokens(bounds, which) => bounds.fail(which.count(subject)? as f64, "tokens"),
+            Self::Tokens(bounds, kind) => bounds.violation(kind.count(subject)? as f64, "tokens"),
             Self::Called(name, bounds) => {
                 let calls = Reading::of(subject).calls().iter().filter(|it| it.name == *name).count();
-                let why = format!("{} was called {calls} times, not {bounds}", cut(name, SHOWN));
-                unless(bounds.hold(calls as f64), why)
+                let times = if calls == 1 { "time" } else { "times" };
+                (!bounds.contain(calls as f64)).then(|| {
+                    format!("{} was called {calls} {times}, not {bounds}", cut(name, MAX_SHOWN_CHARS))
+                })
             }
         })
     }
 
-    /// Returns the condition as a clause that follows "that".
-    fn asks(&self, target: Target) -> String {
-        let text = match target {
-            Target::Output => "the output",
-            Target::Input => "the input",
-        };
+    /// Returns a sentence that states the condition.
+    fn statement(&self) -> String {
         match self {
-            Self::Regex(_, pattern) => format!("{text} matches {}", cut(pattern, SHOWN)),
-            Self::Contains(part, _) => format!("{text} contains {:?}", cut(part, SHOWN)),
-            Self::Schema(..) => format!("{text} conforms to the schema"),
-            Self::Json(_) => format!("{text} is JSON"),
-            Self::Length(_) => format!("{text} is of that length"),
+            Self::Text(target, test) => format!("{} {}", text_name(*target), test.predicate(true)),
+            Self::JsonSchema(_) => "the JSON conforms to the schema".to_owned(),
             Self::Latency(bounds) => format!("the latency in ms is {bounds}"),
             Self::Cost(bounds) => format!("the cost in US dollars is {bounds}"),
-            Self::Tokens(bounds, _) => format!("the count of tokens is {bounds}"),
-            Self::Called(name, bounds) => format!("{} is called {bounds} times", cut(name, SHOWN)),
+            Self::Tokens(bounds, _) => format!("the number of tokens is {bounds}"),
+            Self::Called(name, bounds) => {
+                format!("the number of calls of {} is {bounds}", cut(name, MAX_SHOWN_CHARS))
+            }
         }
     }
 }
 
-/// Parses a text, or its only fenced block, as JSON; returns the value and the length of the parsed text.
-fn parsed(text: &str, extract: Extract) -> Result<(Value, usize), Faulty> {
-    match (json::value(text), one_block(text)) {
-        (Err(_), Some(block)) if extract => Ok((json::value(block)?, block.len())),
-        (value, _) => Ok((value?, text.len())),
+impl TextMatch {
+    /// Returns `None` if a text meets the condition, else the reason why it does not.
+    fn violation(&self, target: Target, text: &str) -> Option<String> {
+        let is_met = match self {
+            Self::Regex(pattern, _) => pattern.is_match(text).unwrap_or(false),
+            Self::Contains { text: part, case_insensitive: true } => text.to_lowercase().contains(part),
+            Self::Contains { text: part, case_insensitive: false } => text.contains(part),
+            Self::Json { extract } => {
+                let text = text.trim_matches(WHITESPACE_CHARS);
+                let is_block_json =
+                    || fence::only(text, &["json"]).is_some_and(|it| json::well_formed(it).is_ok());
+                return match json::well_formed(text) {
+                    Err(why) if !(*extract && is_block_json()) => Some(format!("it is not JSON: {why}")),
+                    _ => None,
+                };
+            }
+            Self::Length(bounds) => return bounds.violation(text),
+        };
+        (!is_met).then(|| format!("{} {}", text_name(target), self.predicate(false)))
+    }
+
+    /// Returns the predicate of a sentence about a text that meets the condition, or does not.
+    fn predicate(&self, is_met: bool) -> String {
+        let verb = |met: &str, unmet: &str| if is_met { met.to_owned() } else { unmet.to_owned() };
+        match self {
+            Self::Regex(_, pattern) => {
+                format!("{} {}", verb("matches", "does not match"), cut(pattern, MAX_SHOWN_CHARS))
+            }
+            Self::Contains { text, .. } => {
+                format!("{} {:?}", verb("contains", "does not contain"), cut(text, MAX_SHOWN_CHARS))
+            }
+            Self::Json { .. } => verb("is JSON", "is not JSON"),
+            Self::Length(_) => verb("has a length within the bounds", "has a length out of bounds"),
+        }
     }
 }
 
-fn one_block(text: &str) -> Option<&str> {
-    fence::only(text, &["json"])
+/// Returns the subject of a sentence about a text.
+fn text_name(target: Target) -> &'static str {
+    match target {
+        Target::Output => "the output",
+        Target::Input => "the input",
+    }
 }
 
-fn conforms(outcome: Outcome) -> Result<Option<String>, Unjudged> {
-    let verdict = json_schema_conformance::verdict(outcome)?;
-    Ok(if verdict.score < 1.0 { Some(verdict.reasoning) } else { None })
-}
-
-impl Tokens {
-    fn count(self, subject: &Subject) -> Result<i64, Unjudged> {
+impl TokenKind {
+    fn count(self, subject: &Subject) -> Result<i64, NotEvaluated> {
         let (prompt, completion) = (subject.prompt_tokens, subject.completion_tokens);
         let count = match self {
             Self::Prompt => prompt,
@@ -189,17 +176,29 @@ impl Tokens {
             Self::Total if prompt.is_none() && completion.is_none() => None,
             Self::Total => Some(prompt.unwrap_or(0).saturating_add(completion.unwrap_or(0))),
         };
-        count.ok_or_else(|| Unjudged::new("the tokens are not known: send the usage with the spans"))
+        count.ok_or_else(|| NotEvaluated::new("the tokens are not known: send the usage with the spans"))
     }
 }
 
 impl Bounds {
-    fn hold(self, value: f64) -> bool {
+    /// Creates bounds.
+    ///
+    /// # Errors
+    /// When both are absent, or the minimum is above the maximum.
+    pub(super) fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, Vec<ConfigProblem>> {
+        match (min, max) {
+            (None, None) => Err(one_problem("", "needs min, max or both")),
+            (Some(low), Some(high)) if low > high => Err(one_problem("min", "is above max")),
+            _ => Ok(Self { min, max }),
+        }
+    }
+
+    fn contain(self, value: f64) -> bool {
         self.min.is_none_or(|it| value >= it) && self.max.is_none_or(|it| value <= it)
     }
 
-    fn fail(self, value: f64, unit: &str) -> Option<String> {
-        if self.hold(value) { None } else { Some(format!("{value} {unit} is not {self}")) }
+    fn violation(self, value: f64, unit: &str) -> Option<String> {
+        if self.contain(value) { None } else { Some(format!("{value} {unit} is not {self}")) }
     }
 }
 

@@ -5,25 +5,25 @@ use serde_json::json;
 use super::*;
 use crate::subject::Step;
 
-fn rule(checks: Value, combine: Combine) -> Box<dyn Rule> {
+fn rule(checks: Value, combine: Combine) -> CompiledEvaluator {
     compile(checks.as_array().unwrap(), combine, &Map::new()).unwrap()
 }
 
-fn said(output: &str) -> Subject {
+fn with_output(output: &str) -> Subject {
     Subject { output: Some(output.into()), ..Subject::default() }
 }
 
 /// Asserts for each check whether it holds.
 fn check(subject: &Subject, cases: &[(Value, bool)]) {
     for (check, expected) in cases {
-        let verdict = rule(json!([check]), Combine::All).judge(subject).unwrap();
+        let verdict = rule(json!([check]), Combine::All).evaluate(subject).unwrap();
         assert_eq!(verdict.score, if *expected { 1.0 } else { 0.0 }, "{check}: {verdict:?}");
     }
 }
 
 #[test]
-fn texts() {
-    let subject = Subject { input: Some("Say hello".into()), ..said("Hello, World") };
+fn text_checks_accept_and_reject_texts() {
+    let subject = Subject { input: Some("Say hello".into()), ..with_output("Hello, World") };
     check(
         &subject,
         &[
@@ -46,9 +46,9 @@ fn texts() {
 }
 
 #[test]
-fn json_texts() {
+fn json_checks_accept_and_reject_texts() {
     let schema = json!({"required": ["a"]});
-    let case = |check: Value, output: &str, expected| self::check(&said(output), &[(check, expected)]);
+    let case = |check: Value, output: &str, expected| self::check(&with_output(output), &[(check, expected)]);
     case(json!({"kind": "json_valid"}), " {\"a\": 1} ", true);
     case(json!({"kind": "json_valid"}), "```json\n1\n```", false);
     case(json!({"kind": "json_valid", "extract": true}), "```json\n1\n```", true);
@@ -60,7 +60,7 @@ fn json_texts() {
 }
 
 #[test]
-fn numbers() {
+fn number_checks_compare_with_bounds() {
     let subject = Subject {
         latency_ms: Some(900),
         cost: Some(0.002),
@@ -85,7 +85,7 @@ fn numbers() {
 }
 
 #[test]
-fn tools() {
+fn tool_checks_count_the_calls() {
     let called = |id: u128| Step {
         id: uuid::Uuid::from_u128(id),
         kind: api::SpanType::Tool,
@@ -108,33 +108,34 @@ fn tools() {
 #[test]
 fn all_gives_the_share_and_fails_unless_a_threshold_says_otherwise() {
     let checks = ["a", "b", "c", "x"].map(|it| json!({"kind": "contains", "text": it}));
-    let judge = |config: Value| {
-        compile(&checks, Combine::All, config.as_object().unwrap()).unwrap().judge(&said("abc"))
+    let evaluate_with = |config: Value| {
+        compile(&checks, Combine::All, config.as_object().unwrap()).unwrap().evaluate(&with_output("abc"))
     };
-    let verdict = judge(json!({})).unwrap();
-    assert_eq!((verdict.score, verdict.label.as_deref()), (0.75, Some("fail")));
+    let verdict = evaluate_with(json!({})).unwrap();
+    assert_eq!((verdict.score, verdict.label.as_str()), (0.75, "fail"));
     assert_eq!(
         verdict.reasoning,
-        "3 of 4 checks hold; check 4 (contains): it is not that the output contains \"x\""
+        "3 of 4 checks hold; check 4 (contains): the output does not contain \"x\""
     );
-    assert_eq!(judge(json!({"threshold": 0.7})).unwrap().label, None);
-    let all = compile(&checks[..3], Combine::All, &Map::new()).unwrap().judge(&said("abc")).unwrap();
-    assert_eq!((all.score, all.label, all.reasoning.as_str()), (1.0, None, "all of 3 checks hold"));
+    assert_eq!(evaluate_with(json!({"threshold": 0.7})).unwrap().label, "pass");
+    let all =
+        compile(&checks[..3], Combine::All, &Map::new()).unwrap().evaluate(&with_output("abc")).unwrap();
+    assert_eq!((all.score, all.label.as_str(), all.reasoning.as_str()), (1.0, "pass", "all 3 checks hold"));
 }
 
 #[test]
 fn any_needs_one_and_nothing_is_guessed() {
     let checks = json!([{"kind": "cost_usd", "max": 1}, {"kind": "contains", "text": "a"}]);
-    assert_eq!(rule(checks.clone(), Combine::Any).judge(&said("abc")).unwrap().score, 1.0);
-    let why = rule(checks.clone(), Combine::Any).judge(&said("xyz")).unwrap_err();
-    assert!(why.0.starts_with("check 1 (cost_usd) can't be made: the cost is not known"), "{why}");
-    assert!(rule(checks, Combine::All).judge(&said("abc")).is_err());
+    assert_eq!(rule(checks.clone(), Combine::Any).evaluate(&with_output("abc")).unwrap().score, 1.0);
+    let why = rule(checks.clone(), Combine::Any).evaluate(&with_output("xyz")).unwrap_err();
+    assert!(why.reason.starts_with("check 1 (cost_usd) is not possible: the cost is not known"), "{why}");
+    assert!(rule(checks, Combine::All).evaluate(&with_output("abc")).is_err());
     let none = json!([{"kind": "contains", "text": "a"}, {"kind": "contains", "text": "b"}]);
-    assert_eq!(rule(none, Combine::Any).judge(&said("xyz")).unwrap().score, 0.0);
+    assert_eq!(rule(none, Combine::Any).evaluate(&with_output("xyz")).unwrap().score, 0.0);
 }
 
 #[test]
-fn wrong_checks_say_where() {
+fn invalid_check_problem_names_field() {
     let check = |checks: Value, field: &str, part: &str| {
         let problems = compile(checks.as_array().unwrap(), Combine::All, &Map::new()).err().unwrap();
         assert_eq!(problems[0].field, field, "{problems:?}");
@@ -170,6 +171,6 @@ fn hostile_texts_come_to_an_end() {
     ]);
     let rule = rule(checks, Combine::All);
     for output in ["a".repeat(5_000_000) + "!", "x".repeat(10_000_000), "[".repeat(10_000_000)] {
-        rule.judge(&said(&output)).unwrap();
+        rule.evaluate(&with_output(&output)).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, rc::Rc};
 
 use super::{
-    Fault, NESTED, UNITS_PER_STEP,
+    Fault, MAX_ENTITY_DEPTH, UNITS_PER_STEP,
     cursor::{Cursor, Reference},
     dtd::{Dtd, Entity},
     names::{self, Bound, Scope},
@@ -11,9 +11,9 @@ use super::{
 use crate::budget::spend;
 
 /// Maximum number of attributes of an element that are compared pairwise.
-const FEW: usize = 16;
+const MAX_PAIRWISE_ATTRIBUTES: usize = 16;
 /// Number of bytes of a default namespace declaration that count as one step.
-const BYTES: usize = 64;
+const BYTES_PER_STEP: usize = 64;
 
 /// Bytes of character data for one unit of the time budget.
 const BYTES_PER_UNIT: u64 = 16;
@@ -44,7 +44,7 @@ impl Checker {
         if self.opened.iter().any(|it| it == name) {
             return Err("an entity that contains itself");
         }
-        if self.opened.len() >= NESTED {
+        if self.opened.len() >= MAX_ENTITY_DEPTH {
             return Err("entities that nest too deep");
         }
         // Empty entities take time as well.
@@ -128,7 +128,7 @@ impl Checker {
                 return Err((at, "white space is missing"));
             }
             let name = cursor.name()?;
-            if attributes.len() == FEW {
+            if attributes.len() == MAX_PAIRWISE_ATTRIBUTES {
                 many = Some(attributes.iter().copied().collect());
             }
             let new = many.as_mut().map_or_else(|| !attributes.contains(&name), |it| it.insert(name));
@@ -150,7 +150,7 @@ impl Checker {
         if let Some(default) = self.dtd.namespaces.get(element) {
             // A declaration that applies to every element of a name costs time for each element, as entities
             // do.
-            let once: usize = default.iter().map(|it| 1 + (it.0.len() + it.1.len()) / BYTES).sum();
+            let once: usize = default.iter().map(|it| 1 + (it.0.len() + it.1.len()) / BYTES_PER_STEP).sum();
             let steps = once.saturating_mul(declared.len() + 1);
             self.left =
                 self.left.checked_sub(steps).ok_or((at, "namespaces by default for too many elements"))?;
@@ -169,7 +169,7 @@ impl Checker {
 
     /// Expands an entity in content.
     fn include(&mut self, name: &str) -> Result<(), &'static str> {
-        match self.known(name)? {
+        match self.find_entity(name)? {
             Some(Entity::Internal(text)) => {
                 self.open(name, text.len())?;
                 self.elements(&mut Cursor::new(&text, self.namespaces), false).map_err(|it| it.1)?;
@@ -193,7 +193,7 @@ impl Checker {
                 Some(b'<') => return Err("a < within an attribute"),
                 Some(_) => match cursor.reference().map_err(|it| it.1)? {
                     Reference::Char(it) => value.push(it),
-                    Reference::Entity(name) => match self.known(name)? {
+                    Reference::Entity(name) => match self.find_entity(name)? {
                         Some(Entity::Internal(text)) => {
                             self.open(name, text.len())?;
                             self.attribute(&text, value)?;
@@ -211,7 +211,7 @@ impl Checker {
 
     /// Returns the entity of this name; none if it is one of the five predefined entities, or if an external
     /// declaration that was not read may declare it.
-    fn known(&self, name: &str) -> Result<Option<Entity>, &'static str> {
+    fn find_entity(&self, name: &str) -> Result<Option<Entity>, &'static str> {
         if matches!(name, "lt" | "gt" | "amp" | "apos" | "quot") {
             return Ok(None);
         }

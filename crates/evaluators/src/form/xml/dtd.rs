@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Fault, NESTED, UNITS_PER_STEP, chars,
+    Fault, MAX_ENTITY_DEPTH, UNITS_PER_STEP, chars,
     content::Checker,
     cursor::{Cursor, Reference},
     names,
@@ -309,7 +309,7 @@ fn model(cursor: &mut Cursor) -> Result<(), Fault> {
         cursor.spaces();
         if cursor.eat("(") {
             groups.push(None);
-            if groups.len() > 100 * NESTED {
+            if groups.len() > 100 * MAX_ENTITY_DEPTH {
                 return Err((cursor.at(), "a content model that nests too deep"));
             }
             continue;

@@ -5,8 +5,8 @@ use std::{
     rc::Rc,
 };
 
-const XML: &str = "http://www.w3.org/XML/1998/namespace";
-const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
+const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
+const XMLNS_NAMESPACE: &str = "http://www.w3.org/2000/xmlns/";
 
 /// The prefixes in scope, each with its namespaces, the innermost last. The default namespace is ignored,
 /// because it cannot cause an error.
@@ -17,7 +17,7 @@ pub(super) type Bound = Vec<Rc<str>>;
 
 impl Scope {
     pub(super) fn new() -> Self {
-        Self(HashMap::from([("xml".into(), vec![XML.into()])]))
+        Self(HashMap::from([("xml".into(), vec![XML_NAMESPACE.into()])]))
     }
 
     /// Binds the namespaces that an element declares, given by attribute and value; returns the prefixes to
@@ -29,9 +29,9 @@ impl Scope {
             let prefix = name.strip_prefix("xmlns:");
             match (prefix, &*uri) {
                 (Some("xmlns"), _) => return Err("the prefix xmlns is declared"),
-                (Some("xml"), XML) => continue,
+                (Some("xml"), XML_NAMESPACE) => continue,
                 (Some("xml"), _) => return Err("the prefix xml is bound to another namespace"),
-                (_, XML | XMLNS) => return Err("a reserved namespace is bound"),
+                (_, XML_NAMESPACE | XMLNS_NAMESPACE) => return Err("a reserved namespace is bound"),
                 (Some(_), "") => return Err("a prefix is bound to no namespace"),
                 (Some(prefix), _) => {
                     let prefix = match self.0.get_key_value(prefix) {

@@ -12,7 +12,7 @@ fn bad(text: &str, part: &str) {
 }
 
 #[test]
-fn documents() {
+fn documents_are_accepted_or_rejected() {
     good("<a/>");
     good(
         "<?xml version='1.0' encoding=\"UTF-8\" standalone='no' ?>\n<!-- c --><a b='1' c=\"&lt;\">t<![CDATA[<&]]></a>\n<?pi x?>",

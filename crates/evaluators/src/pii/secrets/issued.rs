@@ -6,7 +6,7 @@ use super::{
 };
 
 /// A kind of secret with its prefix.
-pub(in super::super) struct Issued {
+pub(in super::super) struct IssuedKey {
     /// The prefix, case-sensitive.
     pub begins: &'static str,
     what: &'static str,
@@ -15,16 +15,16 @@ pub(in super::super) struct Issued {
     also: &'static [u8],
 }
 
-const WORD: &[u8] = b"_-";
+const WORD_BYTES: &[u8] = b"_-";
 const NONE: &[u8] = b"";
 
 /// Creates a kind whose secrets have at least `least` letters, digits and characters of `also` after the
 /// prefix.
-const fn issued(begins: &'static str, what: &'static str, least: usize, also: &'static [u8]) -> Issued {
-    Issued { begins, what, least, also }
+const fn issued(begins: &'static str, what: &'static str, least: usize, also: &'static [u8]) -> IssuedKey {
+    IssuedKey { begins, what, least, also }
 }
 
-pub(in super::super) const ISSUED: &[Issued] = &[
+pub(in super::super) const ISSUED_KEYS: &[IssuedKey] = &[
     issued("AKIA", "AWS access key", 16, NONE),
     issued("ASIA", "AWS access key", 16, NONE),
     issued("ABSK", "AWS Bedrock key", 100, b"+/="),
@@ -34,9 +34,9 @@ pub(in super::super) const ISSUED: &[Issued] = &[
     issued("ghs_", "GitHub token", 36, NONE),
     issued("ghr_", "GitHub token", 36, NONE),
     issued("github_pat_", "GitHub token", 50, b"_"),
-    issued("glpat-", "GitLab token", 20, WORD),
-    issued("gldt-", "GitLab token", 20, WORD),
-    issued("glrt-", "GitLab token", 20, WORD),
+    issued("glpat-", "GitLab token", 20, WORD_BYTES),
+    issued("gldt-", "GitLab token", 20, WORD_BYTES),
+    issued("glrt-", "GitLab token", 20, WORD_BYTES),
     issued("xoxb-", "Slack token", 20, b"-"),
     issued("xoxp-", "Slack token", 20, b"-"),
     issued("xoxa-", "Slack token", 20, b"-"),
@@ -50,16 +50,16 @@ pub(in super::super) const ISSUED: &[Issued] = &[
     issued("rk_live_", "Stripe key", 16, NONE),
     issued("rk_test_", "Stripe key", 16, NONE),
     issued("whsec_", "webhook secret", 24, b"+/="),
-    issued("sk-ant-", "Anthropic key", 24, WORD),
-    issued("sk-proj-", "OpenAI key", 24, WORD),
-    issued("sk-svcacct-", "OpenAI key", 24, WORD),
+    issued("sk-ant-", "Anthropic key", 24, WORD_BYTES),
+    issued("sk-proj-", "OpenAI key", 24, WORD_BYTES),
+    issued("sk-svcacct-", "OpenAI key", 24, WORD_BYTES),
     issued("sk-or-v1-", "OpenRouter key", 32, NONE),
     issued("sk-", "OpenAI key", 32, NONE),
-    issued("AIza", "Google key", 35, WORD),
-    issued("ya29.", "Google token", 20, WORD),
-    issued("GOCSPX-", "Google secret", 24, WORD),
+    issued("AIza", "Google key", 35, WORD_BYTES),
+    issued("ya29.", "Google token", 20, WORD_BYTES),
+    issued("GOCSPX-", "Google secret", 24, WORD_BYTES),
     issued("npm_", "npm token", 36, NONE),
-    issued("pypi-AgEIcHlwaS", "PyPI token", 50, WORD),
+    issued("pypi-AgEIcHlwaS", "PyPI token", 50, WORD_BYTES),
     issued("hf_", "Hugging Face token", 30, NONE),
     issued("gsk_", "Groq key", 40, NONE),
     issued("xai-", "xAI key", 60, NONE),
@@ -68,12 +68,12 @@ pub(in super::super) const ISSUED: &[Issued] = &[
     issued("dop_v1_", "DigitalOcean token", 60, NONE),
     issued("shpat_", "Shopify token", 32, NONE),
     issued("shpss_", "Shopify secret", 32, NONE),
-    issued("sq0atp-", "Square token", 22, WORD),
-    issued("sq0csp-", "Square secret", 40, WORD),
+    issued("sq0atp-", "Square token", 22, WORD_BYTES),
+    issued("sq0csp-", "Square secret", 40, WORD_BYTES),
     issued("lin_api_", "Linear key", 32, NONE),
     issued("ntn_", "Notion token", 40, NONE),
-    issued("dckr_pat_", "Docker token", 24, WORD),
-    issued("hvs.", "Vault token", 24, WORD),
+    issued("dckr_pat_", "Docker token", 24, WORD_BYTES),
+    issued("hvs.", "Vault token", 24, WORD_BYTES),
     issued("vercel_", "Vercel token", 24, NONE),
     issued("sbp_", "Supabase token", 40, NONE),
     issued("glsa_", "Grafana token", 32, b"_"),
@@ -85,7 +85,7 @@ pub(in super::super) const ISSUED: &[Issued] = &[
     issued("AGE-SECRET-KEY-1", "age key", 58, NONE),
 ];
 
-impl Issued {
+impl IssuedKey {
     /// Returns the secret that begins here, and the end of the text that was read.
     pub(super) fn read(&self, text: &str, start: usize) -> (Option<Hit>, usize) {
         let bytes = text.as_bytes();
@@ -184,10 +184,12 @@ fn in_authority(authority: &str) -> Option<(usize, usize)> {
 /// Returns the end of a private key block, even if it is incomplete, and the end of the text that was read.
 /// Reading stops at the beginning of the next block.
 fn block(text: &str, start: usize) -> (Option<usize>, usize) {
-    const BEGIN: &str = "-----BEGIN ";
-    const MOST: usize = 16_384;
-    let block = &text[start..text.floor_char_boundary(start + MOST)];
-    let next = block[BEGIN.len()..].find(BEGIN).map_or(block.len(), |it| BEGIN.len() + it);
+    const KEY_BLOCK_BEGIN: &str = "-----BEGIN ";
+    const MAX_KEY_BLOCK_BYTES: usize = 16_384;
+    let block = &text[start..text.floor_char_boundary(start + MAX_KEY_BLOCK_BYTES)];
+    let next = block[KEY_BLOCK_BEGIN.len()..]
+        .find(KEY_BLOCK_BEGIN)
+        .map_or(block.len(), |it| KEY_BLOCK_BEGIN.len() + it);
     let block = &block[..next];
     (end_of_key(block).map(|it| start + it), start + block.len())
 }

@@ -19,7 +19,7 @@ pub(in super::super) enum Class {
 use Class::{Bearer, Key, Password};
 
 /// Names of secrets in lower case, matched in any case.
-pub(in super::super) const NAMES: &[(&str, Class)] = &[
+pub(in super::super) const SECRET_NAMES: &[(&str, Class)] = &[
     ("api_key", Key),
     ("api-key", Key),
     ("apikey", Key),
@@ -59,7 +59,7 @@ pub(in super::super) const NAMES: &[(&str, Class)] = &[
 ];
 
 /// Names of tokens that are not secrets.
-const OPEN: [&str; 15] = [
+const PUBLIC_NAMES: [&str; 15] = [
     "tokeniz",
     "page",
     "next",
@@ -85,7 +85,7 @@ pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option
     let after = end + bytes[end..].iter().take(32).take_while(|it| identifier(it) && class != Bearer).count();
     let before = bytes[..start].iter().rev().take(32).take_while(|it| identifier(it)).count();
     let name = text.get(start - before..after)?.to_ascii_lowercase();
-    if OPEN.iter().any(|it| name.contains(it)) || name.contains("hash") && class == Key {
+    if PUBLIC_NAMES.iter().any(|it| name.contains(it)) || name.contains("hash") && class == Key {
         return None;
     }
     let from = if class == Bearer {

@@ -8,12 +8,12 @@ fn found(text: &str) -> Vec<&'static str> {
     hits.into_iter().map(|it| it.what).collect()
 }
 
-fn issuer(begins: &str) -> &'static issued::Issued {
-    ISSUED.iter().find(|it| it.begins == begins).unwrap()
+fn issuer(begins: &str) -> &'static issued::IssuedKey {
+    ISSUED_KEYS.iter().find(|it| it.begins == begins).unwrap()
 }
 
 #[test]
-fn a_miss_tells_how_far_was_read() {
+fn miss_returns_the_number_of_read_bytes() {
     for (begins, piece) in
         [("SG.", "SG."), ("ABSK", "ABSK/"), ("AccountKey=", "AccountKey=xxx"), ("eyJ", "eyJ.")]
     {
@@ -37,7 +37,7 @@ fn texts_of_nothing_but_beginnings_are_read_to_their_end() {
 }
 
 #[test]
-fn what_is_none_hides_no_secret_behind_it() {
+fn rejected_candidate_does_not_hide_next_secret() {
     let token = "ghp_Ab3dEf6hIj9lMn2pQr5tUv8xYz1bCd4fGh7j";
     assert_eq!(found(&format!("ABSK/short/{token}")), ["GitHub token"]);
     let key =
@@ -46,7 +46,7 @@ fn what_is_none_hides_no_secret_behind_it() {
 }
 
 #[test]
-fn a_key_of_other_characters_is_no_trouble() {
+fn key_with_other_characters_is_handled() {
     // In one of the two cases, the text that is searched for placeholders ends within a character.
     for letters in [41, 42] {
         let block =

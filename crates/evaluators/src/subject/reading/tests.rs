@@ -20,7 +20,7 @@ fn tool(name: &str, id: Option<&str>, input: Value, output: &str) -> Step {
 }
 
 #[test]
-fn a_call_and_the_span_that_carries_it_out_are_one() {
+fn call_and_its_tool_span_are_merged() {
     let said = json!([{"role": "assistant", "tool_calls": [
         {"id": "a", "function": {"name": "f", "arguments": "{\"x\": 1}"}},
         {"id": "b", "function": {"name": "f", "arguments": "{\"x\": 2}"}},
@@ -53,7 +53,7 @@ fn a_call_and_the_span_that_carries_it_out_are_one() {
 }
 
 #[test]
-fn a_call_that_a_client_and_a_server_report_is_one() {
+fn call_reported_by_client_and_server_is_merged() {
     let below = |mut step: Step, id: u128, parent: Option<u128>| {
         (step.id, step.parent) = (Uuid::from_u128(id), parent.map(Uuid::from_u128));
         step
@@ -76,7 +76,7 @@ fn a_call_that_a_client_and_a_server_report_is_one() {
 }
 
 #[test]
-fn a_request_that_two_libraries_record_makes_its_calls_once() {
+fn request_recorded_by_two_libraries_is_counted_once() {
     let said = |id: &str, arguments: &str| json!([{"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "f", "arguments": arguments}}]}]);
     let subject = |answers: Vec<Value>| Subject {
         steps: answers.into_iter().map(|it| step(SpanType::Llm, json!("Hi"), it)).collect(),
@@ -92,8 +92,8 @@ fn of_many_calls_so_many_are_kept_and_no_more_are_looked_at() {
     let call = |id: usize| Call::new("f", None, Some(&id.to_string()));
     let mut calls = Vec::new();
     let mut looked_at = 0;
-    add(&mut calls, (0..10 * MOST_CALLS).map(call).inspect(|_| looked_at += 1));
-    assert_eq!((calls.len(), looked_at), (MOST_CALLS, MOST_CALLS + 1));
+    add(&mut calls, (0..10 * MAX_CALLS).map(call).inspect(|_| looked_at += 1));
+    assert_eq!((calls.len(), looked_at), (MAX_CALLS, MAX_CALLS + 1));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn turns_come_from_the_conversation_or_the_session() {
         {"role": "assistant", "content": "1"},
         {"role": "user", "content": "Two?"},
     ]);
-    let turn = super::super::Turn {
+    let turn = super::super::ConversationTurn {
         input: Some("Zero?".to_owned()),
         output: Some(json!([{"role": "assistant", "content": "0"}]).to_string()),
     };

@@ -9,11 +9,10 @@ use entities::{evaluation, job};
 use evaluators::Subject;
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
-use store::evaluations::{self, End, Judged};
+use store::evaluations::{self, EvaluationResult, JudgeUsage};
 use uuid::Uuid;
 
 use super::{
-    matching::label,
     rules,
     subject::{self, SubjectLookup},
 };
@@ -21,7 +20,7 @@ use crate::{
     app::App,
     code_runner::{MAX_TASK_TIME, TaskFailure},
     error::{Error, Result},
-    evaluator::{Compiled, Config, Evaluator},
+    evaluator::{Compiled, Evaluator},
     pools,
 };
 
@@ -38,25 +37,25 @@ const PANIC_MESSAGE: &str =
 /// Error of an evaluation that failed for another internal reason.
 const FAULT_MESSAGE: &str = "the server could not read the trace or the evaluator; its log has the reason; please report it to the operator";
 
-/// Waiting evaluations of type `rule`.
+/// Waiting evaluations by code.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct EvaluateByRule {
+pub struct EvaluateByCode {
     /// The evaluations.
     pub evaluations: Vec<Uuid>,
 }
 
-impl Job for EvaluateByRule {
+impl Job for EvaluateByCode {
+    // Stored jobs have this name.
     const KIND: &'static str = "evaluate_by_rule";
     const POOL: &'static WorkerPool = &pools::EVALUATIONS;
 }
 
 /// Returns the job that executes these evaluations.
 pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
-    new_job(tenant, &EvaluateByRule { evaluations }, now, now)
+    new_job(tenant, &EvaluateByCode { evaluations }, now, now)
 }
 
-// Does them.
-impl RunJob<App> for EvaluateByRule {
+impl RunJob<App> for EvaluateByCode {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row.tenant_id, &self.evaluations).await {
             Ok(None) => JobResult::Done,
@@ -77,7 +76,7 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
         return Ok(Some(until));
     }
     let rows = evaluations::start(&app.db, tenant, ids).await?;
-    let done = judge(app, tenant, ids.len(), rows.clone()).await;
+    let done = execute(app, tenant, ids.len(), rows.clone()).await;
     if done.is_err() {
         // No worker was lost, so the claims do not count.
         for row in &rows {
@@ -89,7 +88,7 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
 
 /// Executes claimed evaluations of a job with `together` evaluations, and stores the results. Returns
 /// the others to the queue, and the time at which they may run.
-async fn judge(
+async fn execute(
     app: &Arc<App>,
     tenant: Uuid,
     together: usize,
@@ -113,7 +112,7 @@ async fn judge(
         let subject = match subject::read(&app.db, tenant, trace, span, false).await {
             Ok(SubjectLookup::Subject(subject)) => Arc::<Subject>::from(subject),
             Ok(gone) => {
-                ends.extend(rows.into_iter().map(|row| (row, failed(absent(&gone)))));
+                ends.extend(rows.into_iter().map(|row| (row, EvaluationResult::failed(absent(&gone)))));
                 continue;
             }
             Err(error) => {
@@ -127,7 +126,7 @@ async fn judge(
             let prepared = match shared.prepared(app, &row).await {
                 Ok(Ok(prepared)) => prepared,
                 Ok(Err(why)) => {
-                    ends.push((row, failed(why)));
+                    ends.push((row, EvaluationResult::failed(why)));
                     continue;
                 }
                 Err(error) => {
@@ -165,11 +164,11 @@ async fn by_code(
     row: &evaluation::Model,
     prepared: Arc<PreparedEvaluator>,
     subject: Arc<Subject>,
-) -> Option<End> {
+) -> Option<EvaluationResult> {
     let tenant = row.tenant_id;
     let turn = app.code.turn(tenant).await?;
     let compiled = Arc::clone(&app.compiled);
-    let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
+    let end = turn.run(move || prepared.evaluate(tenant, &compiled, &subject)).await;
     let timed_out = matches!(end, Err(TaskFailure::OutOfTime));
     if let Some(rule) = row.rule_id.filter(|it| app.code.is_too_slow(tenant, *it, timed_out))
         && let Err(error) = pause(app, row, rule).await
@@ -194,12 +193,12 @@ async fn pause(app: &App, row: &evaluation::Model, rule: Uuid) -> Result<()> {
 }
 
 /// Returns the result of a code evaluation; `None` when the server stopped it.
-pub fn finished(end: Result<End, TaskFailure>) -> Option<End> {
-    match end {
-        Ok(end) => Some(end),
-        Err(TaskFailure::OutOfTime) => Some(failed(out_of_time())),
+pub fn finished(run: Result<EvaluationResult, TaskFailure>) -> Option<EvaluationResult> {
+    match run {
+        Ok(result) => Some(result),
+        Err(TaskFailure::OutOfTime) => Some(EvaluationResult::failed(out_of_time())),
         // A fault of one evaluator must not affect the others.
-        Err(TaskFailure::Broken) => Some(failed(PANIC_MESSAGE)),
+        Err(TaskFailure::Broken) => Some(EvaluationResult::failed(PANIC_MESSAGE)),
         Err(TaskFailure::Stopping) => None,
     }
 }
@@ -207,7 +206,7 @@ pub fn finished(end: Result<End, TaskFailure>) -> Option<End> {
 fn out_of_time() -> String {
     format!(
         "it took more than {} s of processor time, the most that an evaluation by code may use: simplify its \
-         patterns or schemas (repeat less), or judge a span with a shorter text",
+         patterns or schemas (repeat less), or evaluate a span with a shorter text",
         MAX_TASK_TIME.as_secs()
     )
 }
@@ -218,23 +217,19 @@ pub struct PreparedEvaluator {
     pub evaluator: Evaluator,
     /// The configuration as JSON.
     pub text: String,
-    /// The parsed configuration.
-    pub config: Config,
 }
 
 impl PreparedEvaluator {
     /// Returns the verdict for a trace. This can take long: it is called on a thread of the
     /// [`CodeRunner`](crate::code_runner::CodeRunner).
-    pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
-        let rule = match compiled.get(tenant, &self.evaluator, &self.text) {
-            Ok(rule) => rule,
-            Err(why) => return failed(why),
+    pub fn evaluate(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> EvaluationResult {
+        let evaluator = match compiled.get(tenant, &self.evaluator, &self.text) {
+            Ok(evaluator) => evaluator,
+            Err(why) => return EvaluationResult::failed(why),
         };
-        let verdict = rule.judge(subject).map_err(|it| it.to_string()).map(|it| {
-            let label = it.label.unwrap_or_else(|| label(it.score, &self.config).to_owned());
-            (it.score, label, it.reasoning)
-        });
-        End { evaluator_version: Some(self.evaluator.version()), verdict, judged: Judged::default() }
+        let verdict = evaluator.evaluate(subject).map_err(|it| it.reason);
+        let evaluator_version = Some(self.evaluator.version());
+        EvaluationResult { evaluator_version, verdict, usage: JudgeUsage::default() }
     }
 }
 
@@ -275,8 +270,7 @@ pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepar
     let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
         return Ok(Err(no_evaluator(metric)));
     };
-    let config = serde_json::from_str(&text).unwrap_or_default();
-    Ok(Ok(PreparedEvaluator { evaluator, text, config }))
+    Ok(Ok(PreparedEvaluator { evaluator, text }))
 }
 
 /// Returns the configuration of an evaluation as JSON: its own, its bulk evaluation's or its rule's.
@@ -309,13 +303,10 @@ pub fn lost(row: &evaluation::Model) -> i32 {
 }
 
 /// Returns the result of an evaluation whose workers were lost too often.
-pub fn lost_too_often(lost: i32) -> End {
-    failed(format!("{lost} workers were lost while executing it; create the evaluation again"))
-}
-
-/// Returns a result without a verdict.
-pub fn failed(why: impl Into<String>) -> End {
-    End { evaluator_version: None, verdict: Err(why.into()), judged: Judged::default() }
+pub fn lost_too_often(lost: i32) -> EvaluationResult {
+    EvaluationResult::failed(format!(
+        "{lost} workers were lost while executing it; create the evaluation again"
+    ))
 }
 
 /// Returns the result of an evaluation that fails permanently on this server, for example because the
@@ -324,12 +315,12 @@ pub fn failed(why: impl Into<String>) -> End {
 /// # Errors
 ///
 /// Returns the error if it is temporary.
-pub fn at_fault(tenant: Uuid, error: Error) -> Result<End> {
+pub fn at_fault(tenant: Uuid, error: Error) -> Result<EvaluationResult> {
     if error.passes() {
         return Err(error);
     }
     tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation failed");
-    Ok(failed(FAULT_MESSAGE))
+    Ok(EvaluationResult::failed(FAULT_MESSAGE))
 }
 
 /// Returns why a trace can't be read.

@@ -5,15 +5,15 @@ use jsonschema::{
     error::{TypeKind, ValidationErrorKind as Kind},
 };
 
-use super::TOLD;
-use crate::{definition::ConfigProblem, sentence::cut};
+use super::MAX_REPORTED_FAILURES;
+use crate::{config::ConfigProblem, sentence::cut};
 
 /// Maximum number of characters of a name in a message.
-const NAME: usize = 60;
+const MAX_NAME_CHARS: usize = 60;
 /// Maximum number of characters of a path in a message.
-const PATH: usize = 200;
+const MAX_PATH_CHARS: usize = 200;
 /// Maximum number of names in a message.
-const NAMES: usize = 3;
+const MAX_LISTED_NAMES: usize = 3;
 
 /// A failed location with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct Failure {
 impl Failure {
     pub(super) fn of(error: &ValidationError) -> Self {
         let path: String = error.instance_path().as_str().split('/').map(shown).collect::<Vec<_>>().join("/");
-        Self { path: cut(&path, PATH).into_owned(), why: why(error.kind()) }
+        Self { path: cut(&path, MAX_PATH_CHARS).into_owned(), why: why(error.kind()) }
     }
 
     /// Returns the failure as a sentence without its full stop.
@@ -44,15 +44,16 @@ impl Failure {
 fn shown(name: &str) -> &str {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '$' | '~');
     let digits = name.chars().filter(char::is_ascii_digit).count();
-    if name.len() <= NAME && digits <= 7 && name.chars().all(plain) { name } else { "…" }
+    if name.len() <= MAX_NAME_CHARS && digits <= 7 && name.chars().all(plain) { name } else { "…" }
 }
 
 fn names(all: &[String]) -> String {
-    let mut told: Vec<&str> = all.iter().map(|it| shown(it)).filter(|it| *it != "…").take(NAMES).collect();
-    if told.len() < all.len() {
-        told.push("…");
+    let mut listed: Vec<&str> =
+        all.iter().map(|it| shown(it)).filter(|it| *it != "…").take(MAX_LISTED_NAMES).collect();
+    if listed.len() < all.len() {
+        listed.push("…");
     }
-    told.join(", ")
+    listed.join(", ")
 }
 
 fn why(kind: &Kind) -> String {
@@ -64,11 +65,13 @@ fn why(kind: &Kind) -> String {
         Kind::UnevaluatedItems { unexpected } => {
             format!("has {} items that the schema does not allow", unexpected.len())
         }
-        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => "fits none of the alternatives".into(),
-        Kind::OneOfMultipleValid { .. } => "fits more than one of the alternatives of oneOf".into(),
-        Kind::Constant { expected_value } => format!("is not {}", cut(&expected_value.to_string(), PATH)),
-        Kind::Enum { options } => format!("is not one of {}", cut(&options.to_string(), PATH)),
-        Kind::Contains => "contains too few or too many items of the kind asked for".into(),
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => "matches none of the alternatives".into(),
+        Kind::OneOfMultipleValid { .. } => "matches more than one of the alternatives of oneOf".into(),
+        Kind::Constant { expected_value } => {
+            format!("is not {}", cut(&expected_value.to_string(), MAX_PATH_CHARS))
+        }
+        Kind::Enum { options } => format!("is not one of {}", cut(&options.to_string(), MAX_PATH_CHARS)),
+        Kind::Contains => "contains too few or too many items of the required kind".into(),
         Kind::ContentEncoding { content_encoding } => format!("is not encoded as {content_encoding}"),
         Kind::ContentMediaType { content_media_type } => format!("is not {content_media_type}"),
         Kind::FromUtf8 { .. } => "does not decode to text".into(),
@@ -85,8 +88,8 @@ fn why(kind: &Kind) -> String {
         Kind::MinProperties { limit } => format!("has fewer than {limit} members"),
         Kind::FalseSchema => "is not allowed".into(),
         Kind::Format { format } => format!("is not in the format {format}"),
-        Kind::Not { .. } => "fits a schema that it must not fit".into(),
-        Kind::Pattern { pattern } => format!("does not match {}", cut(pattern, PATH)),
+        Kind::Not { .. } => "matches a schema that it must not match".into(),
+        Kind::Pattern { pattern } => format!("does not match {}", cut(pattern, MAX_PATH_CHARS)),
         Kind::PropertyNames { error } => format!("has a member whose name {}", why(error.kind())),
         Kind::Required { property } => format!("lacks {property}"),
         Kind::Type { kind: TypeKind::Single(expected) } => format!("is not of type {expected}"),
@@ -103,9 +106,13 @@ fn why(kind: &Kind) -> String {
     }
 }
 
-/// Returns the problems of a config. The caller wrote the config, so messages may repeat its names and
-/// values.
-pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigProblem> {
+/// Returns the problems of a config that has these options. The caller wrote the config, so messages may repeat
+/// its names and values. `variant` is the kind of config that the schema describes.
+pub(super) fn problems(
+    error: &ValidationError,
+    options: &[String],
+    variant: Option<&str>,
+) -> Vec<ConfigProblem> {
     let field = dotted("", error.instance_path().as_str());
     let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
     match error.kind() {
@@ -113,22 +120,26 @@ pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigP
             vec![ConfigProblem::new(below(property.as_str().unwrap_or_default()), "is required")]
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            let options = match (field.as_str(), known) {
-                ("", [_, ..]) => format!("; options are {}", known.join(", ")),
+            let of = variant.map_or_else(String::new, |it| format!(" of {it}"));
+            let options = match (field.as_str(), options) {
+                ("", [_, ..]) => format!("; options are {}", options.join(", ")),
                 _ => String::new(),
             };
             let problem = |name: &String| {
-                ConfigProblem::new(cut(&below(name), PATH), format!("is not an option{options}"))
+                ConfigProblem::new(
+                    cut(&below(name), MAX_PATH_CHARS),
+                    format!("is not an option{of}{options}"),
+                )
             };
-            unexpected.iter().take(TOLD).map(problem).collect()
+            unexpected.iter().take(MAX_REPORTED_FAILURES).map(problem).collect()
         }
-        kind => vec![ConfigProblem::new(cut(&field, PATH), why(kind))],
+        kind => vec![ConfigProblem::new(cut(&field, MAX_PATH_CHARS), why(kind))],
     }
 }
 
 /// Explains why a reference in a schema cannot be resolved.
 fn unresolved(why: &ReferencingError) -> String {
-    let shown = |it: &str| cut(it, PATH).into_owned();
+    let shown = |it: &str| cut(it, MAX_PATH_CHARS).into_owned();
     match why {
         ReferencingError::Unretrievable { uri, .. } => format!(
             "refers to {}, which is not in the schema; nothing is fetched: put it under `$defs` and refer to it there",
@@ -147,7 +158,7 @@ fn unresolved(why: &ReferencingError) -> String {
         ReferencingError::InvalidAnchor { anchor } => {
             format!("names {}, which is not a valid anchor", shown(anchor))
         }
-        ReferencingError::InvalidUri(_) => "has an address that is not a valid URI reference".into(),
+        ReferencingError::InvalidUri(_) => "has a reference that is not a valid URI".into(),
         ReferencingError::UnknownSpecification { specification } => format!(
             "names {} as its $schema, which is not known: drafts 4, 6, 7, 2019-09 and 2020-12 are",
             shown(specification)
@@ -178,5 +189,5 @@ pub(super) fn uncompiled(error: &ValidationError, field: &str) -> ConfigProblem 
         Kind::Custom { message, .. } => message.clone(),
         kind => format!("{}, so the schema is not valid", why(kind)),
     };
-    ConfigProblem::new(cut(&path, PATH), cut(&message, 2 * PATH))
+    ConfigProblem::new(cut(&path, MAX_PATH_CHARS), cut(&message, 2 * MAX_PATH_CHARS))
 }
