@@ -6,14 +6,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use api::{EvaluatorType, Plan};
+use api::{EvaluatorType, Plan, trace_filter::TraceConditions};
 use entities::{eval_bulk, evaluation, job, trace};
 use queue::{Job, JobResult, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{
     Transaction, bulk_runs, evaluations,
     quotas::{self, Quota, month},
-    traces::{self, Filter},
+    traces,
 };
 use uuid::Uuid;
 
@@ -107,7 +107,7 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= MAX_WAITING_EVALUATIONS {
         return Ok(Step::Enough);
     }
-    let filter: Filter = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
+    let filter: TraceConditions = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
     let page =
         traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), TRACES_PER_BLOCK).await?;
     let mut block = Block {

@@ -9,6 +9,7 @@ use api::{
         EvalRule, EvalRuleChange, EvalRuleList, NewBackfill, NewEvalRule, NewRuleTest, RuleDecisionList,
         RuleFilter, RuleTest,
     },
+    trace_filter::TraceConditions,
 };
 use axum::{
     Json,
@@ -202,7 +203,7 @@ pub async fn decisions(
         Some(trace) => vec![traces::get(&db, tenant, trace).await?.ok_or_else(|| not_found("trace"))?],
         None => {
             let filter =
-                traces::Filter { project_id: Some(rule.row.project_id), ..traces::Filter::default() };
+                TraceConditions { project_id: Some(rule.row.project_id), ..TraceConditions::default() };
             traces::narrow_page(&db, tenant, &filter, after, limit + 1).await?
         }
     };

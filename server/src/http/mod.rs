@@ -42,6 +42,7 @@ mod shape;
 mod socket;
 mod standing;
 mod stream;
+mod trace_filter;
 pub mod trace_metrics;
 mod trace_view;
 mod traces;

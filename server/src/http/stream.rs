@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use api::ErrorCode;
+use api::{ErrorCode, trace_filter::TraceConditions};
 use axum::{
     body::{Body, Bytes},
     extract::State,
@@ -23,11 +23,11 @@ use axum::{
 };
 use entities::trace;
 use futures::stream;
-use store::traces::{Changes, Filter, TextBlocks, changed_since, holds};
+use store::traces::{Changes, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
-use super::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_view, traces};
+use super::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_filter, trace_view};
 use crate::{
     access::Caller,
     app::{App, MAX_STREAMS},
@@ -76,7 +76,7 @@ pub async fn follow(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
-    let filter = traces::filter(&query)?;
+    let filter = trace_filter::conditions(&query)?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
@@ -146,7 +146,7 @@ struct Follower {
     app: Arc<App>,
     tenant: Uuid,
     standing: TokenRecheck,
-    filter: Filter,
+    filter: TraceConditions,
     preview: bool,
     wake: broadcast::Receiver<Uuid>,
     /// The last change read.

@@ -1,11 +1,12 @@
 //! Stores, lists, reads and removes traces.
 
+mod access;
 mod chunk;
 mod class;
+mod conditions;
 mod delete;
 mod detail;
 mod export;
-mod filter;
 mod list;
 mod quota;
 mod rules;
@@ -28,7 +29,7 @@ pub use class::{class, classes};
 pub use delete::{Removal, remove, started_before};
 pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
 pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
-pub use filter::{Filter, Tag};
+
 pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
 pub use quota::Allowance;
 pub use rules::{StoredGroup, TraceRules};

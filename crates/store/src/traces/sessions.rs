@@ -6,13 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use api::trace_filter::TraceConditions;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement};
 use uuid::Uuid;
 
 use super::{
     super::Db,
+    conditions::{Sql, add_conditions},
     detail::Position,
-    filter::{Filter, Sql},
 };
 
 /// Number of traces read at once.
@@ -58,7 +59,7 @@ pub struct SessionPage {
 pub async fn sessions(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: Option<Position>,
     limit: usize,
 ) -> Result<SessionPage, DbErr> {
@@ -97,7 +98,7 @@ pub async fn sessions(
 async fn walk(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: Option<Position>,
 ) -> Result<Vec<(Position, String)>, DbErr> {
     let index = if filter.user_id.is_some() { "ix_trace_user" } else { "ix_trace_session_time" };
@@ -107,7 +108,7 @@ async fn walk(
         db.dialect.index_hint(index)
     ));
     sql.and_older("t", "id", after);
-    filter.conditions(&mut sql, "t", db.dialect);
+    add_conditions(filter, &mut sql, "t", db.dialect);
     sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {BLOCK}"));
     let rows = fetch(db, sql).await?;
     rows.iter()
@@ -119,7 +120,7 @@ async fn walk(
 async fn begun_before(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     sessions: &[(Position, String)],
     start: Position,
 ) -> Result<HashSet<String>, DbErr> {
@@ -135,7 +136,7 @@ async fn begun_before(
                 if i > 0 { " UNION ALL " } else { "" },
                 db.dialect.index_hint("ix_trace_session")
             ));
-            filter.conditions(&mut sql, "t", db.dialect);
+            add_conditions(filter, &mut sql, "t", db.dialect);
             // The order of the index, because PostgreSQL might otherwise search the whole table for the row.
             sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT 1) s{i}"));
         }
@@ -149,7 +150,7 @@ async fn begun_before(
 async fn sum_up(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     sessions: &[String],
 ) -> Result<HashMap<String, SessionSums>, DbErr> {
     if sessions.is_empty() {
@@ -165,7 +166,7 @@ async fn sum_up(
         db.dialect.index_hint("ix_trace_session"),
         places.join(",")
     ));
-    filter.conditions(&mut sql, "t", db.dialect);
+    add_conditions(filter, &mut sql, "t", db.dialect);
     sql.push(" GROUP BY t.session_id");
     let sums = |it: &QueryResult| {
         let session_id: String = it.try_get_by_index(0)?;
