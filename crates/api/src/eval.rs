@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{Timestamp, enums::words};
+use crate::{enums::words, time::Timestamp};
 
 words! {
     /// How an evaluator works.

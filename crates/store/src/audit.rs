@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::page::newest_first;
+use crate::page::newest_first;
 
 /// The filters of a list of audit records.
 #[derive(Clone, Debug, Default)]

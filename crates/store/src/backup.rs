@@ -2,7 +2,7 @@
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 
-use super::Db;
+use crate::db::Db;
 
 /// Returns the size of a copy in bytes: the pages in use.
 ///

@@ -11,7 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Db, page::newest_first};
+use crate::{db::Db, page::newest_first};
 
 /// Returns an eval rule.
 ///

@@ -16,8 +16,12 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Db, page::newest_first, quotas};
-use crate::{new_id, quotas::Quota};
+use crate::{
+    db::Db,
+    ids::new_id,
+    page::newest_first,
+    quotas::{self, Quota},
+};
 
 /// Number of rows per statement, because databases limit the number of parameters.
 const BLOCK: usize = 250;

@@ -12,8 +12,11 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Db, metrics, page::newest_first};
-use crate::metrics::fact::stored_label;
+use crate::{
+    db::Db,
+    metrics::{self, fact::stored_label},
+    page::newest_first,
+};
 
 /// The filters of a feedback list.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
-use super::Db;
+use crate::db::Db;
 
 /// A kind of rows with a limited lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::page::newest_first;
+use crate::page::newest_first;
 
 /// Selects projects by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use crate::new_id;
+use crate::ids::new_id;
 
 /// A monthly quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

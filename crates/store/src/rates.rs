@@ -4,7 +4,7 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use super::Db;
+use crate::db::Db;
 
 /// Routes that share a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

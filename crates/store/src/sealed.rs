@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use super::Db;
+use crate::db::Db;
 
 /// The column and row in which a secret is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

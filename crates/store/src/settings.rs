@@ -3,7 +3,7 @@
 use entities::setting;
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, Set, sea_query::OnConflict};
 
-use crate::new_id;
+use crate::ids::new_id;
 
 /// Returns the value of a setting.
 ///

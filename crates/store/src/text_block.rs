@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use uuid::Uuid;
 
-use crate::new_id;
+use crate::ids::new_id;
 
 /// The texts of a span, or of a trace as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

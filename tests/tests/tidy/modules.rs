@@ -222,6 +222,87 @@ const SERVER: &[Arrows<'_>] = &[
     ("", &["admin", "demo", "features", "first_start", "http", "idle", "later_start", "signals"]),
 ];
 
+/// The modules of the store, from the lowest layer to the highest. Tables that are written in bulk are below the
+/// features of the store that use them.
+const STORE: &[Arrows<'_>] = &[
+    ("health", &[]),
+    ("ids", &[]),
+    ("jobs", &[]),
+    ("memory", &[]),
+    ("page", &[]),
+    ("row_text", &[]),
+    ("bulk", &[]),
+    ("db", &["health"]),
+    ("error", &["health", "memory"]),
+    ("audit", &["page"]),
+    ("backup", &["db"]),
+    ("bulk_runs", &[]),
+    ("credentials", &[]),
+    ("evaluators", &[]),
+    ("idempotency", &[]),
+    ("prices", &[]),
+    ("eval_rules", &["db", "page"]),
+    ("tenants", &["eval_rules"]),
+    ("keys", &["page", "tenants"]),
+    ("members", &["page"]),
+    ("projects", &["page"]),
+    ("quotas", &["ids"]),
+    ("rates", &["db"]),
+    ("sealed", &["db"]),
+    ("settings", &["ids"]),
+    ("sizes", &["db"]),
+    ("text_block", &["ids"]),
+    ("housekeeping", &["db"]),
+    ("evaluations", &["db", "ids", "page", "quotas"]),
+    ("vectors", &["bulk", "db", "ids", "row_text"]),
+    ("metrics", &["bulk", "db", "ids"]),
+    ("feedback", &["db", "metrics", "page"]),
+    ("check", &["db", "metrics", "quotas"]),
+    (
+        "traces",
+        &[
+            "audit",
+            "bulk",
+            "db",
+            "error",
+            "evaluations",
+            "jobs",
+            "memory",
+            "metrics",
+            "quotas",
+            "text_block",
+            "vectors",
+        ],
+    ),
+    // What other crates use of the store without naming its module.
+    ("", &["db", "error", "ids", "jobs", "memory"]),
+];
+
+/// The modules of what command line and console share.
+const PRESENT: &[Arrows<'_>] = &[
+    ("csv", &[]),
+    ("format", &[]),
+    ("glyphs", &[]),
+    ("share", &[]),
+    ("text", &["glyphs"]),
+    ("tone", &[]),
+    ("tree", &[]),
+    ("chart", &["glyphs"]),
+    ("evaluation", &["tone"]),
+    ("waterfall", &["format"]),
+    ("", &["glyphs", "tone"]),
+];
+
+#[test]
+fn modules_of_the_store_import_what_their_table_allows() {
+    report(violations("store", STORE));
+}
+
+#[test]
+fn modules_of_present_import_what_their_table_allows() {
+    report(violations("present", PRESENT));
+}
+
 #[test]
 fn modules_of_the_server_import_what_their_table_allows() {
     report(violations("server", SERVER));

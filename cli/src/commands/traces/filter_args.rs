@@ -59,12 +59,10 @@ impl Args for FilterArgs {
             .help("Terms such as `error:true latency:>=2s from:-1h`, see `loupe help filters`");
         let flags = flags().map(|(field, flag)| {
             let arg = arg(flag).allow_hyphen_values(field.filter.value_type == ValueType::Time);
-            let is_switch = |it: &&Flag| matches!(it.value, FlagValue::Fixed(_)) && it.name != flag.name;
-            match field.term.flags.iter().find(is_switch) {
-                // Fixed values of one filter contradict each other.
-                Some(other) => arg.conflicts_with(other.name),
-                None => arg,
-            }
+            // Fixed values of one filter contradict each other.
+            let others = field.term.flags.iter().skip_while(|it| it.name != flag.name).skip(1);
+            let fixed = others.filter(|it| matches!(it.value, FlagValue::Fixed(_)));
+            arg.conflicts_with_all(fixed.map(|it| it.name))
         });
         command.next_help_heading(HELP_HEADING).arg(filter).args(flags)
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{Findings, is_same};
 use crate::{
-    Db,
+    db::Db,
     metrics::{delta, level::Level, sums::Totals, wire},
 };
 

@@ -15,8 +15,9 @@ use sea_orm::{ConnectionTrait, DbErr, Statement};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::Db;
 use entities::dialect::Dialect;
+
+use crate::db::Db;
 
 /// Findings of one check that are described; further ones are only counted.
 const MAX_DESCRIBED_FINDINGS: u64 = 20;

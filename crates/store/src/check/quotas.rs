@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
 use super::Findings;
-use crate::{Db, quotas::Quota};
+use crate::{db::Db, quotas::Quota};
 
 /// Compares the counters of a tenant. `traces` are the traces by the month in which they arrived.
 ///

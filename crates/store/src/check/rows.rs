@@ -5,7 +5,7 @@ use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::Db;
+use crate::db::Db;
 
 /// Every table with a tenant.
 const TENANT_TABLES: [&str; 25] = [

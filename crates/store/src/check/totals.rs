@@ -7,7 +7,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{Findings, is_same};
-use crate::{Db, quotas::month};
+use crate::{db::Db, quotas::month};
 
 /// Number of traces compared at once.
 const TRACES_PER_PAGE: usize = 500;

@@ -11,19 +11,18 @@ use entities::{metric_delta, metric_node};
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-use super::unreadable;
-use crate::{
-    Db,
-    bulk::{self, Bulk, OnConflict},
-    lost_a_race,
-    metrics::{
-        delta,
-        level::Level,
-        tree::{self, Facts},
-        wire,
-    },
-};
 use sea_orm::{ConnectionTrait, DbErr, Statement};
+
+use super::{
+    delta,
+    level::Level,
+    tree::{self, Facts},
+    unreadable, wire,
+};
+use crate::{
+    bulk::{self, Bulk, OnConflict},
+    db::{Db, lost_a_race},
+};
 
 /// Number of deltas read at once. A delta may come from a commit of many megabytes.
 const PORTION: usize = 16;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::metrics::{fact::Fact, sums::Sums};
+use super::{fact::Fact, sums::Sums};
 
 /// Maximum number of different facts that a node lists before it stores totals.
 pub const LISTED: usize = 128;

@@ -7,8 +7,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::add;
-use crate::{Db, metrics::delta::Delta};
+use super::{add, delta::Delta};
+use crate::db::Db;
 
 /// Adds about `limit` uncounted traces of a tenant to the metrics. Returns their number.
 ///

@@ -6,7 +6,7 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
-use crate::metrics::{level::Level, range::Range};
+use super::{level::Level, range::Range};
 
 /// The nodes and deltas of a period, in their stored encoding.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
-use crate::metrics::fact::Fact;
+use super::fact::Fact;
 
 /// Selects traces, and the label that is read with each fact.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::metrics::{
+use super::{
     fact::Fact,
     level::Level,
     node::{ByModel, LISTED, Node},

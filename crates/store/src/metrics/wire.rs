@@ -8,7 +8,7 @@ use std::{
 
 use prost::{DecodeError, Message};
 
-use crate::metrics::{
+use super::{
     fact::Fact,
     node::{ByModel, Node},
     sums::{Latencies, Sums, Totals},

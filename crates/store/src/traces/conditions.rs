@@ -166,7 +166,9 @@ mod tests {
         for filter in TraceFilter::ALL {
             let expected = match access(*filter) {
                 FilterAccess::Column(_, Comparison::Present, _) => &[ValueType::Switch][..],
-                FilterAccess::Column(..) => &[ValueType::Id, ValueType::Text, ValueType::Time],
+                FilterAccess::Column(..) => {
+                    &[ValueType::Id, ValueType::Text, ValueType::Switch, ValueType::Time]
+                }
                 FilterAccess::FailureBits(_) => &[ValueType::Failure],
                 FilterAccess::Range(_) => &[ValueType::Duration, ValueType::Count, ValueType::Money],
                 FilterAccess::TagRows => &[ValueType::Tags],

@@ -14,11 +14,14 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{
-    super::{Db, audit, evaluations, metrics, quotas},
-    BLOCK,
+use super::{BLOCK, tag_rows};
+use crate::{
+    audit,
+    db::Db,
+    evaluations, jobs,
+    metrics::{self, delta::Delta},
+    quotas::{self, Quota},
 };
-use crate::{jobs, metrics::delta::Delta, quotas::Quota, traces::tag_rows};
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
 /// that begins with them, and with `has_body` a column with the ID of the body that has the row's texts.

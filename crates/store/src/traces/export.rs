@@ -8,9 +8,9 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::super::{
-    Db,
+use crate::{
     bulk::{self, Bulk},
+    db::Db,
 };
 
 /// Returns all spans of these traces, by start within each trace.

@@ -6,10 +6,6 @@ use sea_orm::{ConnectionTrait, DbErr, IdenStatic, Statement, Value};
 use uuid::Uuid;
 
 use super::{
-    super::{
-        Db,
-        bulk::{self, Bulk},
-    },
     access::{
         FilterAccess, MOST_SELECTIVE_FIRST, RangeColumns, TIME_INDEX, access, best_index, index_of,
         overlapping_classes,
@@ -17,7 +13,12 @@ use super::{
     conditions::{Sql, add_conditions},
     text::{Counted, TextBlocks, Texts},
 };
-use crate::{error::Result, memory::MemoryAccount};
+use crate::{
+    bulk::{self, Bulk},
+    db::Db,
+    error::Result,
+    memory::MemoryAccount,
+};
 
 /// Rows of a list, with their texts.
 #[derive(Debug, Default)]

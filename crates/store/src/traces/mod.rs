@@ -24,6 +24,11 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use crate::{
+    bulk::{self, Bulk},
+    db::Db,
+};
+
 pub use chunk::{TraceChunk, bit_of, failure_of, tag_rows};
 pub use class::{class, classes};
 pub use delete::{Removal, remove, started_before};
@@ -36,11 +41,6 @@ pub use rules::{StoredGroup, TraceRules};
 pub use sessions::{SessionPage, SessionSums, sessions};
 pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
 pub use write::{ChunkOutcome, LONG, store, sum_up_long};
-
-use super::{
-    Db,
-    bulk::{self, Bulk},
-};
 
 /// Number of rows named in one statement, because databases limit the number of parameters.
 const BLOCK: usize = 500;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::{super::quotas::LIMITED, statements::Statements};
-use crate::{quotas::month, traces::TraceChunk};
+use super::{TraceChunk, statements::Statements};
+use crate::quotas::{LIMITED, month};
 
 /// The limits and features that apply to the tenants of a group.
 #[derive(Clone, Debug, Default)]

@@ -11,10 +11,10 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement};
 use uuid::Uuid;
 
 use super::{
-    super::Db,
     conditions::{Sql, add_conditions},
     detail::Position,
 };
+use crate::db::Db;
 
 /// Number of traces read at once.
 const BLOCK: usize = 1_000;

@@ -9,11 +9,10 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::super::{
+use crate::{
     bulk::{self, Bulk, OnConflict},
-    quotas,
+    quotas::{self, Quota},
 };
-use crate::quotas::Quota;
 
 /// Two ids: tenant and trace, or trace and span.
 pub(super) type Key = (Uuid, Uuid);

@@ -6,14 +6,10 @@ use entities::{body, dialect::Dialect, span, trace};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
-use super::{
-    super::{
-        Db,
-        bulk::{self, Bulk},
-    },
-    BLOCK,
-};
+use super::BLOCK;
 use crate::{
+    bulk::{self, Bulk},
+    db::Db,
     error::Result,
     memory::{MemoryAccount, Uncounted},
     text_block::{Entry, unpack, unpacked_bytes},

@@ -11,13 +11,12 @@ use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, tra
 use uuid::Uuid;
 
 use super::{
-    super::{bulk::OnConflict, db::Db},
     chunk::{TraceChunk, tag_rows},
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
     statements::{Key, PostgresStore, SqliteStore, Statements},
 };
-use crate::metrics::delta::Delta;
+use crate::{bulk::OnConflict, db::Db, metrics::delta::Delta};
 
 /// Number of spans from which a job recomputes a trace's row, at most once per second, instead of the
 /// transaction that adds the spans.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use uuid::Uuid;
 
-use crate::text_hash;
+use crate::ids::text_hash;
 
 /// Selects the vectors that are compared. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

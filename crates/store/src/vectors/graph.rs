@@ -7,7 +7,7 @@
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use super::super::Db;
+use crate::db::Db;
 
 const NEXT: &str = "SELECT 1 FROM span_vector WHERE tenant_id = $1 LIMIT 1 OFFSET $2";
 

@@ -12,11 +12,10 @@ use sqlx::{PgExecutor, PgPool, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::{
-    super::Db,
-    StoredVector,
+    StoredVector, UnitVector,
     filter::{Filter, Found, Hit},
 };
-use crate::vectors::UnitVector;
+use crate::db::Db;
 
 /// Maximum number of vectors that are counted: counting more takes longer than finding the nearest.
 const COUNTED: i64 = 200_000;

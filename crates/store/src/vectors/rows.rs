@@ -9,8 +9,7 @@ use half::f16;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
-use super::super::Db;
-use crate::text_hash;
+use crate::{db::Db, ids::text_hash};
 
 /// Maximum number of rows that one statement names.
 const BLOCK: usize = 500;
