@@ -10,6 +10,7 @@ pub mod bulk;
 pub mod by_judge;
 pub mod by_rule;
 pub mod decide;
+pub mod endpoints;
 pub mod fill;
 pub mod fire;
 pub mod forget;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     app::{Feature, Features},
-    evals, housekeeping,
-    http::routes,
-    long_trace, metric_folding, retention, span_embedding, trace_ready, trace_removal,
+    evals, housekeeping, long_trace, metric_folding, retention, routes, span_embedding, trace_ready,
+    trace_removal,
     trace_rules::ProductRules,
 };
 

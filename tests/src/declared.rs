@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use api::ErrorCode;
 use reqwest::Method;
-use server::http::{
-    openapi,
+use server::{
+    http::openapi,
     routes::{self, Route},
 };
 

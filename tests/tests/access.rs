@@ -10,11 +10,7 @@ use std::collections::BTreeSet;
 use api::{Plan, Role};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::json;
-use server::{
-    access::session::Claims,
-    clock::Clock,
-    http::{access_page, routes},
-};
+use server::{access::session::Claims, clock::Clock, http::access_page, routes};
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
 

@@ -9,7 +9,7 @@ use api::{ErrorCode, Plan, Role};
 use reqwest::Method;
 use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait};
 use serde_json::{Value, json};
-use server::http::{openapi, routes};
+use server::{http::openapi, routes};
 use tests::{Caller, On, Reply, TestApp, on_both_databases};
 use uuid::Uuid;
 

@@ -4,6 +4,7 @@
 pub mod api_key;
 pub mod caller;
 pub mod claims;
+pub mod endpoints;
 pub mod jwt;
 pub mod master_key;
 pub mod oidc;

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use api::Plan;
 use store::{quotas::Quota, rates::RateBucket};
 
-use super::routes;
 use crate::access::{
     Access, Keys,
     plans::{limits, monthly_limit, requests_per_minute},
 };
+use crate::routes;
 
 /// Returns the page in Markdown. A test compares it with the file in the documentation.
 pub fn page() -> String {

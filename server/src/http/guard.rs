@@ -14,9 +14,7 @@ use axum::{
 use store::{health::Unavailable, rates::RateBucket};
 use uuid::Uuid;
 
-use super::{
-    address::ClientAddress, auth, held, idempotency, outer::RequestId, read, routes, unauthenticated::Slot,
-};
+use super::{address::ClientAddress, auth, held, idempotency, outer::RequestId, read, unauthenticated::Slot};
 use crate::{
     access::{Access, Caller},
     app::App,
@@ -24,7 +22,7 @@ use crate::{
     error::{Error, Problem, Result, internal, problem},
     http::error::UnwrittenProblem,
     limits::Verdict,
-    seats,
+    routes, seats,
 };
 
 const LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use store::new_id;
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{outer, project_of, read};
+use super::{outer, read};
 use crate::{
     access::{Caller, Credential},
     app::App,
@@ -33,6 +33,8 @@ use crate::{
 
 /// The request header.
 pub const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+/// The request header with the name of the project of ingested traces.
+pub const PROJECT_NAME_HEADER: HeaderName = HeaderName::from_static("x-project-name");
 /// The header that marks a stored response.
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -129,8 +131,7 @@ fn respond_from(existing: idempotency::Model, row: &idempotency::Model) -> Resul
 /// determine its meaning.
 fn body_hash(parts: &Parts, body: &[u8]) -> Vec<u8> {
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let project =
-        parts.headers.get(project_of::PROJECT_NAME_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
+    let project = parts.headers.get(PROJECT_NAME_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
     let mut digest = Sha256::new();
     for part in [query, project] {
         digest.update(part);

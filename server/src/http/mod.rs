@@ -2,50 +2,25 @@
 
 pub mod access_page;
 pub mod address;
-mod audit_log;
 pub mod auth;
 mod compress;
 pub mod cors;
-mod credentials;
-mod docs;
 pub mod error;
-mod eval;
-mod eval_rules;
-mod evaluators;
-mod export;
-mod feedback;
 pub mod guard;
 mod head;
-mod health;
-mod held;
-mod idempotency;
-mod ingest;
-mod keys;
-mod me;
-mod members;
-mod metrics;
-mod models;
+pub mod held;
+pub mod idempotency;
 pub mod openapi;
-mod otlp;
 pub mod outer;
-mod pieces;
-mod project_of;
-mod projects;
-mod query;
-mod read;
-mod read_size;
-pub mod routes;
-mod search;
+pub mod pieces;
+pub mod query;
+pub mod read;
+pub mod read_size;
 pub mod serve;
-mod sessions;
 mod shape;
 mod socket;
-mod standing;
-mod stream;
-mod trace_filter;
-pub mod trace_metrics;
-mod trace_view;
-mod traces;
+pub mod standing;
+pub mod trace_filter;
 pub mod unauthenticated;
 mod unread;
 
@@ -54,23 +29,29 @@ use std::sync::Arc;
 use api::ErrorCode;
 use axum::{Router, handler::Handler, middleware};
 
-use crate::{app::App, error::problem};
+use crate::{
+    app::App,
+    endpoints::{api_document, server_metrics},
+    error::problem,
+    routes,
+};
 
 /// Returns the whole service, without the metrics if they are served on a separate address.
 pub fn router(app: &Arc<App>) -> Router {
     let elsewhere = app.config.metrics_listen.is_some();
-    let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::METRICS_PATH));
+    let routes =
+        routes::all().into_iter().filter(|it| !(elsewhere && it.path == server_metrics::METRICS_PATH));
     let counted = middleware::from_fn_with_state(Arc::clone(app), guard::count);
     let router = table(app, routes)
         .method_not_allowed_fallback(guard::not_this_way.layer(counted.clone()))
         .fallback(guard::nothing_here.layer(counted))
-        .merge(docs::swagger());
+        .merge(api_document::swagger());
     layered(router, app).with_state(Arc::clone(app))
 }
 
 /// Returns a service with the metrics only.
 pub fn figures(app: &Arc<App>) -> Router {
-    let routes = routes::all().into_iter().filter(|it| it.path == metrics::METRICS_PATH);
+    let routes = routes::all().into_iter().filter(|it| it.path == server_metrics::METRICS_PATH);
     layered(table(app, routes), app).with_state(Arc::clone(app))
 }
 

@@ -5,6 +5,7 @@
 //! [`writer`] commits all queued parts in one transaction.
 
 pub mod checked;
+pub mod endpoints;
 mod exported;
 mod external;
 pub mod item;

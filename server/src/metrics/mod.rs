@@ -20,6 +20,7 @@
 pub mod answer;
 pub mod ask;
 pub mod cell;
+pub mod endpoints;
 
 #[cfg(test)]
 mod tests;

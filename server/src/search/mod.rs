@@ -5,6 +5,7 @@
 
 mod block;
 mod codes;
+pub mod endpoints;
 mod index;
 mod nearest;
 mod questions;

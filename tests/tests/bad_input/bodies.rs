@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api::Role;
 use serde_json::{Map, Value, json};
-use server::http::{openapi, routes};
+use server::{http::openapi, routes};
 use tests::{Caller, Reply, TestApp, on_both_databases};
 
 use super::start;

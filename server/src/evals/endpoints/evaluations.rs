@@ -18,11 +18,6 @@ use axum::{
 use serde_json::{Map, Value};
 use store::{bulk_runs, projects};
 
-use super::{
-    query::{Query, invalid, path_id},
-    read::ApiJson,
-    trace_filter,
-};
 use crate::{
     access::Caller,
     app::App,
@@ -30,6 +25,11 @@ use crate::{
     evals::{
         ask::{self, EvaluationRequest},
         bulk, view,
+    },
+    http::{
+        query::{Query, invalid, path_id},
+        read::ApiJson,
+        trace_filter,
     },
 };
 

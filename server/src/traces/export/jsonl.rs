@@ -4,10 +4,7 @@ use entities::{event, trace};
 use store::traces::Texts;
 
 use super::{Pieces, Stopped, lines::Block};
-use crate::{
-    http::{pieces::Pieces as JsonPieces, trace_view as view},
-    memory::Reservation,
-};
+use crate::{http::pieces::Pieces as JsonPieces, memory::Reservation, traces::view};
 
 /// A line under construction.
 pub(super) struct JsonlLine<'a> {

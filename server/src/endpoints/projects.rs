@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use store::{DbError, is_duplicate, new_id, projects::Show, row_text::MAX_LABEL, tenants};
 use uuid::Uuid;
 
-use super::{
-    query::{Query, invalid, path_id},
-    read::ApiJson,
-};
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
     error::{Error, Problem, Result, not_found, problem},
+    http::{
+        query::{Query, invalid, path_id},
+        read::ApiJson,
+    },
 };
 
 /// Maximum retention in days.

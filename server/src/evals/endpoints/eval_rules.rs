@@ -21,10 +21,6 @@ use serde_json::{Map, Value};
 use store::{eval_rules as table, new_id, row_text::MAX_LABEL, traces};
 use uuid::Uuid;
 
-use super::{
-    query::{Query, path_id},
-    read::ApiJson,
-};
 use crate::{
     access::Caller,
     app::App,
@@ -34,6 +30,10 @@ use crate::{
         bulk, decide, forget, preview,
         rules::{self, STARTER_RULES},
         view,
+    },
+    http::{
+        query::{Query, path_id},
+        read::ApiJson,
     },
     rule_set::Rule,
 };

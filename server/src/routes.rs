@@ -14,16 +14,21 @@ use axum::{
 };
 use store::rates::RateBucket;
 
-use super::{
-    audit_log, auth::Schemes, credentials, docs, eval, eval_rules, evaluators, export, feedback, health,
-    ingest, keys, me, members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics,
-    traces,
-};
 use crate::{
+    access::endpoints::{credentials, keys, me, members},
     access::{Access, Keys},
     app::App,
     audit::Action,
+    endpoints::{
+        api_document as docs, audit_log, feedback, health, models, projects, server_metrics as metrics,
+    },
+    evals::endpoints::{eval_rules, evaluations as eval, evaluators},
+    http::auth::Schemes,
+    ingest::endpoints::{json as ingest, otlp},
+    metrics::endpoints as trace_metrics,
+    search::endpoints as search,
     telemetry::http::Name,
+    traces::{endpoints as traces, export, sessions, stream},
 };
 
 /// A row of the route table.

@@ -16,13 +16,13 @@ use evaluators::custom;
 use store::{Transaction, derived_id, evaluators as table, is_duplicate};
 use uuid::Uuid;
 
-use super::{query::Query, read::ApiJson};
 use crate::{
     access::Caller,
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{ask::unchecked, rules, view},
     evaluator::{CustomEvaluator, Evaluator, refused},
+    http::{query::Query, read::ApiJson},
     ingest::checked::short,
 };
 

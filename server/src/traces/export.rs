@@ -29,18 +29,18 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use self::lines::Format;
-use super::{
-    held::BodyMemory,
-    pieces::Pieces as JsonPieces,
-    query::{Query, invalid},
-    read_size::ROWS_PER_READ,
-    standing::TokenRecheck,
-    trace_filter,
-};
 use crate::{
     access::Caller,
     app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
+    http::{
+        held::BodyMemory,
+        pieces::Pieces as JsonPieces,
+        query::{Query, invalid},
+        read_size::ROWS_PER_READ,
+        standing::TokenRecheck,
+        trace_filter,
+    },
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 

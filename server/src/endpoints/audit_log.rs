@@ -11,8 +11,7 @@ use entities::audit_record;
 use serde_json::value::RawValue;
 use store::audit::Filter;
 
-use super::query::Query;
-use crate::{access::Caller, app::App, error::Result};
+use crate::{access::Caller, app::App, error::Result, http::query::Query};
 
 /// List audit records, newest first.
 #[utoipa::path(get, path = "/v1/audit-log", tag = "Audit log", params(

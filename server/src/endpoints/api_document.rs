@@ -10,8 +10,7 @@ use axum::{
 };
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::openapi;
-use crate::{app::App, error::Result};
+use crate::{app::App, error::Result, http::openapi};
 
 /// The document as JSON, shared by all responses.
 static OPENAPI_JSON: LazyLock<serde_json::Result<Bytes>> =

@@ -11,8 +11,7 @@ use axum::{Json, extract::State};
 use semantics::money;
 use store::traces::SessionSums;
 
-use super::query::Query;
-use crate::{access::Caller, app::App, error::Result};
+use crate::{access::Caller, app::App, error::Result, http::query::Query};
 
 /// List sessions by the start of their newest trace, newest first.
 ///

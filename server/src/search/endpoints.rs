@@ -19,18 +19,18 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{
-    pieces::{PageWriter, PushOutcome},
-    query::{Query, invalid},
-    read::ApiJson,
-    read_size::ROWS_PER_READ,
-    trace_view as view,
-};
 use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, not_found},
+    http::{
+        pieces::{PageWriter, PushOutcome},
+        query::{Query, invalid},
+        read::ApiJson,
+        read_size::ROWS_PER_READ,
+    },
     ingest::checked::unit_vector,
+    traces::view,
 };
 
 /// Maximum length of a query in characters.

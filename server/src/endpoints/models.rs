@@ -11,13 +11,13 @@ use semantics::prices::{Origin, invalid_rate};
 use serde_json::json;
 use store::row_text::MAX_LABEL;
 
-use super::{query::Query, read::ApiJson};
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
     cursor::Name,
     error::{Problem, Result},
+    http::{query::Query, read::ApiJson},
 };
 
 /// Maximum number of prices of a tenant: all of them are in memory during ingest.

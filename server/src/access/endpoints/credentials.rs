@@ -15,16 +15,16 @@ use entities::provider_credential;
 use serde_json::json;
 use store::{credentials::last4, sealed::PROVIDER_KEY};
 
-use super::{
-    query::Query,
-    read::{self, ApiJson},
-};
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
     cursor::Name,
     error::{Error, Problem, Result, not_found},
+    http::{
+        query::Query,
+        read::{self, ApiJson},
+    },
     providers::remedy,
     span_embedding::backfill::Backfill,
 };

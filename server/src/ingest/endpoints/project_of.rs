@@ -1,21 +1,19 @@
 //! Determines the project of an ingest request.
 
 use api::ErrorCode;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::HeaderMap;
 use entities::project;
 use store::Connection;
 use uuid::Uuid;
 
-use super::projects;
 use crate::{
     access::{Caller, Credential},
     app::App,
     audit,
+    endpoints::projects,
     error::{Problem, Result, problem},
+    http::idempotency::PROJECT_NAME_HEADER,
 };
-
-/// The header with the name of a project.
-pub const PROJECT_NAME_HEADER: HeaderName = HeaderName::from_static("x-project-name");
 
 /// Maximum number of projects that ingest creates for a tenant; projects created by request do not
 /// count.

@@ -21,11 +21,12 @@ use store::{
     traces::{ChunkOutcome, TraceChunk},
 };
 
-use super::{project_of, read};
 use crate::{
     access::{Caller, plans::monthly_limit},
     app::App,
     error::{Error, Problem, Result, stopping},
+    http::read,
+    ingest::endpoints::project_of,
     ingest::{item, spans::Receipt},
 };
 

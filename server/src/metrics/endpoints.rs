@@ -12,11 +12,11 @@ use axum::{
 };
 use store::projects;
 
-use super::query::{Query, invalid, path_id};
 use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found, problem},
+    http::query::{Query, invalid, path_id},
     metrics::{answer::Question, ask::GroupBy},
 };
 

@@ -15,15 +15,15 @@ use axum::{
 use entities::member;
 use uuid::Uuid;
 
-use super::{
-    query::{Query, path_id},
-    read::ApiJson,
-};
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found},
+    http::{
+        query::{Query, path_id},
+        read::ApiJson,
+    },
     seats,
 };
 

@@ -13,17 +13,18 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{
-    pieces::{PageWriter, PushOutcome},
-    query::{Query, path_id},
-    read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
-    trace_filter, trace_view as view,
-};
 use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found},
+    http::{
+        pieces::{PageWriter, PushOutcome},
+        query::{Query, path_id},
+        read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
+        trace_filter,
+    },
     trace_removal,
+    traces::view,
 };
 
 /// Maximum number of spans in the trace detail; further ones are paged.

@@ -9,8 +9,8 @@ use api::{
 use axum::{Json, extract::State};
 use store::quotas::{Quota, month};
 
-use super::keys;
 use crate::{
+    access::endpoints::keys,
     access::{Caller, Credential, plans::limits},
     app::App,
     error::{Result, not_found},

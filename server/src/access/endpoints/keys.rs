@@ -16,15 +16,15 @@ use serde_json::json;
 use store::new_id;
 use uuid::Uuid;
 
-use super::{
-    query::{Query, path_id},
-    read::ApiJson,
-};
 use crate::{
     access::{Caller, Credential, api_key::ApiKey},
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found, problem},
+    http::{
+        query::{Query, path_id},
+        read::ApiJson,
+    },
 };
 
 /// Maximum length of a name in characters.

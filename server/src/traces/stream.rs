@@ -27,13 +27,14 @@ use store::traces::{Changes, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
-use super::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_filter, trace_view};
 use crate::{
     access::Caller,
     app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
+    http::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_filter},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
+    traces::view,
 };
 
 /// Delay in seconds after which a rejected client may try again.
@@ -271,7 +272,7 @@ impl Follower {
                 && holds(&row, &counted.texts, &self.filter.words)
             {
                 let id = app.cursors.seal(self.tenant, CURSOR_SCOPE, change);
-                let event = Pieces::of(trace_view::trace(row, counted.texts, self.preview));
+                let event = Pieces::of(view::trace(row, counted.texts, self.preview));
                 let event = event.map_err(anyhow::Error::from)?;
                 self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
                 self.open.append(event);

@@ -17,14 +17,14 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{
-    query::{Query, invalid},
-    read::ApiJson,
-};
 use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, not_found, problem},
+    http::{
+        query::{Query, invalid},
+        read::ApiJson,
+    },
     ingest::checked::{label, object, short, without_nul},
 };
 

@@ -15,11 +15,13 @@ use prost::Message;
 use semantics::otlp;
 use store::traces::ChunkOutcome;
 
-use super::{ingest::quota_used_up, project_of, read};
 use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, problem, stopping},
+    http::read,
+    ingest::endpoints::json::quota_used_up,
+    ingest::endpoints::project_of,
     ingest::spans::{Receipt, parts},
 };
 
