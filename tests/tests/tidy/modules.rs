@@ -288,7 +288,7 @@ const PRESENT: &[Arrows<'_>] = &[
     ("tone", &[]),
     ("tree", &[]),
     ("chart", &["glyphs"]),
-    ("evaluation", &["tone"]),
+    ("evaluation", &["glyphs", "tone"]),
     ("waterfall", &["format"]),
     ("", &["glyphs", "tone"]),
 ];

@@ -197,7 +197,7 @@ impl Filter {
 }
 
 /// One term of a filter: text up to a space.
-struct Term {
+struct TermText {
     /// Byte offset in the filter.
     at: usize,
     /// The term without its quotes.
@@ -206,7 +206,7 @@ struct Term {
     colon: Option<usize>,
 }
 
-impl Term {
+impl TermText {
     fn parts(&self) -> Result<(Field, &str), (String, Option<String>)> {
         let Some(colon) = self.colon else {
             return Err(match self.text.as_str() {
@@ -246,8 +246,8 @@ impl Term {
 }
 
 /// Splits a filter into terms; the error is the offset of an unclosed quote.
-fn split(text: &str) -> Result<Vec<Term>, usize> {
-    let mut terms: Vec<Term> = Vec::new();
+fn split(text: &str) -> Result<Vec<TermText>, usize> {
+    let mut terms: Vec<TermText> = Vec::new();
     let mut open = false;
     let mut quote: Option<usize> = None;
     for (at, c) in text.char_indices() {
@@ -259,7 +259,7 @@ fn split(text: &str) -> Result<Vec<Term>, usize> {
             continue;
         }
         if !open {
-            terms.push(Term { at, text: String::new(), colon: None });
+            terms.push(TermText { at, text: String::new(), colon: None });
             open = true;
         }
         if let Some(term) = terms.last_mut() {
