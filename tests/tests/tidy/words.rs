@@ -15,6 +15,7 @@ const CLEAN: &[&str] = &[
     "crates/present/",
     "crates/queue/",
     "crates/semantics/",
+    "crates/store/",
     "entities/",
     "migrations/",
     "server/src/access/",
