@@ -26,6 +26,13 @@ use crate::{
     reseal::{self, Resealed},
 };
 
+/// A tenant was created.
+pub const TENANT_CREATE: Action = Action::new("tenant.create", "tenant");
+/// A tenant's plan was changed.
+pub const TENANT_PLAN: Action = Action::new("tenant.plan", "tenant");
+/// A session token was issued on the server's machine.
+pub const TOKEN_ISSUE: Action = Action::new("token.issue", "tenant");
+
 /// A command of the operator.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
@@ -172,8 +179,7 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
                 }
                 _ => error.into(),
             })?;
-            let event =
-                Event::of(Action::TenantCreate).on(made.tenant_id).with(json!({"name": name, "plan": plan}));
+            let event = Event::of(TENANT_CREATE).on(made.tenant_id).with(json!({"name": name, "plan": plan}));
             audit::record(&txn, operator(made.tenant_id), event, clock.now()).await?;
             commit(txn).await?;
             let key = json!({
@@ -196,8 +202,7 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
             let was = store::tenants::get(&txn, tenant).await?;
             let row = store::tenants::set_plan(&txn, tenant, plan).await?;
             let (was, row) = was.zip(row).with_context(|| format!("there is no tenant {tenant}"))?;
-            let event =
-                Event::of(Action::TenantPlan).on(tenant).with(json!({"from": was.plan, "to": row.plan}));
+            let event = Event::of(TENANT_PLAN).on(tenant).with(json!({"from": was.plan, "to": row.plan}));
             audit::record(&txn, operator(tenant), event, clock.now()).await?;
             commit(txn).await?;
             Ok(show(json, &tenant_json(&row), || format!("tenant {} is on {} now", row.tenant_id, row.plan)))
@@ -230,8 +235,7 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
                 nbf: None,
             };
             let token = sessions.issue(&claims)?;
-            let event =
-                Event::of(Action::TokenIssue).on(tenant).with(json!({"subject": claims.sub, "role": role}));
+            let event = Event::of(TOKEN_ISSUE).on(tenant).with(json!({"subject": claims.sub, "role": role}));
             audit::record(&db.write, operator(tenant), event, clock.now()).await?;
             let value = json!({"token": token, "expires_at": Timestamp::from_micros(expires.saturating_mul(1_000_000))});
             Ok(show(json, &value, || token.clone()))

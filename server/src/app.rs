@@ -46,28 +46,18 @@ pub const MAX_EXPORTS: usize = 3;
 const MAX_WAITING_READS: usize = 1_024;
 const READ_WAIT: Duration = Duration::from_secs(10);
 
-/// What a feature adds to a process. A feature declares it beside its code, and [`crate::features`] lists it.
-#[derive(Clone, Copy, Debug)]
-pub struct Feature {
-    /// Registers the kinds of jobs that the feature runs.
-    pub jobs: fn(&mut Registry<App>),
-    /// Starts the background tasks of a process that works on jobs.
-    pub start: fn(&Arc<App>),
-}
-
-impl Feature {
-    /// A feature without jobs and background tasks.
-    pub const NONE: Self = Self { jobs: |_| {}, start: |_| {} };
-}
-
-/// What a process is assembled from.
+/// What the features add to a process. [`crate::features`] assembles it.
 pub struct Features {
-    /// Every feature.
-    pub all: &'static [Feature],
+    /// The kinds of jobs.
+    pub jobs: Registry<App>,
+    /// Start the background tasks of a process that works on jobs.
+    pub start: Vec<fn(&Arc<App>)>,
     /// Decides about traces while they are stored.
     pub rules: Arc<dyn TraceRules>,
     /// The endpoints of the API.
     pub endpoints: Vec<Name>,
+    /// Returns the OpenAPI document as JSON.
+    pub openapi_json: fn() -> anyhow::Result<&'static [u8]>,
 }
 
 /// The state of a server process.
@@ -132,7 +122,9 @@ pub struct App {
     /// Runs code evaluators.
     pub code: CodeRunner,
     working: ConcurrencyLimits<(&'static str, Uuid)>,
-    features: &'static [Feature],
+    /// Returns the OpenAPI document as JSON.
+    pub openapi_json: fn() -> anyhow::Result<&'static [u8]>,
+    background_tasks: Vec<fn(&Arc<Self>)>,
     jobs: Registry<Self>,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -159,9 +151,7 @@ impl App {
         let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock))?.unzip();
         let keys = |label| master.derive_all(label).into_iter().map(|it| it.1).collect::<Vec<_>>();
         let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with(provider);
-        let mut jobs = Registry::default();
-        features.all.iter().for_each(|it| (it.jobs)(&mut jobs));
-        let pools = jobs.pools().to_vec();
+        let pools = features.jobs.pools().to_vec();
         let telemetry = Arc::new(Telemetry::new(features.endpoints.into_iter(), pools, clock.now()));
         let (known, sealer) =
             (Arc::new(AccessCache::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
@@ -214,8 +204,9 @@ impl App {
             working: ConcurrencyLimits::default(),
             writer,
             rules: features.rules,
-            features: features.all,
-            jobs,
+            openapi_json: features.openapi_json,
+            background_tasks: features.start,
+            jobs: features.jobs,
             changed,
             tasks: TaskTracker::new(),
             stopping,
@@ -244,7 +235,7 @@ impl App {
     /// Starts the workers of jobs, and the background tasks of all features.
     pub fn start_workers(self: &Arc<Self>) {
         worker::start(self);
-        self.features.iter().for_each(|it| (it.start)(self));
+        self.background_tasks.iter().for_each(|start| start(self));
     }
 
     /// Reserves the memory for reading a block of rows. The reservation grows with large texts, and shrinks

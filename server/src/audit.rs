@@ -15,89 +15,23 @@ use crate::access::{Caller, Credential};
 /// few to fill the log.
 pub const MAX_RECORDED_REJECTIONS: u32 = 10;
 
-/// Audited actions.
+/// A kind of audited action. Each is a constant beside the code that performs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// An API key was created.
-    KeyCreate,
-    /// An API key was revoked.
-    KeyRevoke,
-    /// A member took a seat.
-    MemberJoin,
-    /// A member signed in with another role.
-    MemberRole,
-    /// A member was removed.
-    MemberRemove,
-    /// A removed member was restored.
-    MemberRestore,
-    /// A model's price was set.
-    PriceSet,
-    /// A project was created.
-    ProjectCreate,
-    /// A project's settings were changed.
-    ProjectUpdate,
-    /// A project was archived.
-    ProjectArchive,
-    /// A project was unarchived.
-    ProjectUnarchive,
-    /// The database was copied by `admin backup`.
-    DatabaseBackup,
-    /// A provider's credential was stored.
-    CredentialSet,
-    /// A provider's credential was deleted.
-    CredentialDelete,
-    /// Secrets were sealed with another key.
-    SecretsReseal,
-    /// A tenant was created.
-    TenantCreate,
-    /// A tenant's plan was changed.
-    TenantPlan,
-    /// A session token was issued on the server's machine.
-    TokenIssue,
-    /// A trace was deleted.
-    TraceDelete,
+pub struct Action {
+    name: &'static str,
+    target: &'static str,
 }
 
 impl Action {
-    /// Returns the name in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::KeyCreate => "api_key.create",
-            Self::KeyRevoke => "api_key.revoke",
-            Self::MemberJoin => "member.join",
-            Self::MemberRole => "member.role",
-            Self::MemberRemove => "member.remove",
-            Self::MemberRestore => "member.restore",
-            Self::PriceSet => "model_price.set",
-            Self::ProjectCreate => "project.create",
-            Self::ProjectUpdate => "project.update",
-            Self::ProjectArchive => "project.archive",
-            Self::ProjectUnarchive => "project.unarchive",
-            Self::DatabaseBackup => "database.backup",
-            Self::CredentialSet => "provider_credential.set",
-            Self::CredentialDelete => "provider_credential.delete",
-            Self::SecretsReseal => "secrets.reseal",
-            Self::TenantCreate => "tenant.create",
-            Self::TenantPlan => "tenant.plan",
-            Self::TokenIssue => "token.issue",
-            Self::TraceDelete => "trace.delete",
-        }
+    /// Creates a kind of action with its name in the audit log, such as `project.create`, and the kind of its
+    /// target.
+    pub const fn new(name: &'static str, target: &'static str) -> Self {
+        Self { name, target }
     }
 
-    /// Returns the kind of the target.
-    pub const fn target(self) -> &'static str {
-        match self {
-            Self::KeyCreate | Self::KeyRevoke => "api_key",
-            Self::MemberJoin | Self::MemberRole | Self::MemberRemove | Self::MemberRestore => "member",
-            Self::PriceSet => "model",
-            Self::ProjectCreate | Self::ProjectUpdate | Self::ProjectArchive | Self::ProjectUnarchive => {
-                "project"
-            }
-            Self::CredentialSet | Self::CredentialDelete | Self::SecretsReseal => "provider_credential",
-            Self::DatabaseBackup => "database",
-            Self::TenantCreate | Self::TenantPlan | Self::TokenIssue => "tenant",
-            Self::TraceDelete => "trace",
-        }
+    /// Returns the name in the audit log.
+    pub const fn as_str(self) -> &'static str {
+        self.name
     }
 }
 
@@ -192,7 +126,7 @@ fn row(actor: Actor, event: Event, result: &str, now: i64) -> audit_record::Mode
         action: event.action.as_str().to_owned(),
         actor_kind: actor.kind.as_str().to_owned(),
         actor: actor.id,
-        target_kind: event.target.is_some().then(|| event.action.target().to_owned()),
+        target_kind: event.target.is_some().then(|| event.action.target.to_owned()),
         target: event.target,
         result: result.to_owned(),
         request_id: actor.request_id,

@@ -10,7 +10,7 @@ pub mod bulk;
 pub mod by_judge;
 pub mod by_rule;
 pub mod decide;
-pub mod endpoints;
+mod endpoints;
 pub mod fill;
 pub mod fire;
 pub mod forget;
@@ -20,15 +20,22 @@ pub mod rules;
 pub mod subject;
 pub mod view;
 
-use crate::app::Feature;
+use std::time::Duration;
+
+use crate::feature::{Expired, Feature};
+
+/// How long bulk runs are kept; their evaluations are kept longer.
+const BULK_RUN_TTL: Duration = Duration::from_secs(30 * 86_400);
 
 /// Evaluations of traces.
 pub const FEATURE: Feature = Feature {
+    routes: endpoints::routes,
     jobs: |registry| {
         registry.register::<by_rule::EvaluateByRule>();
         registry.register::<by_judge::EvaluateByJudge>();
         registry.register::<fill::FillBulk>();
         registry.register::<forget::ForgetRule>();
     },
+    housekeeping: &[&Expired { rows: store::bulk_runs::EXPIRING_RUNS, after: BULK_RUN_TTL }],
     ..Feature::NONE
 };

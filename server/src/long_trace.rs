@@ -12,10 +12,7 @@ use serde::{Deserialize, Serialize};
 use store::{derived_id, traces};
 use uuid::Uuid;
 
-use crate::{
-    app::{App, Feature},
-    pools,
-};
+use crate::{app::App, feature::Feature, pools};
 
 /// Totals of long traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<LongTrace>(), ..Feature::NONE };

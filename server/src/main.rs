@@ -219,7 +219,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::all())?;
     if let Some(figures) = figures {
         tracing::info!(address = %figures.local_addr()?, "metrics are served at /metrics");
-        app.spawn(http::serve::serve_figures(Arc::clone(&app), figures));
+        app.spawn(http::serve::serve_figures(Arc::clone(&app), features::routes(), figures));
     }
     if workers {
         app.start_workers();
@@ -286,7 +286,7 @@ fn greet(app: &App, made: Option<&NewTenant>, key_is_known: bool, url: &str) -> 
 /// Serves, or only runs jobs, until `stop`; then stops everything.
 async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &CancellationToken) {
     match listener {
-        Some(listener) => http::serve::serve(app, listener, stop.cancelled()).await,
+        Some(listener) => http::serve::serve(app, features::routes(), listener, stop.cancelled()).await,
         None => stop.cancelled().await,
     }
     if tokio::time::timeout(COMMIT_GRACE_PERIOD, app.stop()).await.is_err() {

@@ -2,9 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
+use store::{DbError, metrics};
 use uuid::Uuid;
 
-use crate::app::{App, Feature};
+use crate::{
+    app::App,
+    feature::{Feature, HousekeepingTask, ROWS_PER_STATEMENT},
+};
 
 /// Delay between two rounds.
 const FOLD_INTERVAL: Duration = Duration::from_secs(1);
@@ -18,7 +23,26 @@ const MAX_DELTA_AGE_MICROS: i64 = 15_000_000;
 const MAX_FOLDS_PER_ROUND: usize = 16;
 
 /// Folding of metric deltas.
-pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
+pub const FEATURE: Feature = Feature { start, housekeeping: &[&UncountedTraces], ..Feature::NONE };
+
+/// Traces stored by a version without metrics, which are counted later.
+struct UncountedTraces;
+
+impl HousekeepingTask for UncountedTraces {
+    fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>> {
+        Box::pin(metrics::next_tenant_to_measure(&app.db, last))
+    }
+
+    fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>> {
+        Box::pin(async move {
+            while !app.is_stopping()
+                && metrics::measure(&app.db, tenant, ROWS_PER_STATEMENT, app.clock.now()).await? > 0
+            {
+            }
+            Ok(())
+        })
+    }
+}
 
 /// Folds deltas regularly, until the app stops.
 pub fn start(app: &Arc<App>) {
@@ -46,7 +70,7 @@ pub fn start(app: &Arc<App>) {
 ///
 /// Fails when the database fails.
 pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
-    for (tenant, deltas, oldest) in store::metrics::waiting(&app.db).await? {
+    for (tenant, deltas, oldest) in metrics::waiting(&app.db).await? {
         if deltas < MIN_DELTAS && oldest > old {
             continue;
         }
@@ -60,7 +84,7 @@ pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
 
 async fn turn(app: &App, tenant: Uuid) -> crate::error::Result<()> {
     for _ in 0..MAX_FOLDS_PER_ROUND {
-        if app.is_stopping() || !store::metrics::fold(&app.db, tenant).await?.more {
+        if app.is_stopping() || !metrics::fold(&app.db, tenant).await?.more {
             break;
         }
     }

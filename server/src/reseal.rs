@@ -12,6 +12,9 @@ use crate::{
     audit::{self, Action, Actor, Event},
 };
 
+/// Secrets were sealed with another key.
+pub const SECRETS_RESEAL: Action = Action::new("secrets.reseal", "provider_credential");
+
 /// The result of resealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
@@ -60,7 +63,7 @@ pub async fn run(
             }
         }
         if done.resealed > before {
-            let event = Event::of(Action::SecretsReseal).with(json!({"secrets": done.resealed - before}));
+            let event = Event::of(SECRETS_RESEAL).with(json!({"secrets": done.resealed - before}));
             audit::record(&db.write, actor(tenant), event, now).await?;
         }
     }

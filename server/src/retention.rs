@@ -6,18 +6,24 @@
 use std::sync::Arc;
 
 use entities::job;
+use futures::future::BoxFuture;
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{DbError, derived_id, projects, traces};
 use uuid::Uuid;
 
 use crate::{
-    app::{App, Feature},
+    app::App,
+    feature::{Feature, HousekeepingTask},
     pools, trace_removal,
 };
 
 /// Retention of traces.
-pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<Retention>(), ..Feature::NONE };
+pub const FEATURE: Feature = Feature {
+    jobs: |registry| registry.register::<Retention>(),
+    housekeeping: &[&OldTraces],
+    ..Feature::NONE
+};
 
 /// Deletes the old traces of a project.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,22 +44,31 @@ const TRACES_PER_TRANSACTION: u64 = 100;
 /// Number of batches after which the job is continued later, so that other projects are served.
 const BATCHES_PER_RUN: usize = 50;
 
-/// Enqueues a job for each project of the tenant with old traces; returns their number.
-///
-/// # Errors
-///
-/// Fails when the database fails.
-pub async fn look(app: &App, tenant: Uuid) -> Result<usize, DbError> {
+/// Traces that are older than the retention period of their project. Deleting them may take long, so a job does
+/// it.
+struct OldTraces;
+
+impl HousekeepingTask for OldTraces {
+    fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>> {
+        Box::pin(projects::next_tenant_with_retention(&app.db, last))
+    }
+
+    fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>> {
+        Box::pin(enqueue_jobs(app, tenant))
+    }
+}
+
+/// Enqueues a job for each project of the tenant with old traces.
+async fn enqueue_jobs(app: &App, tenant: Uuid) -> Result<(), DbError> {
     let now = app.clock.now();
-    let mut found = 0;
     for project in projects::with_retention(app.db.current(), tenant).await? {
         let Some(before) = horizon(&project, now) else { continue };
         let old = traces::started_before(&app.db, tenant, project.id, before, 1).await?;
-        if !old.is_empty() && queue::enqueue_once(&app.db.write, job(tenant, project.id, now)).await? {
-            found += 1;
+        if !old.is_empty() {
+            queue::enqueue_once(&app.db.write, job(tenant, project.id, now)).await?;
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 // Removes what is old, as much as fits into a turn.

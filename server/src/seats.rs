@@ -13,6 +13,11 @@ use crate::{
     error::{Error, Result, problem},
 };
 
+/// A member took a seat.
+pub const MEMBER_JOIN: Action = Action::new("member.join", "member");
+/// A member signed in with another role.
+pub const MEMBER_ROLE: Action = Action::new("member.role", "member");
+
 /// Precision in microseconds with which a member's last request is recorded.
 const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;
 
@@ -73,7 +78,7 @@ async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
         updated_at: now,
     };
     store::members::add(&txn, row.clone()).await?;
-    let event = Event::of(Action::MemberJoin).on(row.id).with(json!({"role": caller.role}));
+    let event = Event::of(MEMBER_JOIN).on(row.id).with(json!({"role": caller.role}));
     audit::record(&txn, caller, event, now).await?;
     txn.commit().await?;
     app.known.remember_member(row, before);
@@ -101,7 +106,7 @@ async fn note_role(app: &App, caller: &Caller, member: &member::Model, now: i64)
     let txn = app.db.begin().await?;
     let row = store::members::seen(&txn, member.clone(), caller.role, now).await?;
     let change = json!({"from": member.role, "to": caller.role});
-    audit::record(&txn, caller, Event::of(Action::MemberRole).on(member.id).with(change), now).await?;
+    audit::record(&txn, caller, Event::of(MEMBER_ROLE).on(member.id).with(change), now).await?;
     txn.commit().await?;
     app.known.remember_member(row, before);
     Ok(())

@@ -11,11 +11,7 @@ use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{
-    app::{App, Feature},
-    evals::fire,
-    pools,
-};
+use crate::{app::App, evals::fire, feature::Feature, pools};
 
 /// Readiness of traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<TraceReady>(), ..Feature::NONE };

@@ -13,10 +13,14 @@ use uuid::Uuid;
 
 use crate::{
     access::Caller,
-    app::{App, Feature},
+    app::App,
     audit::{self, Action, Event},
+    feature::Feature,
     pools,
 };
+
+/// A trace was deleted.
+pub const TRACE_DELETE: Action = Action::new("trace.delete", "trace");
 
 /// Removal of traces.
 pub const FEATURE: Feature =
@@ -53,7 +57,7 @@ pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
 ///
 /// Fails when the database fails.
 pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbError> {
-    let record = audit::done(caller, Event::of(Action::TraceDelete).on(trace), app.clock.now());
+    let record = audit::done(caller, Event::of(TRACE_DELETE).on(trace), app.clock.now());
     remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await
 }
 

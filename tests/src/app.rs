@@ -300,6 +300,8 @@ async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = CancellationToken::new();
     let (serve, stopped) = (Arc::clone(&app), stop.clone().cancelled_owned());
-    let serving = tokio::spawn(async move { server::http::serve::serve(&serve, listener, stopped).await });
+    let serving = tokio::spawn(async move {
+        server::http::serve::serve(&serve, server::features::routes(), listener, stopped).await
+    });
     Listening { app, resolver, url, stop, serving }
 }

@@ -15,13 +15,13 @@ use std::{
 use jsonschema::{Draft, Validator};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use server::http::openapi;
+use server::{features, http::openapi};
 
 use crate::{Reply, declared};
 
 /// The document, with all objects closed to undocumented members.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    let document = serde_json::to_value(openapi::document()).unwrap_or_default();
+    let document = serde_json::to_value(openapi::document(features::routes())).unwrap_or_default();
     let components = document["components"].clone();
     let mut strict = document;
     close(&mut strict, &components);
@@ -39,7 +39,7 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
     let Some(route) = declared::route(method, path).filter(|_| *method != Method::HEAD) else { return };
     let (status, method) = (reply.status.to_string(), method.as_str().to_lowercase());
     let at = format!("{} {path}: {status}", method.to_uppercase());
-    let Some(response) = DOCUMENT["paths"][route.path][&method]["responses"].get(&status) else {
+    let Some(response) = DOCUMENT["paths"][&route.path][&method]["responses"].get(&status) else {
         panic!("{at} is not documented: {}", reply.text())
     };
     let content = response.get("content").and_then(Value::as_object);
@@ -53,7 +53,8 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
     if sent != "application/json" || content[sent].get("schema").is_none() {
         return;
     }
-    let pointer = [route.path, &method, &status, sent].map(|it| it.replace('~', "~0").replace('/', "~1"));
+    let pointer =
+        [route.path.as_str(), &method, &status, sent].map(|it| it.replace('~', "~0").replace('/', "~1"));
     let [route, method, status, sent] = pointer;
     let pointer = format!("/paths/{route}/{method}/responses/{status}/content/{sent}/schema");
     let body = reply.json();

@@ -5,16 +5,9 @@
 
 #![allow(clippy::panic, reason = "a test that meets what is not declared fails")]
 
-use std::sync::LazyLock;
-
 use api::ErrorCode;
 use reqwest::Method;
-use server::{
-    http::openapi,
-    routes::{self, Route},
-};
-
-static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(routes::all);
+use server::{features, http::route::Route};
 
 /// Panics unless the route of `method` and `path` declares the error code.
 pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
@@ -22,7 +15,7 @@ pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
     let Some(code) = ErrorCode::of(code) else { panic!("{method} {path}: unknown code {code}") };
     assert_eq!(code.status(), status, "{method} {path}: {}", code.as_str());
     let declared = match route(method, path) {
-        Some(route) => openapi::codes(route).contains(&code),
+        Some(route) => route.codes().contains(&code),
         None => {
             matches!(
                 code,
@@ -45,7 +38,8 @@ pub fn route(method: &Method, path: &str) -> Option<&'static Route> {
         pattern.by_ref().zip(given.by_ref()).all(|(a, b)| a == b || (a.starts_with('{') && !b.is_empty()))
             && route.path.split('/').count() == path.split('/').count()
     };
-    let mut found: Vec<_> = ROUTES.iter().filter(|it| it.method == *method).filter(leads).collect();
+    let mut found: Vec<_> =
+        features::routes().iter().filter(|it| it.method == *method).filter(leads).collect();
     found.sort_by_key(|it| it.path.contains('{'));
     found.first().copied()
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use api::{Plan, Role};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::json;
-use server::{access::session::Claims, clock::Clock, http::access_page, routes};
+use server::{access::session::Claims, clock::Clock, features, http::access_page};
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
 
@@ -236,7 +236,7 @@ async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
 #[allow(clippy::disallowed_methods, reason = "whether to write the page is for whoever runs the test")]
 fn access_page_equals_route_table() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/access.md");
-    let page = access_page::page();
+    let page = access_page::page(features::routes());
     if std::env::var_os("LOUPE_UPDATE_DOCS").is_some() {
         std::fs::write(file, &page).unwrap();
     }
@@ -246,8 +246,8 @@ fn access_page_equals_route_table() {
 
 #[test]
 fn every_route_has_an_access_case() {
-    let routes = routes::all();
-    let routes: BTreeSet<_> = routes.iter().map(|it| (it.method.as_str(), it.path)).collect();
+    let routes = features::routes();
+    let routes: BTreeSet<_> = routes.iter().map(|it| (it.method.as_str(), it.path.as_str())).collect();
     let cases = cases();
     let tabled: BTreeSet<_> = cases.iter().map(|it| (it.method.as_str(), it.path)).collect();
     assert_eq!(tabled.len(), cases.len(), "a case stands twice");
@@ -362,8 +362,8 @@ on_both_databases! {
             (Method::POST, "/v1/projects/{id}/archive", &project),
             (Method::POST, "/v1/projects/{id}/unarchive", &project),
         ];
-        for route in routes::all().iter().filter(|it| it.path.contains("{id}")) {
-            let known = targets.iter().any(|it| (&it.0, it.1) == (&route.method, route.path));
+        for route in features::routes().iter().filter(|it| it.path.contains("{id}")) {
+            let known = targets.iter().any(|it| (&it.0, it.1) == (&route.method, route.path.as_str()));
             assert!(known, "{} {} has no case", route.method, route.path);
         }
         let owner = app.session(Role::Owner);

@@ -9,12 +9,12 @@ use api::{ErrorCode, Plan, Role};
 use reqwest::Method;
 use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait};
 use serde_json::{Value, json};
-use server::{http::openapi, routes};
+use server::{features, http::openapi};
 use tests::{Caller, On, Reply, TestApp, on_both_databases};
 use uuid::Uuid;
 
 fn document() -> Value {
-    serde_json::to_value(openapi::document()).unwrap()
+    serde_json::to_value(openapi::document(features::routes())).unwrap()
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn every_route_is_described() {
             described.insert((method.to_uppercase(), path.clone()));
         }
     }
-    let routes = routes::all();
-    let served: BTreeSet<_> = routes.iter().map(|it| (it.method.to_string(), it.path.to_owned())).collect();
+    let routes = features::routes();
+    let served: BTreeSet<_> = routes.iter().map(|it| (it.method.to_string(), it.path.clone())).collect();
     assert_eq!(described, served);
 }
 
@@ -130,9 +130,9 @@ fn references_lead_somewhere() {
 fn every_error_of_a_route_is_in_the_document_and_every_code_has_a_route() {
     let document = document();
     let mut used = BTreeSet::new();
-    for route in routes::all() {
-        let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
-        for code in openapi::codes(&route) {
+    for route in features::routes() {
+        let operation = &document["paths"][&route.path][route.method.as_str().to_lowercase()];
+        for code in route.codes() {
             used.insert(code.as_str());
             let response = &operation["responses"][code.status().to_string()];
             let words = response["description"].as_str().unwrap_or_default();
@@ -152,7 +152,7 @@ fn every_error_of_a_route_is_in_the_document_and_every_code_has_a_route() {
 /// A change of the operations must be confirmed in the snapshot.
 #[test]
 fn the_operations() {
-    let routes = routes::all();
+    let routes = features::routes();
     let mut lines: Vec<_> = routes.iter().map(|it| format!("{} {}", it.path, it.method)).collect();
     lines.sort_unstable();
     insta::assert_snapshot!(lines.join("\n"));

@@ -13,6 +13,16 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use crate::housekeeping::ExpiringRows;
+
+/// Bulk runs by the time at which they were created, without those that have waiting evaluations, which need the
+/// options of the run.
+pub const EXPIRING_RUNS: ExpiringRows = ExpiringRows {
+    condition: "filled AND NOT EXISTS (SELECT 1 FROM evaluation e WHERE e.tenant_id = $1 \
+        AND e.bulk_id = eval_bulk.id AND e.status IN ('pending', 'running'))",
+    ..ExpiringRows::of("eval_bulk", "created_at")
+};
+
 /// Number of traces per statement, because databases limit the number of parameters.
 const BLOCK: usize = 500;
 

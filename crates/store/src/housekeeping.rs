@@ -1,123 +1,84 @@
-//! Rows with a limited lifetime: finds tenants that have such rows, and removes them.
+//! Rows that are deleted when their time is over: finds the tenants that have some, and deletes them.
 
-use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use crate::db::Db;
 
-/// A kind of rows with a limited lifetime.
+/// The unit of a column with times since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// Traces of projects with a retention period.
-    Traces,
-    /// Responses stored for idempotency keys.
-    Answers,
-    /// Request counts per minute.
-    Windows,
-    /// Traces that are not counted in the metrics yet.
-    Unmeasured,
-    /// Vectors that are not in the graph of an index yet.
-    Unindexed,
-    /// Bulk runs of evaluators.
-    BulkRuns,
+pub enum TimeUnit {
+    /// Microseconds, as in most columns.
+    Micros,
+    /// Seconds.
+    Seconds,
 }
 
-impl Kept {
-    /// All kinds.
-    pub const ALL: &'static [Self] =
-        &[Self::Traces, Self::Answers, Self::Windows, Self::Unmeasured, Self::Unindexed, Self::BulkRuns];
+/// The rows of a table that expire some time after the time in a column. The table has an index on tenant and
+/// column.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpiringRows {
+    /// The table.
+    pub table: &'static str,
+    /// The column with the time.
+    pub column: &'static str,
+    /// The unit of the column.
+    pub unit: TimeUnit,
+    /// A further condition of the rows to delete, in SQL, in which `$1` is the tenant; `TRUE` for none.
+    pub condition: &'static str,
+}
 
-    /// Returns the statement that selects the next tenant after `$1` with rows of this kind, by one index
-    /// look-up.
-    fn next(self, dialect: Dialect) -> String {
-        let statement = match self {
-            Self::Traces => {
-                "SELECT tenant_id FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL ORDER BY tenant_id LIMIT 1"
-            }
-            Self::Answers => {
-                "SELECT tenant_id FROM idempotency WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
-            }
-            Self::Windows => {
-                "SELECT tenant_id FROM rate_window WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
-            }
-            Self::Unmeasured => {
-                return format!(
-                    "SELECT tenant_id FROM trace{} WHERE tenant_id > $1 AND NOT measured ORDER BY tenant_id LIMIT 1",
-                    dialect.index_hint("ix_trace_unmeasured")
-                );
-            }
-            Self::Unindexed => {
-                "SELECT tenant_id FROM span_vector WHERE tenant_id > $1 AND NOT indexed ORDER BY tenant_id LIMIT 1"
-            }
-            Self::BulkRuns => {
-                "SELECT tenant_id FROM eval_bulk WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
-            }
+impl ExpiringRows {
+    /// Returns the rows of a table whose column has microseconds.
+    pub const fn of(table: &'static str, column: &'static str) -> Self {
+        Self { table, column, unit: TimeUnit::Micros, condition: "TRUE" }
+    }
+
+    /// Returns the next tenant after `last` that has rows in the table.
+    ///
+    /// # Errors
+    /// Fails when the database fails.
+    pub async fn next_tenant(&self, db: &Db, last: Uuid) -> Result<Option<Uuid>, DbErr> {
+        next_tenant(db, self.table, "", "TRUE", last).await
+    }
+
+    /// Deletes about `limit` rows with a time before `before` (microseconds). Returns their number.
+    ///
+    /// # Errors
+    /// Fails when the database fails.
+    pub async fn delete_before(&self, db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
+        let Self { table, column, unit, condition } = self;
+        let before = match unit {
+            TimeUnit::Micros => before,
+            TimeUnit::Seconds => before.div_euclid(1_000_000),
         };
-        statement.to_owned()
+        // The rows with the lowest times, and those with the same time as the last of them.
+        let sql = format!(
+            "DELETE FROM {table} WHERE tenant_id = $1 AND {column} < $2 AND {condition} AND {column} <= COALESCE((\
+             SELECT {column} FROM {table} WHERE tenant_id = $1 AND {column} < $2 AND {condition} \
+             ORDER BY {column} LIMIT 1 OFFSET $3), $2)"
+        );
+        let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
+        let values = [tenant.into(), before.into(), offset.into()];
+        let done = db.write.execute_raw(statement(db, &sql, values)).await?;
+        Ok(done.rows_affected())
     }
 }
 
-/// Returns the next tenant after `last` that has rows of this kind.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn next_tenant(db: &Db, kept: Kept, last: Uuid) -> Result<Option<Uuid>, DbErr> {
-    if kept == Kept::Unindexed && !db.finds_nearest() {
-        return Ok(None);
-    }
-    let row = db.current().query_one_raw(statement(db, &kept.next(db.dialect), [last.into()])).await?;
-    row.map(|it| it.try_get_by_index(0)).transpose()
-}
-
-/// Removes about `limit` responses that expired before `now` (microseconds). Returns their number.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn forget_answers(db: &Db, tenant: Uuid, now: i64, limit: u64) -> Result<u64, DbErr> {
-    remove(db, "idempotency", "expires_at", tenant, now, limit).await
-}
-
-/// Removes about `limit` windows that began before `before` (seconds). Returns their number.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn forget_windows(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
-    remove(db, "rate_window", "starts_at", tenant, before, limit).await
-}
-
-/// Removes about `limit` bulk runs that began before `before` (microseconds) and have no waiting evaluations,
-/// which need the run's options. Returns their number.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn forget_bulk_runs(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
-    let sql = "DELETE FROM eval_bulk WHERE tenant_id = $1 AND id IN (\
-         SELECT b.id FROM eval_bulk b WHERE b.tenant_id = $1 AND b.created_at < $2 AND b.filled \
-         AND NOT EXISTS (SELECT 1 FROM evaluation e WHERE e.tenant_id = $1 AND e.bulk_id = b.id \
-         AND e.status IN ('pending', 'running')) LIMIT $3)";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let done = db.write.execute_raw(statement(db, sql, [tenant.into(), before.into(), limit.into()])).await?;
-    Ok(done.rows_affected())
-}
-
-/// Removes the `limit` rows with the lowest `column`, and those with the same value as the last of them.
-async fn remove(
+/// Returns the next tenant after `last` that has rows with this condition, by one look-up in the index that the
+/// hint names.
+pub(crate) async fn next_tenant(
     db: &Db,
     table: &str,
-    column: &str,
-    tenant: Uuid,
-    before: i64,
-    limit: u64,
-) -> Result<u64, DbErr> {
+    index_hint: &str,
+    condition: &str,
+    last: Uuid,
+) -> Result<Option<Uuid>, DbErr> {
     let sql = format!(
-        "DELETE FROM {table} WHERE tenant_id = $1 AND {column} < $2 AND {column} <= COALESCE((\
-         SELECT {column} FROM {table} WHERE tenant_id = $1 AND {column} < $2 ORDER BY {column} LIMIT 1 OFFSET $3), $2)"
+        "SELECT tenant_id FROM {table}{index_hint} WHERE tenant_id > $1 AND {condition} ORDER BY tenant_id LIMIT 1"
     );
-    let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
-    let values = [tenant.into(), before.into(), offset.into()];
-    let done = db.write.execute_raw(statement(db, &sql, values)).await?;
-    Ok(done.rows_affected())
+    let row = db.current().query_one_raw(statement(db, &sql, [last.into()])).await?;
+    row.map(|it| it.try_get_by_index(0)).transpose()
 }
 
 fn statement<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Statement {

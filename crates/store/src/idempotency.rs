@@ -6,6 +6,11 @@ use sea_orm::{
     TryInsertResult,
 };
 
+use crate::housekeeping::ExpiringRows;
+
+/// Keys whose response or claim has expired.
+pub const EXPIRING_KEYS: ExpiringRows = ExpiringRows::of("idempotency", "expires_at");
+
 /// Claims an idempotency key for the request of `row`. Returns the row that holds the key already; a released
 /// or expired one does not hold it. While other requests keep claiming and releasing the key, the result is a
 /// copy of `row`, without a response.

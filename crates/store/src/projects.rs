@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use crate::page::newest_first;
+use crate::{db::Db, housekeeping::next_tenant, page::newest_first};
 
 /// Selects projects by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +111,14 @@ pub async fn with_retention(db: &impl ConnectionTrait, tenant: Uuid) -> Result<V
         .order_by_asc(project::Column::Id)
         .all(db)
         .await
+}
+
+/// Returns the next tenant after `last` that has projects with a retention period.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn next_tenant_with_retention(db: &Db, last: Uuid) -> Result<Option<Uuid>, DbErr> {
+    next_tenant(db, "project", "", "retention_days IS NOT NULL", last).await
 }
 
 /// Adds a project.

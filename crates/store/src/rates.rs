@@ -4,7 +4,14 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use crate::db::Db;
+use crate::{
+    db::Db,
+    housekeeping::{ExpiringRows, TimeUnit},
+};
+
+/// Windows by the time at which they begin.
+pub const EXPIRING_WINDOWS: ExpiringRows =
+    ExpiringRows { unit: TimeUnit::Seconds, ..ExpiringRows::of("rate_window", "starts_at") };
 
 /// Routes that share a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

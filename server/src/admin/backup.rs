@@ -16,6 +16,9 @@ use crate::{
     config::Config,
 };
 
+/// The database was copied by `admin backup`.
+pub const DATABASE_BACKUP: Action = Action::new("database.backup", "database");
+
 /// Space in bytes that must stay free on the disk beside the copy.
 const SPARE_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -106,7 +109,7 @@ fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
 async fn record(db: &Db, bytes: u64, now: i64) -> anyhow::Result<()> {
     let txn = db.begin().await?;
     for tenant in store::tenants::all(&txn).await? {
-        let event = Event::of(Action::DatabaseBackup).with(json!({"bytes": bytes}));
+        let event = Event::of(DATABASE_BACKUP).with(json!({"bytes": bytes}));
         audit::record(&txn, operator(tenant.tenant_id), event, now).await?;
     }
     Ok(txn.commit().await?)

@@ -1,30 +1,31 @@
-//! The OpenAPI document and its viewer, which works without a network.
+//! The OpenAPI document.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::{
-    Router,
-    body::Bytes,
+    extract::State,
     http::header,
     response::{IntoResponse, Response},
 };
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use crate::{app::App, error::Result, http::openapi};
+use crate::{
+    access::Access,
+    app::App,
+    error::Result,
+    feature::Feature,
+    http::route::{Route, route},
+};
 
-/// The document as JSON, shared by all responses.
-static OPENAPI_JSON: LazyLock<serde_json::Result<Bytes>> =
-    LazyLock::new(|| serde_json::to_vec(&openapi::document()).map(Bytes::from));
+/// The OpenAPI document.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![route!(document, Access::Open)]
+}
 
 /// Show this document.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "Health",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
-pub async fn document() -> Result<Response> {
-    let json = OPENAPI_JSON.as_ref().map_err(|error| anyhow::anyhow!("the OpenAPI document: {error}"))?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], json.clone()).into_response())
-}
-
-/// Serves the viewer at `/docs`.
-pub fn swagger() -> Router<Arc<App>> {
-    SwaggerUi::new("/docs").config(Config::from("/v1/openapi.json")).into()
+pub async fn document(State(app): State<Arc<App>>) -> Result<Response> {
+    Ok(([(header::CONTENT_TYPE, "application/json")], (app.openapi_json)()?).into_response())
 }

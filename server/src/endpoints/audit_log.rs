@@ -11,7 +11,21 @@ use entities::audit_record;
 use serde_json::value::RawValue;
 use store::audit::Filter;
 
-use crate::{access::Caller, app::App, error::Result, http::query::Query};
+use crate::{
+    access::{Access, Caller, Keys},
+    app::App,
+    error::Result,
+    feature::Feature,
+    http::query::Query,
+    http::route::{Route, route},
+};
+
+/// The audit log.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![route!(list, Access::owner().keys(Keys::Full))]
+}
 
 /// List audit records, newest first.
 #[utoipa::path(get, path = "/v1/audit-log", tag = "Audit log", params(

@@ -12,15 +12,18 @@ use serde_json::value::RawValue;
 use store::{
     feedback::{Filter, Said},
     new_id,
+    rates::RateBucket,
     row_text::MAX_TAG_BYTES,
     traces,
 };
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Problem, Result, not_found, problem},
+    feature::Feature,
+    http::route::{Route, route},
     http::{
         query::{Query, invalid},
         read::ApiJson,
@@ -32,6 +35,18 @@ use crate::{
 const MAX_COMMENT: usize = 10_000;
 /// Maximum size of the metadata in bytes.
 const MAX_METADATA: usize = 16 * 1024;
+
+/// Feedback on traces.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query)),
+        route!(create, Access::member().keys(Keys::Full))
+            .counts_to(RateBucket::Feedback)
+            .errors(&[ErrorCode::NotFound]),
+    ]
+}
 
 /// Give feedback on a trace.
 ///

@@ -6,8 +6,11 @@ use api::ErrorCode;
 use axum::{Json, extract::State, response::Html};
 
 use crate::{
+    access::Access,
     app::App,
     error::{Result, problem},
+    feature::Feature,
+    http::route::{Route, route},
 };
 
 /// The body of a passing health check.
@@ -15,6 +18,17 @@ use crate::{
 pub struct Status {
     /// `ok`.
     status: &'static str,
+}
+
+/// Health checks.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![
+        route!(root, Access::Open),
+        route!(live, Access::Open),
+        route!(ready, Access::Open).errors(&[ErrorCode::Overloaded]),
+    ]
 }
 
 /// Show a short page for browsers.

@@ -12,16 +12,31 @@ use serde_json::json;
 use store::row_text::MAX_LABEL;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     audit::{self, Action, Event},
     cursor::Name,
     error::{Problem, Result},
+    feature::Feature,
+    http::route::{Route, route},
     http::{query::Query, read::ApiJson},
 };
 
+/// A model's price was set.
+pub const PRICE_SET: Action = Action::new("model_price.set", "model");
+
 /// Maximum number of prices of a tenant: all of them are in memory during ingest.
 const MAX_PRICES: usize = 1_000;
+
+/// Prices of models.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query)),
+        route!(set, Access::owner().keys(Keys::Full)).audited(PRICE_SET),
+    ]
+}
 
 /// List all prices that apply to the tenant, by name.
 #[utoipa::path(get, path = "/v1/models", tag = "Models", params(
@@ -78,7 +93,7 @@ pub async fn set(
     }
     let txn = app.db.begin().await?;
     store::prices::set(&txn, caller.tenant_id, &name, &price, now).await?;
-    audit::record(&txn, &caller, Event::of(Action::PriceSet).on(&name).with(json!(price)), now).await?;
+    audit::record(&txn, &caller, Event::of(PRICE_SET).on(&name).with(json!(price)), now).await?;
     app.commit(txn).await?;
     Ok(Json(wire(&name, price, Origin::Tenant)))
 }

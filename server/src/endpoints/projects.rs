@@ -17,18 +17,49 @@ use store::{DbError, is_duplicate, new_id, projects::Show, row_text::MAX_LABEL, 
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     audit::{self, Action, Event},
     error::{Error, Problem, Result, not_found, problem},
+    feature::Feature,
+    http::route::{Route, route},
     http::{
         query::{Query, invalid, path_id},
         read::ApiJson,
     },
 };
 
+/// A project was created.
+pub const PROJECT_CREATE: Action = Action::new("project.create", "project");
+/// A project's settings were changed.
+pub const PROJECT_UPDATE: Action = Action::new("project.update", "project");
+/// A project was archived.
+pub const PROJECT_ARCHIVE: Action = Action::new("project.archive", "project");
+/// A project was unarchived.
+pub const PROJECT_UNARCHIVE: Action = Action::new("project.unarchive", "project");
+
 /// Maximum retention in days.
 const MAX_RETENTION: i32 = 3_650;
+
+/// Projects.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query)),
+        route!(create, Access::member().keys(Keys::Full))
+            .audited(PROJECT_CREATE)
+            .errors(&[ErrorCode::Conflict]),
+        route!(detail, Access::viewer().keys(Keys::Query)),
+        route!(update, Access::owner().keys(Keys::Full))
+            .audited(PROJECT_UPDATE)
+            .errors(&[ErrorCode::Conflict]),
+        route!(archive, Access::owner().keys(Keys::Full))
+            .audited(PROJECT_ARCHIVE)
+            .errors(&[ErrorCode::CannotArchiveLast]),
+        route!(unarchive, Access::owner().keys(Keys::Full)).audited(PROJECT_UNARCHIVE),
+    ]
+}
 
 /// List active projects, newest first; archived ones on request.
 #[utoipa::path(get, path = "/v1/projects", tag = "Projects", params(
@@ -114,7 +145,7 @@ pub async fn update(
     }
     let row = project::Model { updated_at: now, ..row };
     store::projects::replace(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
-    let event = Event::of(Action::ProjectUpdate).on(id).with(changes(&was, &row));
+    let event = Event::of(PROJECT_UPDATE).on(id).with(changes(&was, &row));
     audit::record(&txn, &caller, event, now).await?;
     app.commit(txn).await?;
     Ok(Json(wire(row)))
@@ -162,7 +193,7 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
     }
     let row = project::Model { archived_at: archive.then_some(now), updated_at: now, ..was };
     store::projects::replace(&txn, row.clone()).await?;
-    let action = if archive { Action::ProjectArchive } else { Action::ProjectUnarchive };
+    let action = if archive { PROJECT_ARCHIVE } else { PROJECT_UNARCHIVE };
     let event = Event::of(action).on(id).with(json!({"name": row.name}));
     audit::record(&txn, caller, event, now).await?;
     app.commit(txn).await?;
@@ -187,7 +218,7 @@ pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
 /// Returns the audit event of a created project.
 pub fn made(row: &project::Model) -> Event {
     let detail = json!({"name": row.name, "retention_days": row.retention_days});
-    Event::of(Action::ProjectCreate).on(row.id).with(detail)
+    Event::of(PROJECT_CREATE).on(row.id).with(detail)
 }
 
 /// Validates and normalizes a name.

@@ -4,10 +4,20 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::header, response::IntoResponse};
 
-use crate::{app::App, error::Result};
+use crate::{
+    access::Access,
+    app::App,
+    error::Result,
+    feature::Feature,
+    http::route::{Route, route},
+};
 
-/// The path of the metrics, unless they are served on a separate address.
-pub const METRICS_PATH: &str = "/metrics";
+/// The server's own metrics.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![route!(show, Access::Open).on_metrics_address()]
+}
 
 /// Show metrics of this process: requests, ingest, jobs, database, memory.
 #[utoipa::path(get, path = "/metrics", tag = "Health",

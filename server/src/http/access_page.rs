@@ -1,28 +1,32 @@
-//! Renders `docs/access.md`: access requirements and limits, from the route table.
+//! Renders `docs/access.md`: access requirements and limits, from the routes.
 
 use std::fmt::Write;
 
 use api::Plan;
 use store::{quotas::Quota, rates::RateBucket};
 
+use super::route::{Route, Schemes};
 use crate::access::{
     Access, Keys,
     plans::{limits, monthly_limit, requests_per_minute},
 };
-use crate::routes;
 
 /// Returns the page in Markdown. A test compares it with the file in the documentation.
-pub fn page() -> String {
+pub fn page(routes: &[Route]) -> String {
     let mut page = String::from(PAGE_INTRODUCTION);
+    for route in routes.iter().filter(|it| it.schemes == Schemes::BearerOrBasic) {
+        // Writing to a String can't fail.
+        _ = writeln!(page, "`{}` also accepts {BASIC_AUTHENTICATION}", route.path);
+    }
     page.push_str(
         "| Method | Path | Role | API keys | Plan | Counts to | Audited |\n|---|---|---|---|---|---|---|\n",
     );
-    for route in routes::all() {
+    for route in routes {
         let (role, keys, plan) = match route.access {
             Access::Open => ("no token", "", ""),
             Access::Token { role, keys, plan } => (role.as_str(), keys_word(keys), plan.as_str()),
         };
-        let bucket = if routes::is_rate_limited(route.path) { route.bucket.as_str() } else { "" };
+        let bucket = if route.is_rate_limited() { route.bucket.as_str() } else { "" };
         let audited = route.audited.map_or("", |it| it.as_str());
         line(
             &mut page,
@@ -64,9 +68,12 @@ without scopes, `query` also keys with that scope, `any` every key, `session onl
 plan. *Counts to* is the rate limit. *Audited* actions are recorded in the audit log, both executed and rejected
 ones.
 
-`/api/public/otel/v1/traces` also accepts Basic authentication with an API key as the password and
-any user name, as sent by Langfuse's exporter. No other path accepts it.
+";
 
+/// Describes a path that accepts Basic authentication.
+const BASIC_AUTHENTICATION: &str = "\
+Basic authentication with an API key as the password and
+any user name, as sent by Langfuse's exporter. No other path accepts it.
 ";
 
 fn keys_word(keys: Keys) -> &'static str {

@@ -9,7 +9,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::outer::RequestId;
+use super::{outer::RequestId, route::Schemes};
 use crate::{
     access::{Caller, Credential, api_key::ApiKey, session::Session},
     app::App,
@@ -22,16 +22,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-
-/// The authentication schemes that a route accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schemes {
-    /// `Authorization: Bearer <token>`.
-    Bearer,
-    /// Also accepts `Authorization: Basic <credentials>` with an API key as the password. The user name
-    /// is ignored: exporters of other services send a public key there.
-    BearerOrBasic,
-}
 
 /// Returns the caller that a request's bearer token belongs to.
 ///

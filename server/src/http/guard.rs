@@ -1,9 +1,9 @@
 //! Middleware that runs before every handler: authentication, rate limiting, authorization and
-//! idempotency, in that order. The requirements of each route are declared in the route table.
+//! idempotency, in that order. Each route declares its requirements.
 
 use std::sync::Arc;
 
-use api::{ErrorCode, Plan};
+use api::ErrorCode;
 use axum::{
     body::Body,
     extract::{FromRequestParts, Request, State},
@@ -14,7 +14,14 @@ use axum::{
 use store::{health::Unavailable, rates::RateBucket};
 use uuid::Uuid;
 
-use super::{address::ClientAddress, auth, held, idempotency, outer::RequestId, read, unauthenticated::Slot};
+use super::{
+    address::ClientAddress,
+    auth, held, idempotency,
+    outer::RequestId,
+    read,
+    route::{self, Route, Schemes},
+    unauthenticated::Slot,
+};
 use crate::{
     access::{Access, Caller},
     app::App,
@@ -22,36 +29,26 @@ use crate::{
     error::{Error, Problem, Result, internal, problem},
     http::error::UnwrittenProblem,
     limits::Verdict,
-    routes, seats,
+    seats,
 };
 
 const LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// The requirements of a route.
+/// The route of the handler that a request reached.
 #[derive(Clone)]
 pub struct Guard {
     /// The state.
     pub app: Arc<App>,
-    /// Access requirements.
-    pub access: Access,
-    /// The rate limit bucket.
-    pub bucket: RateBucket,
-    /// The action under which rejections are recorded in the audit log.
-    pub audited: Option<Action>,
-    /// The authentication schemes that the route accepts.
-    pub schemes: auth::Schemes,
-    /// The lowest plan that allows a request with this body.
-    pub plan_of_body: Option<fn(&[u8]) -> Plan>,
-    /// Whether the handler runs with one of the tenant's read permits.
-    pub waits_for_permit: bool,
+    /// The route.
+    pub route: &'static Route,
 }
 
 /// Serves a request whose caller meets the requirements of the route.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let limited = routes::is_rate_limited(request.uri().path());
-    if guard.access == Access::Open {
+    let limited = route::is_rate_limited(request.uri().path());
+    if guard.route.access == Access::Open {
         return if limited { nobody(&guard.app, request, next).await } else { next.run(request).await };
     }
     let app = Arc::clone(&guard.app);
@@ -83,7 +80,7 @@ fn may_write(app: &App, writes: bool, is_delete: bool) -> Result<(), Unavailable
 
 /// Serves a request of a route that requires a token.
 async fn serve(guard: Guard, request: Request, next: Next) -> Response {
-    let caller = match authenticate(&guard.app, guard.schemes, &request).await {
+    let caller = match authenticate(&guard.app, guard.route.schemes, &request).await {
         Ok(caller) => caller,
         Err(error) => return turned_away(&guard.app, &request, error),
     };
@@ -98,10 +95,10 @@ async fn serve(guard: Guard, request: Request, next: Next) -> Response {
 
 /// Counts requests to unknown paths and methods against the rate limit.
 pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if !routes::is_rate_limited(request.uri().path()) {
+    if !route::is_rate_limited(request.uri().path()) {
         return next.run(request).await;
     }
-    let known = app.db.health.while_reachable(authenticate(&app, auth::Schemes::Bearer, &request)).await;
+    let known = app.db.health.while_reachable(authenticate(&app, Schemes::Bearer, &request)).await;
     let Ok(Ok(caller)) = known else {
         return nobody(&app, request, next).await;
     };
@@ -127,7 +124,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 /// Identifies the caller. A connection that presents a valid token no longer counts as unauthenticated.
 fn authenticate<'a>(
     app: &'a App,
-    schemes: auth::Schemes,
+    schemes: Schemes,
     request: &'a Request,
 ) -> impl Future<Output = Result<Caller>> + Send + 'a {
     // Only these parts are captured, because a request is not `Sync`.
@@ -151,7 +148,7 @@ fn id(request: &Request) -> RequestId {
 
 async fn take(guard: &Guard, caller: &Caller) -> Result<Verdict> {
     let now = guard.app.clock.now();
-    guard.app.limits.take(caller.tenant_id, caller.plan, guard.bucket, now).await
+    guard.app.limits.take(caller.tenant_id, caller.plan, guard.route.bucket, now).await
 }
 
 /// Authorizes and serves a request of a known caller within the rate limit.
@@ -159,8 +156,8 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
     if let Err(error) = seats::note(&guard.app, &caller).await {
         return error.into_response();
     }
-    let target = guard.audited.is_some().then(|| request.uri().path().to_owned());
-    let response = match guard.access.check(&caller) {
+    let target = guard.route.audited.is_some().then(|| request.uri().path().to_owned());
+    let response = match guard.route.access.check(&caller) {
         Err(problem) if problem.required_plan.is_some() => {
             plan_too_low(guard, &caller, request, problem).await
         }
@@ -176,7 +173,7 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
     };
     let refused =
         response.extensions().get::<UnwrittenProblem>().map(|UnwrittenProblem(problem)| problem.code);
-    if let (Some(action), Some(path), Some(code)) = (guard.audited, target, refused) {
+    if let (Some(action), Some(path), Some(code)) = (guard.route.audited, target, refused) {
         write_down(&guard.app, &caller, action, &path, code).await;
     }
     response
@@ -185,7 +182,7 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
 /// Returns the error for a plan that is too low. If the required plan depends on the body, this parses
 /// the body, so that a caller who upgrades to the named plan is not rejected again.
 async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem: Problem) -> Response {
-    let Some(plan_of_body) = guard.plan_of_body else { return Error::from(problem).into_response() };
+    let Some(plan_of_body) = guard.route.plan_of_body else { return Error::from(problem).into_response() };
     let (parts, body) = request.into_parts();
     let needed = match read::read(&guard.app, Some(caller.tenant_id), &parts.headers, body).await {
         Ok(held) => plan_of_body(&held.bytes),
@@ -198,7 +195,7 @@ async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem:
 /// Runs the handler. A read waits for a permit while too many reads of its tenant are running.
 async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Response {
     let (app, tenant) = (&guard.app, caller.tenant_id);
-    let _permit = match guard.waits_for_permit {
+    let _permit = match guard.route.waits_for_permit {
         true => match app.read_permit(tenant).await {
             Ok(permit) => Some(permit),
             Err(error) => return error.into_response(),

@@ -28,7 +28,14 @@ use crate::{
     access::{Caller, Credential},
     app::App,
     error::{Error, Problem, Result, internal, problem},
+    feature::{Expired, Feature},
     memory::Holder,
+};
+
+/// Deletion of expired keys and responses.
+pub const FEATURE: Feature = Feature {
+    housekeeping: &[&Expired { rows: store::idempotency::EXPIRING_KEYS, after: Duration::ZERO }],
+    ..Feature::NONE
 };
 
 /// The request header.

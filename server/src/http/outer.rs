@@ -6,7 +6,7 @@ use api::ErrorCode;
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -14,7 +14,7 @@ use futures::FutureExt;
 use prost::Message;
 use store::new_id;
 
-use super::{compress, head, held};
+use super::{compress, head, held, route::Route};
 use crate::{
     app::App,
     error::{Error, Problem, internal},
@@ -25,6 +25,10 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The header with the error code, on responses of the OTLP endpoints.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
+
+/// Beginnings of paths whose errors have the form of OTLP even if no route exists: an exporter sends to an
+/// address that is almost right.
+const OTLP_PREFIXES: [&str; 2] = ["/v1/otlp/", "/api/public/otel/"];
 
 /// The ID of a request, an extension of every request.
 #[derive(Clone, Debug, Default)]
@@ -41,13 +45,20 @@ enum Encoding {
 }
 
 /// Gives every response a request ID and every error a body.
-pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+pub async fn wrap(
+    State((app, routes)): State<(Arc<App>, &'static [Route])>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let figures = app.telemetry.http.begin(request.method().as_str(), route);
+    let answers_otlp = |path: &str| {
+        routes.iter().any(|it| it.has_otlp_errors && it.path == path && it.method == request.method())
+    };
+    let encoding = encoding(&request, route.is_some_and(answers_otlp));
     compress::accept_plain(request.headers_mut());
     let id: Arc<str> = request_id(request.headers()).into();
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
-    let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
     let mut response = match head::check_host(&request) {
         Ok(()) => caught(next.run(request)).await,
@@ -84,21 +95,16 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
-/// Whether errors of a path have the form of OTLP.
-pub fn speaks_otlp(method: &Method, path: &str) -> bool {
-    path.starts_with("/v1/otlp/")
-        || path.starts_with("/api/public/otel/")
-        || (*method == Method::POST && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"))
-}
-
-fn encoding(request: &Request) -> Encoding {
-    let otlp = speaks_otlp(request.method(), request.uri().path());
+/// Returns the encoding of errors, for a request of an OTLP route or another.
+fn encoding(request: &Request, is_otlp: bool) -> Encoding {
+    let path = request.uri().path();
+    let is_otlp = is_otlp || OTLP_PREFIXES.iter().any(|prefix| path.starts_with(prefix));
     let protobuf = request
         .headers()
         .get(header::CONTENT_TYPE)
         .and_then(|it| it.to_str().ok())
         .is_some_and(|it| it.trim_start().to_ascii_lowercase().starts_with("application/x-protobuf"));
-    match (otlp, protobuf) {
+    match (is_otlp, protobuf) {
         (false, _) => Encoding::Json,
         (true, false) => Encoding::OtlpJson,
         (true, true) => Encoding::OtlpProtobuf,

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     head::MAX_HEAD_BYTES,
+    route::Route,
     socket::Socket,
     unauthenticated::{MAX_UNAUTHENTICATED_CONNECTIONS, Slot, Unauthenticated},
     unread::RequestBody,
@@ -60,15 +61,20 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop` resolves, then finishes requests in progress.
-pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {
+pub async fn serve(
+    app: &Arc<App>,
+    routes: &'static [Route],
+    listener: TcpListener,
+    stop: impl Future<Output = ()>,
+) {
     let most = most_connections(app);
-    accept(app, listener, super::router(app), most, stop).await;
+    accept(app, listener, super::router(app, routes), most, stop).await;
 }
 
 /// Serves only the metrics, until the app stops.
-pub async fn serve_figures(app: Arc<App>, listener: TcpListener) {
+pub async fn serve_figures(app: Arc<App>, routes: &'static [Route], listener: TcpListener) {
     let stop = app.stopping().cancelled_owned();
-    accept(&app, listener, super::figures(&app), MAX_METRICS_CONNECTIONS, stop).await;
+    accept(&app, listener, super::figures(&app, routes), MAX_METRICS_CONNECTIONS, stop).await;
 }
 
 async fn accept(

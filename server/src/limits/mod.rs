@@ -5,6 +5,7 @@
 //! grows while the process is busy, and shrinks when little is left, so that no requests are unused in
 //! one process while another rejects. On SQLite there is one process, which needs no leases.
 
+pub mod feature;
 mod local;
 mod window;
 

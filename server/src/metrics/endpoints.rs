@@ -10,13 +10,15 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use store::projects;
+use store::{projects, rates::RateBucket};
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Result, not_found, problem},
+    feature::Feature,
     http::query::{Query, invalid, path_id},
+    http::route::{Route, route},
     metrics::{answer::Question, ask::GroupBy},
 };
 
@@ -24,6 +26,19 @@ use crate::{
 const MAX_POINTS: i64 = 7 * 24 * 60 + 1;
 /// Maximum number of buckets of a series with groups: 30 days by hour, and the current one.
 const MAX_GROUP_POINTS: i64 = 30 * 24 + 1;
+
+/// Rolling metrics.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![
+        route!(show, Access::viewer().keys(Keys::Query))
+            .counts_to(RateBucket::Metrics)
+            .parameter_type::<Window>()
+            .parameter_type::<Interval>(),
+        route!(of_project, Access::viewer().keys(Keys::Query)),
+    ]
+}
 
 /// Show metrics of the traces that started within a period.
 ///

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use api::{
-    Timestamp,
+    ErrorCode, Plan, Timestamp,
     page::{DEFAULT_LIMIT, MAX_LIMIT},
     search::{NearSpan, SearchResult, SearchResults, VectorSearch},
 };
@@ -20,9 +20,11 @@ use store::{
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Problem, Result, not_found},
+    feature::Feature,
+    http::route::{Route, route},
     http::{
         pieces::{PageWriter, PushOutcome},
         query::{Query, invalid},
@@ -44,6 +46,19 @@ struct Search<'a> {
     name: String,
     cursor: Option<&'a str>,
     limit: usize,
+}
+
+/// Semantic search.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    vec![
+        route!(by_words, Access::viewer().keys(Keys::Query).plan(Plan::Pro))
+            .acquires_permits()
+            .errors(&[ErrorCode::UpstreamFailed]),
+        route!(by_vector, Access::viewer().keys(Keys::Query).plan(Plan::Pro))
+            .errors(&[ErrorCode::NotFound, ErrorCode::InvalidCursor]),
+    ]
 }
 
 /// Search spans by text, most similar first.

@@ -1,11 +1,12 @@
 //! Embedding of spans in the background, by jobs.
 
 pub mod backfill;
+mod indexing;
 pub mod spans;
 mod text;
 mod turn;
 
-use crate::app::Feature;
+use crate::feature::Feature;
 
 /// Embedding of spans in the background.
 pub const FEATURE: Feature = Feature {
@@ -13,5 +14,6 @@ pub const FEATURE: Feature = Feature {
         registry.register::<spans::EmbedSpans>();
         registry.register::<backfill::Backfill>();
     },
+    housekeeping: &[&indexing::UnindexedVectors],
     ..Feature::NONE
 };

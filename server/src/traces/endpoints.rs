@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::{
+    ErrorCode,
     trace::{SpanList, Trace, TraceList},
     trace_filter::{TraceConditions, TraceFilterParameters},
 };
@@ -11,19 +12,21 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
+use store::rates::RateBucket;
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Result, not_found},
+    http::route::{Route, route},
     http::{
         pieces::{PageWriter, PushOutcome},
         query::{Query, path_id},
         read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
         trace_filter,
     },
-    trace_removal,
+    trace_removal::{self, TRACE_DELETE},
     traces::view,
 };
 
@@ -33,6 +36,18 @@ const DETAIL_SPANS: usize = 2_000;
 const DETAIL_EVENTS: u64 = 2_000;
 /// The position before the first span of a trace.
 const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
+
+/// Returns the routes of traces.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query))
+            .counts_to(RateBucket::Traces)
+            .errors(&[ErrorCode::TagsFilterIncomplete]),
+        route!(detail, Access::viewer().keys(Keys::Query)),
+        route!(delete, Access::owner().keys(Keys::Full)).audited(TRACE_DELETE),
+        route!(spans, Access::viewer().keys(Keys::Query)),
+    ]
+}
 
 /// List traces, newest first.
 ///

@@ -30,9 +30,10 @@ use uuid::Uuid;
 
 use self::lines::Format;
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
+    http::route::{Route, route},
     http::{
         held::BodyMemory,
         pieces::Pieces as JsonPieces,
@@ -54,6 +55,15 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.
 const EXPORT_IN_FLIGHT_BYTES: usize = 512 * 1024;
+
+/// Returns the route of exports.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(export, Access::viewer().keys(Keys::Query))
+            .acquires_permits()
+            .errors(&[ErrorCode::TagsFilterIncomplete]),
+    ]
+}
 
 /// Export traces with their spans and events, newest first.
 ///

@@ -11,7 +11,18 @@ use axum::{Json, extract::State};
 use semantics::money;
 use store::traces::SessionSums;
 
-use crate::{access::Caller, app::App, error::Result, http::query::Query};
+use crate::{
+    access::{Access, Caller, Keys},
+    app::App,
+    error::Result,
+    http::query::Query,
+    http::route::{Route, route},
+};
+
+/// Returns the route of sessions.
+pub fn routes() -> Vec<Route> {
+    vec![route!(list, Access::viewer().keys(Keys::Query))]
+}
 
 /// List sessions by the start of their newest trace, newest first.
 ///

@@ -28,9 +28,10 @@ use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
+    http::route::{Route, route},
     http::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_filter},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
@@ -58,6 +59,15 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Time without reads after which a subscriber has fallen behind.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Returns the route of the stream.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(follow, Access::viewer().keys(Keys::Query))
+            .acquires_permits()
+            .errors(&[ErrorCode::InvalidCursor, ErrorCode::TagsFilterIncomplete]),
+    ]
+}
 
 /// Stream traces as they are stored or changed.
 ///

@@ -119,7 +119,11 @@ async fn separate_metrics_address_removes_metrics_from_main_address() {
     assert_eq!(ask(&app, "GET /metrics", &[]).await.status, 404);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    app.app.spawn(server::http::serve::serve_figures(std::sync::Arc::clone(&app.app), listener));
+    app.app.spawn(server::http::serve::serve_figures(
+        std::sync::Arc::clone(&app.app),
+        server::features::routes(),
+        listener,
+    ));
     let page = ask_at(&url, "GET /metrics", &[]).await;
     assert!(page.header("content-type").starts_with("application/openmetrics-text"), "{}", page.head);
     read(&String::from_utf8(page.body).unwrap());

@@ -30,16 +30,16 @@ on_both_databases! {
             }
         }
         app.advance(29 * 86_400);
-        housekeeping::round(&app.app).await.unwrap();
+        housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         assert_eq!(key.get(&paths[0]).await.status, 200);
         app.advance(2 * 86_400);
-        housekeeping::round(&app.app).await.unwrap();
+        housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         key.get(&paths[0]).await.is(404, "not_found");
         assert_eq!(key.get(&paths[1]).await.ok()["status"], "running");
         app.drain().await;
         let rows = evaluations(&key, "status=complete").await;
         assert_eq!((rows.len(), &rows[0]["label"]), (2, &json!("pass")));
-        housekeeping::round(&app.app).await.unwrap();
+        housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         key.get(&paths[1]).await.is(404, "not_found");
     }
 

@@ -47,7 +47,7 @@ on_both_databases! {
         }
         let project = owner.request(reqwest::Method::PATCH, &format!("/v1/projects/{}", app.project));
         owner.send(project.json(&json!({"retention_days": 7}))).await.ok();
-        server::housekeeping::round(&app.app).await.unwrap();
+        server::housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         app.drain().await;
         let rows = rows(app).await;
         let kept = |it: &trace::Model| it.project_id != app.project || it.started_at >= START - 7 * DAY;

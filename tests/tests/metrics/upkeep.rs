@@ -111,7 +111,7 @@ on_both_databases! {
         for _ in 0..2 {
             let metrics = &key.get("/v1/metrics").await.ok()["metrics"];
             assert_eq!((&metrics["trace_count"], &metrics["feedback_good_rate"]), (&json!(41), &json!(1.0)));
-            server::housekeeping::round(&app.app).await.unwrap();
+            server::housekeeping::round(&app.app, server::features::ALL).await.unwrap();
             metric_folding::round(&app.app, i64::MAX).await.unwrap();
         }
         let left = trace::Entity::find().filter(trace::Column::TenantId.eq(app.tenant));
@@ -134,7 +134,7 @@ on_both_databases! {
         let reply = key.get("/v1/metrics").await;
         reply.is(503, "overloaded");
         assert_eq!(reply.headers["retry-after"], "1");
-        server::housekeeping::round(&app.app).await.unwrap();
+        server::housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 5_100);
     }
 }

@@ -60,12 +60,12 @@ on_both_databases! {
                 db_window(app, tenant, minute - HOUR - 60, bucket).await;
             }
         }
-        housekeeping::round(&app.app).await.unwrap();
+        housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         for tenant in [app.tenant, other] {
             assert_eq!(left(app, tenant).await, (2, 4));
         }
         app.advance(2 * HOUR);
-        housekeeping::round(&app.app).await.unwrap();
+        housekeeping::round(&app.app, server::features::ALL).await.unwrap();
         for tenant in [app.tenant, other] {
             assert_eq!(left(app, tenant).await, (0, 0));
         }

@@ -37,7 +37,7 @@ async fn names(app: &TestApp) -> Vec<String> {
 }
 
 async fn keep_house(app: &TestApp) {
-    housekeeping::round(&app.app).await.unwrap();
+    housekeeping::round(&app.app, server::features::ALL).await.unwrap();
 }
 
 async fn jobs(app: &TestApp) -> Vec<job::Model> {

@@ -89,7 +89,7 @@ async fn a_walk_finds_nearly_all_of_the_nearest_whatever_the_filter() {
                 assert_eq!(vectors::put_into_graph(&app.app.db, app.tenant, 500).await.unwrap(), 500);
                 assert_eq!(vectors::put_into_graph(&app.app.db, other, 500).await.unwrap(), 500);
             }
-            _ => housekeeping::round(&app.app).await.unwrap(),
+            _ => housekeeping::round(&app.app, server::features::ALL).await.unwrap(),
         }
         assert_eq!(indexed(&app, app.tenant).await, in_graph);
         let found = recall(&app.full_key(), &all, &questions, &json!({})).await;

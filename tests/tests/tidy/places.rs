@@ -14,8 +14,17 @@ struct Home {
 const HOMES: &[Home] = &[
     Home {
         names: &["axum", "tower_http"],
-        places: &["server/src/http/"],
-        instead: "take plain arguments and return a Result; the handler in server/src/http turns it into a response",
+        places: &[
+            "server/src/http/",
+            "server/src/endpoints/",
+            "server/src/traces/",
+            "server/src/access/endpoints/",
+            "server/src/evals/endpoints/",
+            "server/src/ingest/endpoints/",
+            "server/src/metrics/endpoints.rs",
+            "server/src/search/endpoints.rs",
+        ],
+        instead: "take plain arguments and return a Result; a handler in the endpoints of the feature turns it into a response",
     },
     Home {
         names: &["sea_orm", "sea_query", "sqlx"],

@@ -22,6 +22,7 @@ const CLEAN: &[&str] = &[
     "server/src/admin/",
     "server/src/config/",
     "server/src/embedding/",
+    "server/src/endpoints/",
     "server/src/evals/",
     "server/src/http/",
     "server/src/ingest/",
@@ -31,6 +32,7 @@ const CLEAN: &[&str] = &[
     "server/src/providers/",
     "server/src/search/",
     "server/src/telemetry/",
+    "server/src/traces/",
     "tui/",
 ];
 

@@ -8,7 +8,18 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{add, delta::Delta};
-use crate::db::Db;
+use crate::{db::Db, housekeeping::next_tenant};
+
+/// The index of uncounted traces.
+const UNCOUNTED_INDEX: &str = "ix_trace_unmeasured";
+
+/// Returns the next tenant after `last` that has uncounted traces.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn next_tenant_to_measure(db: &Db, last: Uuid) -> Result<Option<Uuid>, DbErr> {
+    next_tenant(db, "trace", &db.dialect.index_hint(UNCOUNTED_INDEX), "NOT measured", last).await
+}
 
 /// Adds about `limit` uncounted traces of a tenant to the metrics. Returns their number.
 ///
@@ -17,7 +28,7 @@ use crate::db::Db;
 pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
     let sql = format!(
         "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT measured ORDER BY started_at, id LIMIT {limit}",
-        db.dialect.index_hint("ix_trace_unmeasured")
+        db.dialect.index_hint(UNCOUNTED_INDEX)
     );
     let txn = db.begin().await?;
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);

@@ -7,7 +7,7 @@
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use crate::db::Db;
+use crate::{db::Db, housekeeping::next_tenant};
 
 const NEXT: &str = "SELECT 1 FROM span_vector WHERE tenant_id = $1 LIMIT 1 OFFSET $2";
 
@@ -25,6 +25,17 @@ pub async fn are_more_than(db: &Db, tenant: Uuid, few: u32) -> Result<bool, DbEr
     let values = [tenant.into(), i64::from(few).into()];
     let statement = Statement::from_sql_and_values(db.dialect.backend(), NEXT, values);
     Ok(db.current().query_one_raw(statement).await?.is_some())
+}
+
+/// Returns the next tenant after `last` that has vectors outside of the graph; none if the database has no graph.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn next_tenant_to_index(db: &Db, last: Uuid) -> Result<Option<Uuid>, DbErr> {
+    if !db.finds_nearest() {
+        return Ok(None);
+    }
+    next_tenant(db, "span_vector", "", "NOT indexed", last).await
 }
 
 /// Adds up to `limit` vectors of a tenant to the graph. Returns their number.

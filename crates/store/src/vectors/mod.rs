@@ -16,7 +16,7 @@ mod unit;
 mod write;
 
 pub use filter::{Filter, Found, Hit};
-pub use graph::{are_more_than, put_into_graph};
+pub use graph::{are_more_than, next_tenant_to_index, put_into_graph};
 pub use near::nearest;
 pub use one::of_span;
 pub use rows::{Arrival, arrivals, count, in_rows, read_numbers, rows_of};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{
-    Plan, Timestamp,
+    ErrorCode, Plan, Timestamp,
     credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
 };
 use axum::{
@@ -16,11 +16,12 @@ use serde_json::json;
 use store::{credentials::last4, sealed::PROVIDER_KEY};
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller},
     app::App,
     audit::{self, Action, Event},
     cursor::Name,
     error::{Error, Problem, Result, not_found},
+    http::route::{Route, route},
     http::{
         query::Query,
         read::{self, ApiJson},
@@ -29,10 +30,28 @@ use crate::{
     span_embedding::backfill::Backfill,
 };
 
+/// A provider's credential was stored.
+pub const CREDENTIAL_SET: Action = Action::new("provider_credential.set", "provider_credential");
+/// A provider's credential was deleted.
+pub const CREDENTIAL_DELETE: Action = Action::new("provider_credential.delete", "provider_credential");
+
 /// Maximum length of a key in characters.
 const MAX_KEY: usize = 1_000;
 /// Maximum length of a model's name in characters.
 const MAX_MODEL: usize = 200;
+
+/// Returns the routes of provider credentials.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::owner().plan(Plan::Pro)),
+        route!(set, Access::owner().plan(Plan::Pro))
+            .audited(CREDENTIAL_SET)
+            .plan_of_body(plan_of_body)
+            .errors(&[ErrorCode::NotFound]),
+        // On every plan, so that credentials can be deleted after a downgrade.
+        route!(delete, Access::owner()).audited(CREDENTIAL_DELETE).errors(&[ErrorCode::NotFound]),
+    ]
+}
 
 /// List provider credentials, without their keys.
 #[utoipa::path(get, path = "/v1/provider-credentials", tag = "Provider credentials", params(
@@ -114,7 +133,7 @@ pub async fn set(
         queue::enqueue(&txn, tenant, &Backfill {}, now, now).await?;
     }
     let detail = json!({"base_url": row.base_url, "api_key": body.api_key.is_some()});
-    audit::record(&txn, &caller, Event::of(Action::CredentialSet).on(provider).with(detail), now).await?;
+    audit::record(&txn, &caller, Event::of(CREDENTIAL_SET).on(provider).with(detail), now).await?;
     app.commit(txn).await?;
     Ok(Json(wire(row)?))
 }
@@ -135,7 +154,7 @@ pub async fn delete(
     }
     // Another judge may be used now, so paused rules resume.
     store::eval_rules::resume_all(&txn, caller.tenant_id).await?;
-    let event = Event::of(Action::CredentialDelete).on(provider);
+    let event = Event::of(CREDENTIAL_DELETE).on(provider);
     audit::record(&txn, &caller, event, app.clock.now()).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -17,18 +17,36 @@ use store::new_id;
 use uuid::Uuid;
 
 use crate::{
-    access::{Caller, Credential, api_key::ApiKey},
+    access::{Access, Caller, Credential, Keys, api_key::ApiKey},
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found, problem},
+    http::route::{Route, route},
     http::{
         query::{Query, path_id},
         read::ApiJson,
     },
 };
 
+/// An API key was created.
+pub const KEY_CREATE: Action = Action::new("api_key.create", "api_key");
+/// An API key was revoked.
+pub const KEY_REVOKE: Action = Action::new("api_key.revoke", "api_key");
+
 /// Maximum length of a name in characters.
 const MAX_NAME: usize = 200;
+
+/// Returns the routes of API keys.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::member()),
+        route!(create, Access::member())
+            .audited(KEY_CREATE)
+            .errors(&[ErrorCode::NotFound, ErrorCode::Conflict]),
+        route!(current, Access::viewer().keys(Keys::Any)).errors(&[ErrorCode::NotFound]),
+        route!(revoke, Access::member()).audited(KEY_REVOKE),
+    ]
+}
 
 /// List API keys that are not revoked, newest first.
 #[utoipa::path(get, path = "/v1/apikeys", tag = "API keys", params(
@@ -90,7 +108,7 @@ pub async fn create(
         json!({"name": row.name, "prefix": row.prefix, "scopes": scopes, "project_id": row.project_id});
     let txn = app.db.begin().await?;
     store::keys::add(&txn, row.clone()).await?;
-    audit::record(&txn, &caller, Event::of(Action::KeyCreate).on(row.id).with(made), now).await?;
+    audit::record(&txn, &caller, Event::of(KEY_CREATE).on(row.id).with(made), now).await?;
     app.commit(txn).await?;
     Ok((StatusCode::CREATED, Json(wire(row, Some(key.reveal().to_owned()))?)))
 }
@@ -109,7 +127,7 @@ pub async fn revoke(
     if !store::keys::revoke(&txn, caller.tenant_id, id, now).await? {
         return Err(not_found("API key"));
     }
-    audit::record(&txn, &caller, Event::of(Action::KeyRevoke).on(id), now).await?;
+    audit::record(&txn, &caller, Event::of(KEY_REVOKE).on(id), now).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
 }

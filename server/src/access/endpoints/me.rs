@@ -11,10 +11,16 @@ use store::quotas::{Quota, month};
 
 use crate::{
     access::endpoints::keys,
-    access::{Caller, Credential, plans::limits},
+    access::{Access, Caller, Credential, Keys, plans::limits},
     app::App,
     error::{Result, not_found},
+    http::route::{Route, route},
 };
+
+/// Returns the route of the caller.
+pub fn routes() -> Vec<Route> {
+    vec![route!(me, Access::viewer().keys(Keys::Any))]
+}
 
 /// Show the tenant, role and limits of the credential.
 #[utoipa::path(get, path = "/v1/me", tag = "Access", responses((status = 200, body = Me)))]

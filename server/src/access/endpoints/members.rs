@@ -16,16 +16,31 @@ use entities::member;
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller},
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found},
+    http::route::{Route, route},
     http::{
         query::{Query, path_id},
         read::ApiJson,
     },
     seats,
 };
+
+/// A member was removed.
+pub const MEMBER_REMOVE: Action = Action::new("member.remove", "member");
+/// A removed member was restored.
+pub const MEMBER_RESTORE: Action = Action::new("member.restore", "member");
+
+/// Returns the routes of members.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer()),
+        route!(remove, Access::owner()).audited(MEMBER_REMOVE),
+        route!(update, Access::owner()).audited(MEMBER_RESTORE),
+    ]
+}
 
 /// List members, newest first, including removed ones.
 #[utoipa::path(get, path = "/v1/members", tag = "Members", params(
@@ -80,9 +95,9 @@ async fn set_status(app: &App, caller: &Caller, id: Uuid, status: MemberStatus) 
     let action = match status {
         MemberStatus::Active => {
             seats::refuse_if_full(&txn, caller).await?;
-            Action::MemberRestore
+            MEMBER_RESTORE
         }
-        MemberStatus::Removed => Action::MemberRemove,
+        MemberStatus::Removed => MEMBER_REMOVE,
     };
     let row = store::members::set_status(&txn, was, status, now).await?;
     audit::record(&txn, caller, Event::of(action).on(id), now).await?;

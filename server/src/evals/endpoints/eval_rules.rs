@@ -22,7 +22,7 @@ use store::{eval_rules as table, new_id, row_text::MAX_LABEL, traces};
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{
@@ -31,6 +31,7 @@ use crate::{
         rules::{self, STARTER_RULES},
         view,
     },
+    http::route::{Route, route},
     http::{
         query::{Query, path_id},
         read::ApiJson,
@@ -40,6 +41,30 @@ use crate::{
 
 /// Maximum size in bytes of the configurations and filters of all rules of a tenant.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Error codes of evaluating traces by a rule.
+const EVALUATION_ERRORS: &[ErrorCode] = &[
+    ErrorCode::ProviderCredentialsMissing,
+    ErrorCode::JudgeNotConfigured,
+    ErrorCode::EvalRulesQuotaExceeded,
+    ErrorCode::EvalQuotaExceeded,
+];
+
+/// Returns the routes of eval rules.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query)),
+        route!(create, Access::member().keys(Keys::Full))
+            .errors(&[ErrorCode::NotFound, ErrorCode::EvalRulesQuotaExceeded]),
+        route!(detail, Access::viewer().keys(Keys::Query)),
+        route!(update, Access::member().keys(Keys::Full))
+            .errors(&[ErrorCode::Conflict, ErrorCode::EvalRulesQuotaExceeded]),
+        route!(delete, Access::member().keys(Keys::Full)),
+        route!(decisions, Access::viewer().keys(Keys::Query)),
+        route!(test, Access::member().keys(Keys::Full)).errors(EVALUATION_ERRORS),
+        route!(backfill, Access::member().keys(Keys::Full)).errors(EVALUATION_ERRORS),
+    ]
+}
 
 /// List eval rules, newest first.
 #[utoipa::path(get, path = "/v1/eval-rules", tag = "Eval rules", params(

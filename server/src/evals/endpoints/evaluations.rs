@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{
-    Timestamp,
+    ErrorCode, Timestamp,
     eval::{
         Bulk, BulkStarted, Evaluation, EvaluationContext, EvaluationFilter, EvaluationList, EvaluationStatus,
         EvaluatorType, NewBulk, NewEvaluation,
@@ -16,22 +16,44 @@ use axum::{
     http::StatusCode,
 };
 use serde_json::{Map, Value};
-use store::{bulk_runs, projects};
+use store::{bulk_runs, projects, rates::RateBucket};
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Error, Problem, Result, not_found},
     evals::{
         ask::{self, EvaluationRequest},
         bulk, view,
     },
+    http::route::{Route, route},
     http::{
         query::{Query, invalid, path_id},
         read::ApiJson,
         trace_filter,
     },
 };
+
+/// Error codes of requesting evaluations of a trace, or of many.
+const EVALUATION_ERRORS: &[ErrorCode] = &[
+    ErrorCode::NotFound,
+    ErrorCode::ProviderCredentialsMissing,
+    ErrorCode::JudgeNotConfigured,
+    ErrorCode::EvalQuotaExceeded,
+];
+
+/// Returns the routes of evaluations.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query)),
+        route!(create, Access::member().keys(Keys::Full))
+            .counts_to(RateBucket::Eval)
+            .errors(EVALUATION_ERRORS),
+        route!(create_bulk, Access::member().keys(Keys::Full)).errors(EVALUATION_ERRORS),
+        route!(bulk_progress, Access::viewer().keys(Keys::Query)),
+        route!(detail, Access::viewer().keys(Keys::Query)),
+    ]
+}
 
 /// Evaluate a trace.
 ///

@@ -17,11 +17,12 @@ use store::{Transaction, derived_id, evaluators as table, is_duplicate};
 use uuid::Uuid;
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{ask::unchecked, rules, view},
     evaluator::{CustomEvaluator, Evaluator, refused},
+    http::route::{Route, route},
     http::{query::Query, read::ApiJson},
     ingest::checked::short,
 };
@@ -39,6 +40,17 @@ const MAX_DEFINITION: usize = 256 * 1024;
 const MAX_COUNT: usize = 1_000;
 /// Maximum size in bytes of all definitions of a tenant.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Returns the routes of evaluators.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(list, Access::viewer().keys(Keys::Query)),
+        route!(create, Access::member().keys(Keys::Full)).errors(&[ErrorCode::Conflict]),
+        route!(detail, Access::viewer().keys(Keys::Query)).errors(&[ErrorCode::NotFound]),
+        route!(update, Access::member().keys(Keys::Full)).errors(&[ErrorCode::NotFound, ErrorCode::Conflict]),
+        route!(delete, Access::owner().keys(Keys::Full)).errors(&[ErrorCode::NotFound, ErrorCode::Conflict]),
+    ]
+}
 
 /// List evaluators: the built-in ones by name, then the custom ones, newest first.
 #[utoipa::path(get, path = "/v1/evaluators", tag = "Evaluators", params(

@@ -18,17 +18,31 @@ use serde::{
 use serde_json::value::RawValue;
 use store::{
     quotas::Quota,
+    rates::RateBucket,
     traces::{ChunkOutcome, TraceChunk},
 };
 
 use crate::{
-    access::{Caller, plans::monthly_limit},
+    access::{Access, Caller, Keys, plans::monthly_limit},
     app::App,
     error::{Error, Problem, Result, stopping},
     http::read,
+    http::route::{Route, route},
     ingest::endpoints::project_of,
     ingest::{item, spans::Receipt},
 };
+
+/// Error codes of storing traces, besides those of every body.
+const INGEST_ERRORS: &[ErrorCode] =
+    &[ErrorCode::ProjectArchived, ErrorCode::IngestQuotaExceeded, ErrorCode::Conflict];
+
+/// Returns the routes of JSON ingest.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(one, Access::member().keys(Keys::Full)).counts_to(RateBucket::Ingest).errors(INGEST_ERRORS),
+        route!(batch, Access::member().keys(Keys::Full)).counts_to(RateBucket::Ingest).errors(INGEST_ERRORS),
+    ]
+}
 
 /// Store one trace.
 ///

@@ -1,5 +1,14 @@
 //! Endpoints that accept traces.
 
-pub mod json;
-pub mod otlp;
+mod json;
+mod otlp;
 mod project_of;
+
+use crate::{feature::Feature, http::route::Route};
+
+/// Acceptance of traces.
+pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+
+fn routes() -> Vec<Route> {
+    [json::routes(), otlp::routes()].concat()
+}

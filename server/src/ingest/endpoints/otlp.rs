@@ -13,13 +13,14 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use prost::Message;
 use semantics::otlp;
-use store::traces::ChunkOutcome;
+use store::{rates::RateBucket, traces::ChunkOutcome};
 
 use crate::{
-    access::Caller,
+    access::{Access, Caller, Keys},
     app::App,
     error::{Problem, Result, problem, stopping},
     http::read,
+    http::route::{Route, route},
     ingest::endpoints::json::quota_used_up,
     ingest::endpoints::project_of,
     ingest::spans::{Receipt, parts},
@@ -30,6 +31,28 @@ use crate::{
 enum Form {
     Protobuf,
     Json,
+}
+
+/// Returns the routes of OTLP.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(traces, Access::member().keys(Keys::Full))
+            .counts_to(RateBucket::Ingest)
+            .with_otlp_errors()
+            .errors(&[ErrorCode::ProjectArchived, ErrorCode::IngestQuotaExceeded])
+            .alias("/v1/otlp/v1/traces")
+            .alias("/v1/traces")
+            // The path of Langfuse's exporter, which supports Basic authentication only.
+            .alias_with_basic("/api/public/otel/v1/traces"),
+        route!(metrics, Access::member().keys(Keys::Full))
+            .counts_to(RateBucket::Ingest)
+            .with_otlp_errors()
+            .alias("/v1/metrics"),
+        route!(logs, Access::member().keys(Keys::Full))
+            .counts_to(RateBucket::Ingest)
+            .with_otlp_errors()
+            .alias("/v1/logs"),
+    ]
 }
 
 /// Receive spans from any OpenTelemetry SDK.

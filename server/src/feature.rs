@@ -1,0 +1,67 @@
+//! What a feature adds to the server, declared in one place beside its code.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use queue::Registry;
+use store::{DbError, housekeeping::ExpiringRows};
+use uuid::Uuid;
+
+use crate::{app::App, http::route::Route};
+
+/// What a feature adds to the server. A feature declares a constant of this type, and [`crate::features`]
+/// lists it.
+#[derive(Clone, Copy)]
+pub struct Feature {
+    /// Returns the routes.
+    pub routes: fn() -> Vec<Route>,
+    /// Registers the kinds of jobs.
+    pub jobs: fn(&mut Registry<App>),
+    /// Starts the background tasks of a process that works on jobs.
+    pub start: fn(&Arc<App>),
+    /// Rows that housekeeping looks after.
+    pub housekeeping: &'static [&'static dyn HousekeepingTask],
+}
+
+impl Feature {
+    /// A feature that adds nothing.
+    pub const NONE: Self = Self { routes: Vec::new, jobs: |_| {}, start: |_| {}, housekeeping: &[] };
+}
+
+/// Regular work on the rows of one tenant at a time: most tasks delete [`Expired`] rows.
+pub trait HousekeepingTask: Send + Sync {
+    /// Returns the next tenant after `last` that may have such rows, by one index look-up.
+    fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>>;
+
+    /// Does the work of a tenant.
+    fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>>;
+}
+
+/// Approximate number of rows that one statement of housekeeping changes.
+pub const ROWS_PER_STATEMENT: u64 = 500;
+
+/// Rows that are deleted a certain time after the time in their column.
+pub struct Expired {
+    /// The rows.
+    pub rows: ExpiringRows,
+    /// How long a row is kept after the time in its column.
+    pub after: Duration,
+}
+
+impl HousekeepingTask for Expired {
+    fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>> {
+        Box::pin(self.rows.next_tenant(&app.db, last))
+    }
+
+    fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>> {
+        Box::pin(async move {
+            let kept = i64::try_from(self.after.as_micros()).unwrap_or(i64::MAX);
+            let before = app.clock.now().saturating_sub(kept);
+            while !app.is_stopping()
+                && self.rows.delete_before(&app.db, tenant, before, ROWS_PER_STATEMENT).await?
+                    >= ROWS_PER_STATEMENT
+            {}
+            Ok(())
+        })
+    }
+}
