@@ -37,27 +37,27 @@ pub type PostgresQuery<'q> = Query<'q, Postgres, PgArguments>;
 /// A table whose rows are written and read in bulk.
 pub trait Bulk: Sized + Sync {
     /// The name of the table.
-    const TABLE: &'static str;
+    const TABLE_NAME: &'static str;
     /// All columns of the table.
-    const COLUMNS: &'static [&'static str];
+    const COLUMN_NAMES: &'static [&'static str];
     /// The PostgreSQL types of the columns.
-    const TYPES: &'static [&'static str];
+    const COLUMN_TYPES: &'static [&'static str];
     /// Further columns that exist only on PostgreSQL and are computed from a row, with their types.
-    const MADE: &'static [(&'static str, &'static str)];
+    const COMPUTED_COLUMNS: &'static [(&'static str, &'static str)];
     /// The primary key; also the columns that `RETURNING` returns.
-    const KEY: &'static str;
+    const PRIMARY_KEY: &'static str;
     /// Binds one row.
     fn bind_sqlite<'q>(&self, query: SqliteQuery<'q>) -> SqliteQuery<'q>;
     /// Binds one array per column.
     fn bind_postgres<'q>(rows: &[&Self], query: PostgresQuery<'q>) -> PostgresQuery<'q>;
-    /// Reads a row that has the columns [`Self::COLUMNS`] in this order.
+    /// Reads a row that has the columns [`Self::COLUMN_NAMES`] in this order.
     fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self>;
     /// Reads a row like [`Self::from_sqlite`].
     fn from_postgres(row: &PgRow) -> sqlx::Result<Self>;
 
     /// Returns the columns for a `SELECT`, each prefixed with `alias` and a dot.
     fn select(alias: &str) -> String {
-        let columns: Vec<String> = Self::COLUMNS.iter().map(|it| format!("{alias}.{it}")).collect();
+        let columns: Vec<String> = Self::COLUMN_NAMES.iter().map(|it| format!("{alias}.{it}")).collect();
         columns.join(",")
     }
 }
@@ -66,11 +66,11 @@ pub trait Bulk: Sized + Sync {
 macro_rules! bulk_rows {
     ($model:ty, $table:literal, key $key:literal, { $($column:ident: $type:literal),+ $(,)? } $(, made { $($made:ident: $made_type:literal),+ })?) => {
         impl $crate::bulk::Bulk for $model {
-            const TABLE: &'static str = $table;
-            const COLUMNS: &'static [&'static str] = &[$(stringify!($column)),+];
-            const TYPES: &'static [&'static str] = &[$($type),+];
-            const MADE: &'static [(&'static str, &'static str)] = &[$($((stringify!($made), $made_type)),+)?];
-            const KEY: &'static str = $key;
+            const TABLE_NAME: &'static str = $table;
+            const COLUMN_NAMES: &'static [&'static str] = &[$(stringify!($column)),+];
+            const COLUMN_TYPES: &'static [&'static str] = &[$($type),+];
+            const COMPUTED_COLUMNS: &'static [(&'static str, &'static str)] = &[$($((stringify!($made), $made_type)),+)?];
+            const PRIMARY_KEY: &'static str = $key;
 
             fn bind_sqlite<'q>(&self, query: $crate::bulk::SqliteQuery<'q>) -> $crate::bulk::SqliteQuery<'q> {
                 query$(.bind(&self.$column))+
@@ -215,7 +215,7 @@ pub async fn insert_new_postgres<T: Bulk>(
     T::bind_postgres(rows, sqlx::query(AssertSqlSafe(sql))).fetch_all(connection).await
 }
 
-/// Reads rows with a statement that selects [`Bulk::COLUMNS`] in this order.
+/// Reads rows with a statement that selects [`Bulk::COLUMN_NAMES`] in this order.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -252,18 +252,22 @@ fn blocks<'a, 'r, T: Bulk>(
 }
 
 fn sqlite_sql<T: Bulk>(rows: usize, on_conflict: OnConflict, returning: bool) -> String {
-    let row = format!("({})", vec!["?"; T::COLUMNS.len()].join(","));
-    let mut sql =
-        format!("INSERT INTO {} ({}) VALUES {}", T::TABLE, T::COLUMNS.join(","), vec![row; rows].join(","));
+    let row = format!("({})", vec!["?"; T::COLUMN_NAMES.len()].join(","));
+    let mut sql = format!(
+        "INSERT INTO {} ({}) VALUES {}",
+        T::TABLE_NAME,
+        T::COLUMN_NAMES.join(","),
+        vec![row; rows].join(",")
+    );
     finish::<T>(&mut sql, on_conflict, returning);
     sql
 }
 
 fn postgres_sql<T: Bulk>(on_conflict: OnConflict, returning: bool) -> String {
-    let made = |of: fn(&(&'static str, &'static str)) -> &'static str| T::MADE.iter().map(of);
-    let columns: Vec<&str> = T::COLUMNS.iter().copied().chain(made(|it| it.0)).collect();
-    let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE, columns.join(","));
-    for (i, kind) in T::TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
+    let made = |of: fn(&(&'static str, &'static str)) -> &'static str| T::COMPUTED_COLUMNS.iter().map(of);
+    let columns: Vec<&str> = T::COLUMN_NAMES.iter().copied().chain(made(|it| it.0)).collect();
+    let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE_NAME, columns.join(","));
+    for (i, kind) in T::COLUMN_TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
         let comma = if i == 0 { "" } else { "," };
         // Writing to a `String` can't fail.
         _ = write!(sql, "{comma}${}::{kind}[]", i + 1);
@@ -278,16 +282,16 @@ fn finish<T: Bulk>(sql: &mut String, on_conflict: OnConflict, returning: bool) {
         OnConflict::Fail => {}
         OnConflict::Keep => sql.push_str(" ON CONFLICT DO NOTHING"),
         OnConflict::Replace => {
-            let key: Vec<&str> = T::KEY.split(", ").collect();
-            let set: Vec<String> = T::COLUMNS
+            let key: Vec<&str> = T::PRIMARY_KEY.split(", ").collect();
+            let set: Vec<String> = T::COLUMN_NAMES
                 .iter()
                 .filter(|it| !key.contains(it))
                 .map(|it| format!("{it}=excluded.{it}"))
                 .collect();
-            _ = write!(sql, " ON CONFLICT ({}) DO UPDATE SET {}", T::KEY, set.join(","));
+            _ = write!(sql, " ON CONFLICT ({}) DO UPDATE SET {}", T::PRIMARY_KEY, set.join(","));
         }
     }
     if returning {
-        _ = write!(sql, " RETURNING {}", T::KEY);
+        _ = write!(sql, " RETURNING {}", T::PRIMARY_KEY);
     }
 }

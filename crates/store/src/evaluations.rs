@@ -258,7 +258,7 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
         }
     }
     for (month, count) in back {
-        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+        quotas::release(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     txn.commit().await?;
     Ok(ended)

@@ -240,7 +240,7 @@ impl Block {
         if let Some(month) = this_month {
             // Concurrent backfills of the rule may have created some of them.
             let left = count(kept - added.min(kept));
-            quotas::give_back(txn, self.tenant, month, quota, left).await?;
+            quotas::release(txn, self.tenant, month, quota, left).await?;
         }
         bulk.queued += count(added);
         (bulk.position_at, bulk.position_id) = self.last.or(self.after).unzip();
@@ -257,7 +257,7 @@ impl Block {
             };
             if let Some(month) = bulk.quota_month {
                 let left = bulk.granted - bulk.queued;
-                quotas::give_back(txn, self.tenant, month, quota, left).await?;
+                quotas::release(txn, self.tenant, month, quota, left).await?;
             }
             // Free evaluations may be more than were counted.
             bulk.matched = bulk.matched.max(bulk.queued);

@@ -65,7 +65,7 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &EvaluationRequest, 
     });
     if end.as_ref().map_or(true, |it| it.verdict.is_err()) {
         let txn = app.db.begin().await?;
-        quotas::give_back(&txn, tenant, month, quota, 1).await?;
+        quotas::release(&txn, tenant, month, quota, 1).await?;
         txn.commit().await?;
     }
     end

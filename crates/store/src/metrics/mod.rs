@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::metrics::delta::Delta;
 
-pub use fold::{Folded, fold, waiting};
+pub use fold::{FoldProgress, fold, waiting};
 pub use old::{measure, next_tenant_to_measure};
 pub use read::{Reading, StoredNode, read};
 pub use rows::{Grouped, Label, Rows, rows};

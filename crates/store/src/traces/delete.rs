@@ -14,7 +14,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{BLOCK, tag_rows};
+use super::{IDS_PER_STATEMENT, tag_rows};
 use crate::{
     audit,
     db::Db,
@@ -28,19 +28,19 @@ use crate::{
 /// Tags have another key; they are removed by the tags in the trace's row.
 ///
 /// Rows that queries find independently are removed before the spans to which they refer.
-const CHILDREN: &[Child] = &[
-    Child { table: "span_vector", has_body: false },
-    Child { table: "event", has_body: false },
-    Child { table: "feedback", has_body: false },
-    Child { table: "evaluation", has_body: false },
-    Child { table: "rule_decision", has_body: false },
-    Child { table: "span", has_body: true },
+const CHILD_TABLES: &[ChildTable] = &[
+    ChildTable { table: "span_vector", has_body: false },
+    ChildTable { table: "event", has_body: false },
+    ChildTable { table: "feedback", has_body: false },
+    ChildTable { table: "evaluation", has_body: false },
+    ChildTable { table: "rule_decision", has_body: false },
+    ChildTable { table: "span", has_body: true },
 ];
 
 /// Maximum number of dependent rows that one transaction removes.
-const ROWS: usize = 2_000;
+const MAX_ROWS_PER_TRANSACTION: usize = 2_000;
 
-struct Child {
+struct ChildTable {
     table: &'static str,
     has_body: bool,
 }
@@ -70,7 +70,7 @@ pub async fn remove(
     now: i64,
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
-    let (mut removal, mut left) = (Removal::default(), ROWS);
+    let (mut removal, mut left) = (Removal::default(), MAX_ROWS_PER_TRANSACTION);
     let (mut delta, mut forgone) = (Delta::default(), BTreeMap::new());
     // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
@@ -98,7 +98,7 @@ pub async fn remove(
     metrics::add(&txn, tenant, delta, now).await?;
     // Last: transactions that request evaluations lock the traces first, and then the quota.
     for (month, count) in forgone {
-        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+        quotas::release(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     txn.commit().await?;
     Ok(removal)
@@ -133,7 +133,7 @@ async fn remove_children(
     limit: usize,
 ) -> Result<usize, DbErr> {
     let mut removed = 0;
-    for Child { table, has_body } in CHILDREN {
+    for ChildTable { table, has_body } in CHILD_TABLES {
         let left = limit - removed;
         if left == 0 {
             break;
@@ -168,7 +168,7 @@ async fn remove_bodies(
     ids: impl IntoIterator<Item = Uuid>,
 ) -> Result<(), DbErr> {
     let ids: Vec<Uuid> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         body::Entity::delete_many()
             .filter(body::Column::TenantId.eq(tenant))
             .filter(body::Column::Id.is_in(block.iter().copied()))

@@ -17,11 +17,11 @@ use super::{
 use crate::db::Db;
 
 /// Number of traces read at once.
-const BLOCK: usize = 1_000;
+const TRACES_PER_READ: usize = 1_000;
 /// Maximum number of traces that one request reads.
-const WALKED: usize = 10_000;
+const MAX_TRACES_READ: usize = 10_000;
 /// Number of sessions per statement.
-const ASKED: usize = 50;
+const SESSIONS_PER_STATEMENT: usize = 50;
 
 /// The totals of a session's traces.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,29 +63,29 @@ pub async fn sessions(
     after: Option<Position>,
     limit: usize,
 ) -> Result<SessionPage, DbErr> {
-    let mut met = HashSet::new();
+    let mut seen = HashSet::new();
     let mut listed: Vec<(Position, String)> = Vec::new();
-    let (mut at, mut walked) = (after, 0);
+    let (mut at, mut traces_read) = (after, 0);
     let next = loop {
         let block = walk(db, tenant, filter, at).await?;
         let count = block.len();
-        walked += count;
+        traces_read += count;
         at = block.last().map(|it| it.0).or(at);
         let mut newest: Vec<(Position, String)> =
-            block.into_iter().filter(|it| met.insert(it.1.clone())).collect();
+            block.into_iter().filter(|it| seen.insert(it.1.clone())).collect();
         if let Some(start) = after {
-            let known = begun_before(db, tenant, filter, &newest, start).await?;
-            newest.retain(|it| !known.contains(&it.1));
+            let begun = begun_before(db, tenant, filter, &newest, start).await?;
+            newest.retain(|it| !begun.contains(&it.1));
         }
         listed.append(&mut newest);
         if listed.len() > limit {
             listed.truncate(limit);
             break listed.last().map(|it| it.0);
         }
-        if count < BLOCK {
+        if count < TRACES_PER_READ {
             break None;
         }
-        if walked >= WALKED {
+        if traces_read >= MAX_TRACES_READ {
             break at;
         }
     };
@@ -109,7 +109,7 @@ async fn walk(
     ));
     sql.and_older("t", "id", after);
     add_conditions(filter, &mut sql, "t", db.dialect);
-    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {BLOCK}"));
+    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {TRACES_PER_READ}"));
     let rows = fetch(db, sql).await?;
     rows.iter()
         .map(|it| Ok(((it.try_get_by_index(0)?, it.try_get_by_index(1)?), it.try_get_by_index(2)?)))
@@ -124,8 +124,8 @@ async fn begun_before(
     sessions: &[(Position, String)],
     start: Position,
 ) -> Result<HashSet<String>, DbErr> {
-    let mut known = HashSet::new();
-    for some in sessions.chunks(ASKED) {
+    let mut begun = HashSet::new();
+    for some in sessions.chunks(SESSIONS_PER_STATEMENT) {
         let mut sql = Sql::new(tenant);
         let (at, id) = (sql.arg(start.0), sql.arg(start.1));
         for (i, (_, session)) in some.iter().enumerate() {
@@ -141,10 +141,10 @@ async fn begun_before(
             sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT 1) s{i}"));
         }
         for row in fetch(db, sql).await? {
-            known.insert(row.try_get_by_index(0)?);
+            begun.insert(row.try_get_by_index(0)?);
         }
     }
-    Ok(known)
+    Ok(begun)
 }
 
 async fn sum_up(

@@ -20,7 +20,7 @@ pub(super) type Key = (Uuid, Uuid);
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
 
 /// The statements that storing a group needs, for both databases.
-pub(super) trait Statements {
+pub(super) trait WriteStatements {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
     /// Inserts rows whose key is not stored. Returns the last two columns of the inserted keys.
     async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>>;
@@ -44,7 +44,7 @@ pub(super) struct SqliteStore<'a>(pub(super) &'a mut sqlx::SqliteConnection);
 /// Runs the statements inside a PostgreSQL transaction.
 pub(super) struct PostgresStore<'a>(pub(super) &'a mut sqlx::PgConnection);
 
-impl Statements for SqliteStore<'_> {
+impl WriteStatements for SqliteStore<'_> {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
         bulk::insert_sqlite(self.0, rows, on_conflict).await
     }
@@ -55,8 +55,10 @@ impl Statements for SqliteStore<'_> {
 
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let mut rows = Vec::with_capacity(ids.len());
-        let sql =
-            format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
+        let sql = format!(
+            "SELECT {} FROM trace WHERE tenant_id = ? AND id = ?",
+            trace::Model::COLUMN_NAMES.join(",")
+        );
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
                 .bind(tenant)
@@ -72,7 +74,7 @@ impl Statements for SqliteStore<'_> {
         let mut rows = Vec::new();
         let sql = format!(
             "SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?",
-            span::Model::COLUMNS.join(",")
+            span::Model::COLUMN_NAMES.join(",")
         );
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
@@ -117,7 +119,7 @@ impl Statements for SqliteStore<'_> {
     }
 }
 
-impl Statements for PostgresStore<'_> {
+impl WriteStatements for PostgresStore<'_> {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
         bulk::insert_postgres(self.0, rows, on_conflict).await
     }
@@ -129,7 +131,7 @@ impl Statements for PostgresStore<'_> {
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let sql = format!(
             "SELECT {} FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
-            trace::Model::COLUMNS.join(",")
+            trace::Model::COLUMN_NAMES.join(",")
         );
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
@@ -139,7 +141,7 @@ impl Statements for PostgresStore<'_> {
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
         let sql = format!(
             "SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)",
-            span::Model::COLUMNS.join(",")
+            span::Model::COLUMN_NAMES.join(",")
         );
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
@@ -186,7 +188,7 @@ where
     (i64,): for<'r> FromRow<'r, DB::Row>,
     DB::Arguments: IntoArguments<DB>,
 {
-    sqlx::query_scalar(quotas::USE)
+    sqlx::query_scalar(quotas::ADD_USE_SQL)
         .bind(tenant)
         .bind(month)
         .bind(Quota::Traces.as_str())

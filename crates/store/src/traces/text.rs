@@ -6,7 +6,7 @@ use entities::{body, dialect::Dialect, span, trace};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
-use super::BLOCK;
+use super::IDS_PER_STATEMENT;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
@@ -93,7 +93,7 @@ impl TextBlocks {
             Dialect::Postgres => "''::bytea",
         };
         let (mut small, mut large) = (HashMap::with_capacity(ids.len()), HashMap::new());
-        for block in ids.chunks(BLOCK) {
+        for block in ids.chunks(IDS_PER_STATEMENT) {
             let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
             let places = places.join(",");
             // Text blocks are never empty, so an empty one stands for a large one.
@@ -311,7 +311,7 @@ async fn bodies(
     ids.sort_unstable();
     ids.dedup();
     let mut found = HashMap::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
         let (columns, places) = (body::Model::select("b"), places.join(","));
         let sql = format!("SELECT {columns} FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})");
@@ -332,7 +332,7 @@ async fn sizes(
     ids.sort_unstable();
     ids.dedup();
     let mut found = HashMap::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let query = body::Entity::find()
             .select_only()
             .column(body::Column::Id)

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{db::Db, ids::text_hash};
 
 /// Maximum number of rows that one statement names.
-const BLOCK: usize = 500;
+const ROWS_PER_STATEMENT: usize = 500;
 
 /// A stored vector with its row ID.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, D
 /// Fails when the database fails.
 pub async fn in_rows(db: &Db, tenant: Uuid, rows: &[i64]) -> Result<Vec<(Uuid, Uuid, Vec<u8>)>, DbErr> {
     let mut found = Vec::with_capacity(rows.len());
-    for block in rows.chunks(BLOCK) {
+    for block in rows.chunks(ROWS_PER_STATEMENT) {
         let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
         let sql = format!(
             "SELECT trace_id, id, vector FROM span_vector NOT INDEXED WHERE tenant_id = $1 AND rowid IN ({})",

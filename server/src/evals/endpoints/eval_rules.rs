@@ -326,7 +326,7 @@ fn too_many() -> Error {
 
 /// Fails if the tenant's rules are too large together: every process keeps all of them in memory.
 async fn within_bounds(txn: &store::Transaction, tenant: Uuid) -> Result<()> {
-    if table::space(txn, tenant).await? <= MAX_BYTES {
+    if table::stored_bytes(txn, tenant).await? <= MAX_BYTES {
         return Ok(());
     }
     let message = format!(
@@ -351,7 +351,7 @@ async fn evaluation_request(app: &App, rule: &Rule) -> Result<EvaluationRequest>
 async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
     // Only the plan Starter needs the number of older rules.
     let older = match caller.plan {
-        Plan::Starter => table::older(app.db.current(), &row, STARTER_RULES as u64).await?,
+        Plan::Starter => table::count_older(app.db.current(), &row, STARTER_RULES as u64).await?,
         _ => 0,
     };
     let rule = Rule::of(row, older)?;
