@@ -1,4 +1,6 @@
 //! Copies a SQLite database that a server is using.
+//!
+//! Statements are SQL, because they are commands of SQLite.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 

@@ -2,6 +2,8 @@
 //!
 //! If the plan has a limit, one row has the count. A transaction that increments it locks it until its end,
 //! so the limit is never exceeded. Without a limit, each transaction inserts its own row, without waiting.
+//!
+//! The statement is SQL, because it inserts or updates a row and returns a sum over others.
 
 use entities::quota_use;
 use sea_orm::{

@@ -1,4 +1,6 @@
 //! The requests of each minute that processes have leased from the rate limits.
+//!
+//! The statement is SQL, because it inserts or updates depending on the stored value, and returns it.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement};

@@ -1,4 +1,6 @@
 //! Columns of sealed secrets, which are sealed again when the master key is replaced.
+//!
+//! Statements are SQL, because table and column are data.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;

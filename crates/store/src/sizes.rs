@@ -1,4 +1,6 @@
 //! Measures tables and indexes.
+//!
+//! Statements are SQL, because they read the catalogs of the databases.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};

@@ -1,4 +1,6 @@
 //! Compares roll-ups of metrics with the traces, and the levels of the roll-up tree with each other.
+//!
+//! Statements are SQL, because they group by expressions that differ between the databases.
 
 use std::collections::BTreeMap;
 

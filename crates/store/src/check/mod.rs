@@ -3,6 +3,9 @@
 //!
 //! Every comparison reads one snapshot, so that a server can go on writing. Reads are paged or summed up by
 //! the database: the memory of a check does not grow with a tenant's size.
+//!
+//! Statements are SQL, because they are commands of the databases, or differences of sets and sums that
+//! sea-orm can't express.
 
 mod metrics;
 mod quotas;

@@ -1,4 +1,6 @@
 //! Compares the counters of monthly quotas with the stored rows.
+//!
+//! Statements are SQL, because sums are cast to 64 bits, which PostgreSQL needs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! Checks that references of rows have targets.
+//!
+//! Statements are SQL, because tables and columns are data.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};

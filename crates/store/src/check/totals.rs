@@ -1,4 +1,6 @@
 //! Compares totals of traces with their spans.
+//!
+//! Statements are SQL, because sea-orm has no conditional sums.
 
 use std::collections::{BTreeMap, HashMap};
 

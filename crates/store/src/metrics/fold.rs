@@ -4,6 +4,8 @@
 //! counts each delta once, before or after. Rows are locked in the order of their keys. On PostgreSQL, the
 //! tenant's row is locked first, so that only one process folds a tenant at a time and reads everything
 //! committed before.
+//!
+//! Statements are SQL, because rows are written in bulk in a transaction of the driver.
 
 use std::{collections::BTreeMap, sync::Arc};
 

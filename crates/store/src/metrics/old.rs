@@ -1,4 +1,6 @@
 //! Counts traces that were stored before metrics existed, or by a version without metrics.
+//!
+//! The selection of traces is SQL, because sea-orm has no index hints.
 
 use entities::trace;
 use sea_orm::{

@@ -1,4 +1,6 @@
 //! Reads the nodes and deltas of one snapshot.
+//!
+//! The statement is SQL, because it joins many ranges of two tables into one snapshot.
 
 use std::fmt::Write;
 

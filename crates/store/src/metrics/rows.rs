@@ -1,5 +1,7 @@
 //! Reads facts from the rows of traces, for queries that nodes can't answer: groups by name or tag, a model
 //! without separate totals, and traces that no node counts yet.
+//!
+//! The statement is SQL, because sea-orm has no index hints.
 
 use std::sync::Arc;
 

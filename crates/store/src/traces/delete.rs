@@ -4,6 +4,8 @@
 //! dependent rows. A late span therefore either joins the trace and is removed with it, or creates a new
 //! trace; no span is left without a trace. A long trace takes several transactions, between which other
 //! transactions can write. The first one enqueues a job, which completes the removal if the process stops.
+//!
+//! The deletion of dependent rows is SQL, because it names its table as data, is limited, and returns rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,6 @@
 //! Reads one trace with its spans and events.
+//!
+//! Statements are SQL, because rows are read in bulk, by the position of their columns.
 
 use entities::{event, span, trace};
 use sea_orm::{

@@ -1,4 +1,7 @@
 //! Reads spans and events for exports: of many traces at once, or of a long trace in pieces.
+//!
+//! Statements are SQL, because rows are read in bulk, by the position of their columns, with ranges of two
+//! columns.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,6 @@
 //! Pages of traces, newest first, and the changes since a position.
+//!
+//! Statements are SQL, because sea-orm has no index hints and no unions of limited subqueries.
 
 use api::trace_filter::{Bounds, FilterValue, Tag, TraceConditions};
 use entities::trace;

@@ -1,4 +1,7 @@
 //! Stores, lists, reads and removes traces.
+//!
+//! Statements are SQL where many rows are read by the position of their columns, or where an update returns
+//! rows.
 
 mod access;
 mod chunk;

@@ -3,6 +3,8 @@
 //! Traces with a session are read by time, newest first. The first trace of a session is its newest, unless
 //! the session has a newer trace before the page and was listed there. One statement sums up the sessions of
 //! a page.
+//!
+//! Statements are SQL, because sea-orm has no index hints and no unions of limited subqueries.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,6 @@
 //! The statements that store traces, for both databases, inside a transaction.
+//!
+//! Statements are SQL, because rows are written in bulk, by the functions of `bulk`.
 
 use std::collections::HashSet;
 

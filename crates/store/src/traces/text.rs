@@ -1,4 +1,6 @@
 //! Reads the texts of traces and spans from text blocks.
+//!
+//! Statements are SQL, because blocks are read in bulk, by the position of their columns.
 
 use std::collections::{HashMap, HashSet};
 

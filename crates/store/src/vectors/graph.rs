@@ -3,6 +3,8 @@
 //! An insert into the graph takes a millisecond, thirty times as long as storing the vector, and pays off
 //! only when there are too many vectors to scan. Vectors are therefore added to the graph later, and only for
 //! tenants with that many vectors.
+//!
+//! The statement is SQL, because sea-orm has no update of rows that a locking subquery selects.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;

@@ -6,6 +6,8 @@
 //! vectors that it does not contain yet are scanned. The graph covers all tenants, so the index scan
 //! continues until enough rows pass the filters. All vectors are compared exactly if the index returns too
 //! few, and for pages after the first, which must begin exactly after the previous page.
+//!
+//! Statements are SQL, because sea-orm has no operators and settings of pgvector.
 
 use sea_orm::DbErr;
 use sqlx::{PgExecutor, PgPool, Postgres, QueryBuilder, Row};

@@ -1,4 +1,6 @@
 //! Reads the vector of one span, to find similar spans.
+//!
+//! The statement is SQL, because the column has another type on each database.
 
 use entities::dialect::Dialect;
 use uuid::Uuid;

@@ -4,6 +4,8 @@
 //! has read a project up to a row has therefore read all rows before it. IDs are reused only after the rows
 //! with the highest IDs were removed. A reader therefore continues with the last row that it has read, and
 //! starts again if this row has changed.
+//!
+//! Statements are SQL, because sea-orm has no row IDs of SQLite.
 
 use half::f16;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};

@@ -1,4 +1,7 @@
 //! Stores vectors of spans.
+//!
+//! Statements are SQL, because vectors are written in bulk and their column has another type on each
+//! database.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
