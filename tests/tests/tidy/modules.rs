@@ -240,7 +240,6 @@ const SERVER: &[Arrows<'_>] = &[
             "memory",
             "pools",
             "rule_set",
-            "traces",
         ],
     ),
     ("trace_ready", &["app", "evals", "feature", "pools"]),
