@@ -3,8 +3,9 @@
 use api::{
     client::{
         Call, Client,
-        calls::{self, EvaluationFilter, Page},
+        calls::{self, Page},
     },
+    eval::EvaluationFilter,
     eval_rule::EvalRule,
     filter::Filter,
     key::ApiKey,

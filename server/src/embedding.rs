@@ -169,7 +169,7 @@ impl Embedder {
     }
 
     fn own(&self, row: &provider_credential::Model, model: &str) -> Result<Endpoint> {
-        let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
+        let key = self.sealer.open(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
         let platform = self.platform.as_ref().and_then(|it| it.base_url.as_deref());
         // The first start stores the operator's provider for a tenant, at any address.
         let operators = row.base_url.is_some() && row.base_url.as_deref() == platform;

@@ -95,7 +95,7 @@ pub fn credentials(
         anyhow::Ok(provider_credential::Model {
             tenant_id,
             provider: provider.as_str().to_owned(),
-            sealed_key: sealer.seal(PROVIDER_KEY.place(tenant_id, provider.as_str()), key)?,
+            sealed_key: sealer.seal(PROVIDER_KEY.location(tenant_id, provider.as_str()), key)?,
             hint: last4(key),
             base_url: base_url.map(str::to_owned),
             judge_model_cheap: None,

@@ -235,7 +235,7 @@ impl Judge {
     }
 
     fn own(&self, row: &provider_credential::Model, provider: Provider, model: &str) -> Result<Endpoint> {
-        let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
+        let key = self.sealer.open(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
         // The first start stores the operator's providers for a tenant, at any address.
         let is_operators = row.base_url.as_ref().is_some_and(|it| self.operators.contains(it));
         let (base_url, guarded) = (row.base_url.clone(), !is_operators);

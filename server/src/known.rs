@@ -74,7 +74,7 @@ impl AccessCache {
         let mut last = None;
         loop {
             let asked = Instant::now();
-            let read = store::settings::get(self.db.current(), store::settings::GENERATION);
+            let read = store::settings::get(self.db.current(), store::settings::CACHE_VERSION_SETTING);
             match self.db.health.while_reachable(read).await.unwrap_or_else(|it| Err(it.into())) {
                 Ok(now) => {
                     if last.as_ref() != Some(&now) {

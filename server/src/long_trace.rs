@@ -1,7 +1,7 @@
 //! Long traces: a job updates their rows within seconds, at most once per second.
 //!
 //! A trace's row is made from all of its spans. Doing that in every transaction that adds one
-//! would cost the square of a long trace's length, so from [`LONG`](store::traces::LONG)
+//! would cost the square of a long trace's length, so from [`LONG_TRACE_SPANS`](store::traces::LONG_TRACE_SPANS)
 //! spans on a job does it, one for all commits of the same second.
 
 use std::sync::Arc;

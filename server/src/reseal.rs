@@ -47,7 +47,7 @@ pub async fn run(
                 if sealer.is_current(&old) {
                     continue;
                 }
-                let place = column.place(tenant, &row);
+                let place = column.location(tenant, &row);
                 // A damaged secret must not prevent others from being sealed.
                 let secret = match sealer.open(place, &old) {
                     Ok(secret) => secret,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
-use store::traces::LONG;
+use store::traces::LONG_TRACE_SPANS;
 use tests::{TestApp, on_both_databases};
 
 const TRACE: &str = "5b8efff798038103d269b633813fc60c";
@@ -32,7 +32,7 @@ async fn count_and_tokens(app: &TestApp) -> (u64, u64) {
 
 on_both_databases! {
     async fn a_long_trace_follows_its_spans(app: TestApp) {
-        let long = usize::try_from(LONG).unwrap();
+        let long = usize::try_from(LONG_TRACE_SPANS).unwrap();
         send(app, (0..long).map(span).collect()).await;
         assert_eq!(count_and_tokens(app).await, (2_000, 5_997));
         for i in long..long + 5 {
@@ -52,7 +52,7 @@ on_both_databases! {
 
     /// The root has no texts: texts and details come from its calls, whatever their order of arrival.
     async fn long_trace_follows_texts_and_details_of_late_calls(app: TestApp) {
-        let long = usize::try_from(LONG).unwrap();
+        let long = usize::try_from(LONG_TRACE_SPANS).unwrap();
         let telling = |i: usize| {
             let mut span = span(i);
             let attributes = span["attributes"].as_array_mut().unwrap();

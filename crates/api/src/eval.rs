@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{Timestamp, enums::words};
+use crate::{enums::words, time::Timestamp};
 
 words! {
     /// How an evaluator works.
@@ -139,6 +139,35 @@ pub struct Evaluation {
     pub created_at: Timestamp,
     /// Time at which it became `complete` or `failed`.
     pub completed_at: Option<Timestamp>,
+}
+
+/// Selects evaluations; absent fields do not restrict.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvaluationFilter {
+    /// Evaluations of this project.
+    pub project_id: Option<Uuid>,
+    /// Evaluations of this trace.
+    pub trace_id: Option<Uuid>,
+    /// Evaluations by this evaluator.
+    pub metric_name: Option<String>,
+    /// Evaluations by evaluators of this type.
+    pub evaluator_type: Option<EvaluatorType>,
+    /// Evaluations with this status.
+    pub status: Option<EvaluationStatus>,
+    /// Evaluations with this label.
+    pub label: Option<String>,
+    /// Evaluations made for this reason.
+    pub context: Option<EvaluationContext>,
+    /// Evaluations created by this eval rule.
+    pub rule_id: Option<Uuid>,
+    /// Evaluations created at or after this time.
+    pub from: Option<Timestamp>,
+    /// Evaluations created at or before this time.
+    pub to: Option<Timestamp>,
+    /// Evaluations with at least this score.
+    pub min_score: Option<f64>,
+    /// Evaluations with at most this score.
+    pub max_score: Option<f64>,
 }
 
 /// A page of evaluations, newest first.

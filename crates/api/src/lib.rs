@@ -33,6 +33,7 @@ pub mod tenant;
 pub mod text;
 pub mod time;
 pub mod trace;
+pub mod trace_filter;
 pub mod usage;
 
 pub use enums::{FailureType, Plan, Role, Scope, SpanType};

@@ -4,7 +4,7 @@
 
 use api::metrics::{Metric, MetricPoint};
 
-use crate::Glyphs;
+use crate::glyphs::Glyphs;
 
 /// Returns the number of points per column if at most `cols` columns are drawn.
 pub fn per_column(points: usize, cols: usize) -> usize {

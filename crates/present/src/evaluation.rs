@@ -2,7 +2,7 @@
 
 use api::{eval::EvaluationStatus, eval_rule::Decision};
 
-use crate::{Glyphs, Tone};
+use crate::{glyphs::Glyphs, tone::Tone};
 
 /// The state of an evaluation that the mark of its row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::Glyphs;
+use crate::glyphs::Glyphs;
 
 /// Replaces tabs by four blanks and makes every other control character visible.
 pub fn clean(text: &str) -> Cow<'_, str> {

@@ -229,7 +229,7 @@ pub async fn finish(db: &Db, job: &job::Model, outcome: &JobResult, now: i64) ->
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn give_back(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
+pub async fn release_claim(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
     finish(db, job, &JobResult::Snooze { until: now }, now).await
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     ConcurrencyLimits, ConcurrencyPermit, JobResult, LEASE_MICROS, Registry, WorkerPool, candidates, claim,
-    finish, give_back, heartbeat, release_expired,
+    finish, heartbeat, release_claim, release_expired,
 };
 
 /// What the workers require from their process.
@@ -106,7 +106,7 @@ async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, poll: &Po
     while let Some((jobs, permit)) = next_jobs(context, pool, poll, &mut last).await {
         for job in jobs {
             if context.is_stopping() {
-                if let Err(error) = give_back(context.db(), &job, context.now()).await {
+                if let Err(error) = release_claim(context.db(), &job, context.now()).await {
                     tracing::warn!(%error, "could not release a job; its lease will expire");
                 }
                 continue;

@@ -7,11 +7,11 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::page::newest_first;
+use crate::page::newest_first;
 
 /// The filters of a list of audit records.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct AuditFilter {
     /// Only this action.
     pub action: Option<String>,
     /// Only records of this actor.
@@ -38,7 +38,7 @@ pub async fn add(db: &impl ConnectionTrait, row: audit_record::Model) -> Result<
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &AuditFilter,
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<audit_record::Model>, DbErr> {

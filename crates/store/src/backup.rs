@@ -1,8 +1,10 @@
 //! Copies a SQLite database that a server is using.
+//!
+//! Statements are SQL, because they are commands of SQLite.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 
-use super::Db;
+use crate::db::Db;
 
 /// Returns the size of a copy in bytes: the pages in use.
 ///

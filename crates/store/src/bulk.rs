@@ -6,20 +6,17 @@
 //! On SQLite, multi-row `VALUES` have a few fixed sizes, so that every statement is prepared once. On
 //! PostgreSQL, each column is one array, so that one prepared statement serves any number of rows. Row-by-row
 //! inserts cost two to four times as much on either database.
-//! number of rows. Row-by-row inserts cost two to four times as much on either.
 
 use std::fmt::Write;
 
 use entities::{body, evaluation, event, job, metric_delta, metric_node, span, trace, trace_tag};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, Statement, Value};
 use sqlx::{
-    AssertSqlSafe, PgConnection, Postgres, Row, Sqlite, SqliteConnection,
+    AssertSqlSafe, PgConnection, Postgres, Sqlite, SqliteConnection,
     postgres::{PgArguments, PgRow},
     query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
-
-use super::vectors::VectorRow;
 
 /// The handling of a row whose primary key is stored already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,72 +29,73 @@ pub enum OnConflict {
     Replace,
 }
 
+/// A statement on SQLite with its parameters.
+pub type SqliteQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
+/// A statement on PostgreSQL with its parameters.
+pub type PostgresQuery<'q> = Query<'q, Postgres, PgArguments>;
+
 /// A table whose rows are written and read in bulk.
 pub trait Bulk: Sized + Sync {
     /// The name of the table.
-    const TABLE: &'static str;
+    const TABLE_NAME: &'static str;
     /// All columns of the table.
-    const COLUMNS: &'static [&'static str];
+    const COLUMN_NAMES: &'static [&'static str];
     /// The PostgreSQL types of the columns.
-    const TYPES: &'static [&'static str];
+    const COLUMN_TYPES: &'static [&'static str];
     /// Further columns that exist only on PostgreSQL and are computed from a row, with their types.
-    const MADE: &'static [(&'static str, &'static str)];
+    const COMPUTED_COLUMNS: &'static [(&'static str, &'static str)];
     /// The primary key; also the columns that `RETURNING` returns.
-    const KEY: &'static str;
+    const PRIMARY_KEY: &'static str;
     /// Binds one row.
-    fn bind_sqlite<'q>(
-        &self,
-        query: Query<'q, Sqlite, SqliteArguments>,
-    ) -> Query<'q, Sqlite, SqliteArguments>;
+    fn bind_sqlite<'q>(&self, query: SqliteQuery<'q>) -> SqliteQuery<'q>;
     /// Binds one array per column.
-    fn bind_postgres<'q>(
-        rows: &[&Self],
-        query: Query<'q, Postgres, PgArguments>,
-    ) -> Query<'q, Postgres, PgArguments>;
-    /// Reads a row that has the columns [`Self::COLUMNS`] in this order.
+    fn bind_postgres<'q>(rows: &[&Self], query: PostgresQuery<'q>) -> PostgresQuery<'q>;
+    /// Reads a row that has the columns [`Self::COLUMN_NAMES`] in this order.
     fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self>;
     /// Reads a row like [`Self::from_sqlite`].
     fn from_postgres(row: &PgRow) -> sqlx::Result<Self>;
 
     /// Returns the columns for a `SELECT`, each prefixed with `alias` and a dot.
     fn select(alias: &str) -> String {
-        let columns: Vec<String> = Self::COLUMNS.iter().map(|it| format!("{alias}.{it}")).collect();
+        let columns: Vec<String> = Self::COLUMN_NAMES.iter().map(|it| format!("{alias}.{it}")).collect();
         columns.join(",")
     }
 }
 
-macro_rules! bulk {
+/// Implements [`Bulk`] for a type with a field for each column.
+macro_rules! bulk_rows {
     ($model:ty, $table:literal, key $key:literal, { $($column:ident: $type:literal),+ $(,)? } $(, made { $($made:ident: $made_type:literal),+ })?) => {
-        impl Bulk for $model {
-            const TABLE: &'static str = $table;
-            const COLUMNS: &'static [&'static str] = &[$(stringify!($column)),+];
-            const TYPES: &'static [&'static str] = &[$($type),+];
-            const MADE: &'static [(&'static str, &'static str)] = &[$($((stringify!($made), $made_type)),+)?];
-            const KEY: &'static str = $key;
+        impl $crate::bulk::Bulk for $model {
+            const TABLE_NAME: &'static str = $table;
+            const COLUMN_NAMES: &'static [&'static str] = &[$(stringify!($column)),+];
+            const COLUMN_TYPES: &'static [&'static str] = &[$($type),+];
+            const COMPUTED_COLUMNS: &'static [(&'static str, &'static str)] = &[$($((stringify!($made), $made_type)),+)?];
+            const PRIMARY_KEY: &'static str = $key;
 
-            fn bind_sqlite<'q>(&self, query: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments> {
+            fn bind_sqlite<'q>(&self, query: $crate::bulk::SqliteQuery<'q>) -> $crate::bulk::SqliteQuery<'q> {
                 query$(.bind(&self.$column))+
             }
 
-            fn bind_postgres<'q>(rows: &[&Self], query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments> {
+            fn bind_postgres<'q>(rows: &[&Self], query: $crate::bulk::PostgresQuery<'q>) -> $crate::bulk::PostgresQuery<'q> {
                 query$(.bind(rows.iter().map(|row| &row.$column).collect::<Vec<_>>()))+
                     $($(.bind(rows.iter().map(|row| row.$made()).collect::<Vec<_>>()))+)?
             }
 
-            fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self> {
-                let mut places = 0..;
-                Ok(Self { $($column: row.try_get_unchecked(places.next().unwrap_or_default())?),+ })
+            fn from_sqlite(row: &sqlx::sqlite::SqliteRow) -> sqlx::Result<Self> {
+                let mut indexes = 0..;
+                Ok(Self { $($column: sqlx::Row::try_get_unchecked(row, indexes.next().unwrap_or_default())?),+ })
             }
 
-            fn from_postgres(row: &PgRow) -> sqlx::Result<Self> {
-                let mut places = 0..;
-                Ok(Self { $($column: row.try_get_unchecked(places.next().unwrap_or_default())?),+ })
+            fn from_postgres(row: &sqlx::postgres::PgRow) -> sqlx::Result<Self> {
+                let mut indexes = 0..;
+                Ok(Self { $($column: sqlx::Row::try_get_unchecked(row, indexes.next().unwrap_or_default())?),+ })
             }
         }
     };
 }
+pub(crate) use bulk_rows;
 
-bulk!(trace::Model, "trace", key "tenant_id, id", {
+bulk_rows!(trace::Model, "trace", key "tenant_id, id", {
     tenant_id: "uuid", id: "uuid", project_id: "uuid", external_id: "text", session_id: "text", user_id: "text",
     name: "text", model: "text", error: "text", failure_types: "int2", started_at: "int8", ended_at: "int8",
     latency_ms: "int8", latency_class: "int2", prompt_tokens: "int8", completion_tokens: "int8",
@@ -108,11 +106,11 @@ bulk!(trace::Model, "trace", key "tenant_id, id", {
     input_body_index: "int4", output_body_id: "uuid", output_body_index: "int4",
 });
 
-bulk!(trace_tag::Model, "trace_tag", key "tenant_id, key, value, started_at, trace_id", {
+bulk_rows!(trace_tag::Model, "trace_tag", key "tenant_id, key, value, started_at, trace_id", {
     tenant_id: "uuid", key: "text", value: "text", started_at: "int8", trace_id: "uuid",
 });
 
-bulk!(span::Model, "span", key "tenant_id, trace_id, id", {
+bulk_rows!(span::Model, "span", key "tenant_id, trace_id, id", {
     tenant_id: "uuid", trace_id: "uuid", id: "uuid", parent_id: "uuid", name: "text", kind: "text", model: "text",
     started_at: "int8", ended_at: "int8", latency_ms: "int8", error: "text", failure: "int2", prompt_tokens: "int8",
     completion_tokens: "int8", cost: "int8", counted: "bool", cost_counted: "bool", response_hash: "int8", otel_span_id: "bytea",
@@ -120,12 +118,12 @@ bulk!(span::Model, "span", key "tenant_id, trace_id, id", {
     cache_write_tokens: "int8", reasoning_tokens: "int8", missing_texts: "int2",
 });
 
-bulk!(event::Model, "event", key "tenant_id, trace_id, id", {
+bulk_rows!(event::Model, "event", key "tenant_id, trace_id, id", {
     tenant_id: "uuid", trace_id: "uuid", id: "uuid", span_id: "uuid", message: "text", level: "text",
     metadata: "text", created_at: "int8",
 });
 
-bulk!(evaluation::Model, "evaluation", key "tenant_id, id", {
+bulk_rows!(evaluation::Model, "evaluation", key "tenant_id, id", {
     tenant_id: "uuid", id: "uuid", trace_id: "uuid", project_id: "uuid", span_id: "uuid", metric_name: "text",
     evaluator_type: "text", evaluator_version: "text", config: "text", model_tier: "text", status: "text",
     context: "text", source_action_id: "uuid", original_evaluation_id: "uuid", rule_id: "uuid", bulk_id: "uuid",
@@ -134,28 +132,23 @@ bulk!(evaluation::Model, "evaluation", key "tenant_id, id", {
     created_at: "int8", completed_at: "int8",
 });
 
-bulk!(body::Model, "body", key "tenant_id, id", { tenant_id: "uuid", id: "uuid", data: "bytea" });
+bulk_rows!(body::Model, "body", key "tenant_id, id", { tenant_id: "uuid", id: "uuid", data: "bytea" });
 
-bulk!(job::Model, "job", key "tenant_id, id", {
+bulk_rows!(job::Model, "job", key "tenant_id, id", {
     tenant_id: "uuid", id: "uuid", lane: "text", kind: "text", payload: "text", status: "text", run_at: "int8",
     attempts: "int4", max_attempts: "int4", lease_until: "int8", fence: "int8", last_error: "text", created_at: "int8",
 });
 
-bulk!(metric_delta::Model, "metric_delta", key "tenant_id, id", {
+bulk_rows!(metric_delta::Model, "metric_delta", key "tenant_id, id", {
     tenant_id: "uuid", id: "uuid", data: "bytea", changes: "int4", created_at: "int8",
 });
 
-bulk!(metric_node::Model, "metric_node", key "tenant_id, project_id, level, start", {
+bulk_rows!(metric_node::Model, "metric_node", key "tenant_id, project_id, level, start", {
     tenant_id: "uuid", project_id: "uuid", level: "int2", start: "int8", leaf: "bool", data: "bytea",
 });
 
-bulk!(VectorRow, "span_vector", key "tenant_id, trace_id, id", {
-    tenant_id: "uuid", trace_id: "uuid", id: "uuid", project_id: "uuid", started_at: "int8", kind_hash: "int8",
-    model_hash: "int8", embedding_model: "text", vector: "halfvec",
-}, made { coarse: "bit(1536)" });
-
 /// Numbers of rows per SQLite statement. The largest stays well below the limit of 32,766 parameters.
-const SIZES: [usize; 4] = [64, 16, 4, 1];
+const STATEMENT_ROWS: [usize; 4] = [64, 16, 4, 1];
 
 /// Inserts all rows into SQLite.
 ///
@@ -222,7 +215,7 @@ pub async fn insert_new_postgres<T: Bulk>(
     T::bind_postgres(rows, sqlx::query(AssertSqlSafe(sql))).fetch_all(connection).await
 }
 
-/// Reads rows with a statement that selects [`Bulk::COLUMNS`] in this order.
+/// Reads rows with a statement that selects [`Bulk::COLUMN_NAMES`] in this order.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -251,7 +244,7 @@ fn blocks<'a, 'r, T: Bulk>(
     returning: bool,
 ) -> impl Iterator<Item = (&'a [&'r T], String)> {
     std::iter::from_fn(move || {
-        let size = SIZES.into_iter().find(|it| *it <= rows.len())?;
+        let size = STATEMENT_ROWS.into_iter().find(|it| *it <= rows.len())?;
         let (block, rest) = rows.split_at(size);
         rows = rest;
         Some((block, sqlite_sql::<T>(size, on_conflict, returning)))
@@ -259,18 +252,22 @@ fn blocks<'a, 'r, T: Bulk>(
 }
 
 fn sqlite_sql<T: Bulk>(rows: usize, on_conflict: OnConflict, returning: bool) -> String {
-    let row = format!("({})", vec!["?"; T::COLUMNS.len()].join(","));
-    let mut sql =
-        format!("INSERT INTO {} ({}) VALUES {}", T::TABLE, T::COLUMNS.join(","), vec![row; rows].join(","));
+    let row = format!("({})", vec!["?"; T::COLUMN_NAMES.len()].join(","));
+    let mut sql = format!(
+        "INSERT INTO {} ({}) VALUES {}",
+        T::TABLE_NAME,
+        T::COLUMN_NAMES.join(","),
+        vec![row; rows].join(",")
+    );
     finish::<T>(&mut sql, on_conflict, returning);
     sql
 }
 
 fn postgres_sql<T: Bulk>(on_conflict: OnConflict, returning: bool) -> String {
-    let made = |of: fn(&(&'static str, &'static str)) -> &'static str| T::MADE.iter().map(of);
-    let columns: Vec<&str> = T::COLUMNS.iter().copied().chain(made(|it| it.0)).collect();
-    let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE, columns.join(","));
-    for (i, kind) in T::TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
+    let made = |of: fn(&(&'static str, &'static str)) -> &'static str| T::COMPUTED_COLUMNS.iter().map(of);
+    let columns: Vec<&str> = T::COLUMN_NAMES.iter().copied().chain(made(|it| it.0)).collect();
+    let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE_NAME, columns.join(","));
+    for (i, kind) in T::COLUMN_TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
         let comma = if i == 0 { "" } else { "," };
         // Writing to a `String` can't fail.
         _ = write!(sql, "{comma}${}::{kind}[]", i + 1);
@@ -285,16 +282,16 @@ fn finish<T: Bulk>(sql: &mut String, on_conflict: OnConflict, returning: bool) {
         OnConflict::Fail => {}
         OnConflict::Keep => sql.push_str(" ON CONFLICT DO NOTHING"),
         OnConflict::Replace => {
-            let key: Vec<&str> = T::KEY.split(", ").collect();
-            let set: Vec<String> = T::COLUMNS
+            let key: Vec<&str> = T::PRIMARY_KEY.split(", ").collect();
+            let set: Vec<String> = T::COLUMN_NAMES
                 .iter()
                 .filter(|it| !key.contains(it))
                 .map(|it| format!("{it}=excluded.{it}"))
                 .collect();
-            _ = write!(sql, " ON CONFLICT ({}) DO UPDATE SET {}", T::KEY, set.join(","));
+            _ = write!(sql, " ON CONFLICT ({}) DO UPDATE SET {}", T::PRIMARY_KEY, set.join(","));
         }
     }
     if returning {
-        _ = write!(sql, " RETURNING {}", T::KEY);
+        _ = write!(sql, " RETURNING {}", T::PRIMARY_KEY);
     }
 }

@@ -24,7 +24,7 @@ pub const EXPIRING_RUNS: ExpiringRows = ExpiringRows {
 };
 
 /// Number of traces per statement, because databases limit the number of parameters.
-const BLOCK: usize = 500;
+const TRACES_PER_STATEMENT: usize = 500;
 
 /// Returns a bulk run.
 ///
@@ -96,7 +96,7 @@ pub async fn made(
     traces: &[Uuid],
 ) -> Result<HashSet<Uuid>, DbErr> {
     let mut made = HashSet::new();
-    for block in traces.chunks(BLOCK) {
+    for block in traces.chunks(TRACES_PER_STATEMENT) {
         // Uses the index by trace: with the run as a condition, SQLite would read all evaluations of the run.
         let query = evaluation::Entity::find()
             .select_only()

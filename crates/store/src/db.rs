@@ -15,7 +15,7 @@ use sqlx::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::health::Health;
+use crate::health::Health;
 
 /// The database with its connection pools.
 ///

@@ -11,7 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Db, page::newest_first};
+use crate::{db::Db, page::newest_first};
 
 /// Returns an eval rule.
 ///
@@ -67,7 +67,7 @@ pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbErr> {
+pub async fn stored_bytes(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbErr> {
     let bytes = "CAST(COALESCE(SUM(octet_length(config) + octet_length(filter)), 0) AS BIGINT)";
     let query = Entity::find().select_only().expr(Expr::cust(bytes)).filter(Column::TenantId.eq(tenant));
     let bytes: Option<i64> = query.into_tuple().one(db).await?;
@@ -78,7 +78,7 @@ pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbE
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<usize, DbErr> {
+pub async fn count_older(db: &impl ConnectionTrait, row: &Model, max: u64) -> Result<usize, DbErr> {
     let same_time = Condition::all().add(Column::CreatedAt.eq(row.created_at)).add(Column::Id.lt(row.id));
     let query = Entity::find()
         .select_only()
@@ -86,7 +86,7 @@ pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<
         .filter(Column::TenantId.eq(row.tenant_id))
         .filter(Condition::any().add(Column::CreatedAt.lt(row.created_at)).add(same_time))
         .order_by_asc(Column::CreatedAt)
-        .limit(most);
+        .limit(max);
     Ok(query.into_tuple::<Uuid>().all(db).await?.len())
 }
 
@@ -170,14 +170,17 @@ pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), D
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) -> Result<(), DbErr> {
+pub async fn store_decisions(
+    txn: &DatabaseTransaction,
+    rows: Vec<rule_decision::Model>,
+) -> Result<(), DbErr> {
     use rule_decision::Column;
     for block in rows.chunks(1_000) {
-        let again = OnConflict::columns([Column::TenantId, Column::TraceId, Column::Id])
+        let on_conflict = OnConflict::columns([Column::TenantId, Column::TraceId, Column::Id])
             .update_columns([Column::Decision, Column::Detail, Column::DecidedAt])
             .to_owned();
         let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
-        rule_decision::Entity::insert_many(rows).on_conflict(again).exec_without_returning(txn).await?;
+        rule_decision::Entity::insert_many(rows).on_conflict(on_conflict).exec_without_returning(txn).await?;
     }
     Ok(())
 }
@@ -186,7 +189,7 @@ pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) ->
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn noted(
+pub async fn stored_decisions(
     db: &impl ConnectionTrait,
     tenant: Uuid,
     rule: Uuid,
@@ -206,7 +209,7 @@ pub async fn noted(
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn forget(
+pub async fn delete_decisions(
     db: &Db,
     tenant: Uuid,
     rule: Uuid,

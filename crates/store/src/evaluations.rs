@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType, Verdict};
+use api::eval::{EvaluationContext, EvaluationFilter, EvaluationStatus, Verdict};
 use entities::evaluation::{Column, Entity, Model};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
@@ -16,43 +16,18 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Db, page::newest_first, quotas};
-use crate::{new_id, quotas::Quota};
+use crate::{
+    db::Db,
+    ids::new_id,
+    page::newest_first,
+    quotas::{self, Quota},
+};
 
 /// Number of rows per statement, because databases limit the number of parameters.
 const BLOCK: usize = 250;
 
 /// The error of an evaluation whose trace was removed.
 pub const REMOVED: &str = "the trace was removed before it was evaluated";
-
-/// The filters of a list of evaluations.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
-    /// Only evaluations of this project.
-    pub project_id: Option<Uuid>,
-    /// Only evaluations of this trace.
-    pub trace_id: Option<Uuid>,
-    /// Only evaluations by this evaluator.
-    pub metric_name: Option<String>,
-    /// Only evaluations by this type of evaluator.
-    pub evaluator_type: Option<EvaluatorType>,
-    /// Only evaluations with this status.
-    pub status: Option<EvaluationStatus>,
-    /// Only evaluations with this label.
-    pub label: Option<String>,
-    /// Only evaluations in this context.
-    pub context: Option<EvaluationContext>,
-    /// Only evaluations that this eval rule requested.
-    pub rule_id: Option<Uuid>,
-    /// Requested at or after this time, in microseconds.
-    pub from: Option<i64>,
-    /// Requested at or before this time, in microseconds.
-    pub to: Option<i64>,
-    /// Minimum score.
-    pub min_score: Option<f64>,
-    /// Maximum score.
-    pub max_score: Option<f64>,
-}
 
 /// The result of executing an evaluation.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +91,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &EvaluationFilter,
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
@@ -130,8 +105,8 @@ pub async fn page(
         .apply_if(filter.label.as_deref(), |query, it| query.filter(Column::Label.eq(it)))
         .apply_if(filter.context, |query, it| query.filter(Column::Context.eq(it.as_str())))
         .apply_if(filter.rule_id, |query, it| query.filter(Column::RuleId.eq(it)))
-        .apply_if(filter.from, |query, it| query.filter(Column::CreatedAt.gte(it)))
-        .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)))
+        .apply_if(filter.from, |query, it| query.filter(Column::CreatedAt.gte(it.micros())))
+        .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it.micros())))
         .apply_if(filter.min_score, |query, it| query.filter(Column::Score.gte(it)))
         .apply_if(filter.max_score, |query, it| query.filter(Column::Score.lte(it)));
     // SQLite uses a partial index only if the query contains the index's condition literally.
@@ -296,7 +271,7 @@ pub async fn end(
         }
     }
     for (month, count) in back {
-        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+        quotas::release(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     txn.commit().await?;
     Ok(ended)

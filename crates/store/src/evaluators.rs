@@ -36,7 +36,7 @@ pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, 
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(usize, usize), DbErr> {
+pub async fn stored_bytes(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(usize, usize), DbErr> {
     let query = Entity::find()
         .select_only()
         .expr(Expr::cust("CAST(COALESCE(SUM(octet_length(definition)), 0) AS BIGINT)"))

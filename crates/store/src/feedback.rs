@@ -12,12 +12,15 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Db, metrics, page::newest_first};
-use crate::metrics::fact::stored_label;
+use crate::{
+    db::Db,
+    metrics::{self, fact::stored_label},
+    page::newest_first,
+};
 
 /// The filters of a feedback list.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Filter {
+pub struct FeedbackFilter {
     /// Only on traces of this project.
     pub project_id: Option<Uuid>,
     /// Only on this trace.
@@ -32,7 +35,7 @@ pub struct Filter {
 
 /// The result of storing feedback.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum FeedbackOutcome {
     /// A row was inserted.
     Added(feedback::Model),
     /// It replaced the feedback of the same user from the same source.
@@ -47,33 +50,33 @@ pub enum Said {
 ///
 /// # Errors
 /// Fails when the database fails; nothing is stored then.
-pub async fn say(db: &Db, new: feedback::Model) -> Result<Said, DbErr> {
-    let (tenant, trace, said_at) = (new.tenant_id, new.trace_id, new.updated_at);
+pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbErr> {
+    let (tenant, trace, given_at) = (new.tenant_id, new.trace_id, new.updated_at);
     let txn = db.begin().await?;
     let Some(row) = trace::Entity::find_by_id((tenant, trace)).lock_exclusive().one(&txn).await? else {
-        return Ok(Said::NoTrace);
+        return Ok(FeedbackOutcome::NoTrace);
     };
     if let Some(id) = new.span_id
         && span::Entity::find_by_id((tenant, trace, id)).one(&txn).await?.is_none()
     {
-        return Ok(Said::NoSpan);
+        return Ok(FeedbackOutcome::NoSpan);
     }
     let new = feedback::Model { project_id: row.project_id, ..new };
-    let said = match of_user(&txn, &new).await? {
+    let outcome = match of_user(&txn, &new).await? {
         Some(feedback::Model { id, created_at, .. }) => {
             let new = feedback::Model { id, created_at, ..new };
             new.clone().into_active_model().reset_all().update(&txn).await?;
-            Said::Replaced(new)
+            FeedbackOutcome::Replaced(new)
         }
         None => {
             let insert = feedback::Entity::insert(new.clone().into_active_model().reset_all());
             insert.exec_without_returning(&txn).await?;
-            Said::Added(new)
+            FeedbackOutcome::Added(new)
         }
     };
-    settle(&txn, row, said_at).await?;
+    update_trace(&txn, row, given_at).await?;
     txn.commit().await?;
-    Ok(said)
+    Ok(outcome)
 }
 
 /// Returns a page, newest first, beginning after the time and ID of `after`.
@@ -83,7 +86,7 @@ pub async fn say(db: &Db, new: feedback::Model) -> Result<Said, DbErr> {
 pub async fn page(
     db: &impl ConnectionTrait,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &FeedbackFilter,
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<feedback::Model>, DbErr> {
@@ -112,7 +115,7 @@ async fn of_user(txn: &DatabaseTransaction, new: &feedback::Model) -> Result<Opt
 }
 
 /// Updates the trace's locked row and the metrics to its newest feedback.
-async fn settle(txn: &DatabaseTransaction, row: trace::Model, now: i64) -> Result<(), DbErr> {
+async fn update_trace(txn: &DatabaseTransaction, row: trace::Model, now: i64) -> Result<(), DbErr> {
     use feedback::Column;
     let newest: Option<String> = feedback::Entity::find()
         .select_only()

@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
-use super::Db;
+use crate::db::Db;
 
 /// The unit of a column with times since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

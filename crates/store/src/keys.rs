@@ -10,7 +10,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::page::newest_first;
+use crate::page::newest_first;
 
 /// An API key with the plan of its tenant.
 #[derive(Clone, Debug)]

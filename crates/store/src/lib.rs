@@ -3,7 +3,6 @@
 //!
 //! Queries take and return rows, and fail with a [`StoreError`]. The store knows neither HTTP nor the rules
 //! of the product: decisions that a transaction must make are passed in ([`traces::TraceRules`]).
-//! product: what a transaction must decide is passed in ([`traces::TraceRules`]).
 
 pub mod audit;
 pub mod backup;

@@ -8,7 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::page::newest_first;
+use crate::page::newest_first;
 
 /// Returns the member with this subject.
 ///

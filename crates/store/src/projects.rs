@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use crate::{Db, housekeeping::next_tenant, page::newest_first};
+use crate::{db::Db, housekeeping::next_tenant, page::newest_first};
 
 /// Selects projects by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 //!
 //! If the plan has a limit, one row has the count. A transaction that increments it locks it until its end,
 //! so the limit is never exceeded. Without a limit, each transaction inserts its own row, without waiting.
+//!
+//! The statement is SQL, because it inserts or updates a row and returns a sum over others.
 
 use entities::quota_use;
 use sea_orm::{
@@ -9,7 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use crate::new_id;
+use crate::ids::new_id;
 
 /// A monthly quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,10 +42,10 @@ pub fn month(micros: i64) -> i32 {
 
 /// The slot of the row that counts a quota with a limit. The other slots let writers count without waiting
 /// for each other.
-pub const LIMITED: i16 = 0;
+pub const LIMITED_SLOT: i16 = 0;
 
 /// Adds to the use of a slot and returns the sum over all slots.
-pub(super) const USE: &str = "\
+pub(super) const ADD_USE_SQL: &str = "\
     INSERT INTO quota_use AS q (tenant_id, month, quota, slot, used) VALUES ($1, $2, $3, $4, $5) \
     ON CONFLICT (tenant_id, month, quota, slot) DO UPDATE SET used = q.used + excluded.used \
     RETURNING used + (SELECT CAST(COALESCE(SUM(o.used), 0) AS BIGINT) FROM quota_use o \
@@ -91,10 +93,10 @@ pub async fn reserve(
         add(txn, tenant, month, quota, own_slot(), wanted).await?;
         return Ok(wanted);
     };
-    let total = add(txn, tenant, month, quota, LIMITED, wanted).await?;
+    let total = add(txn, tenant, month, quota, LIMITED_SLOT, wanted).await?;
     let granted = (limit - (total - wanted)).clamp(0, wanted);
     if granted < wanted {
-        add(txn, tenant, month, quota, LIMITED, granted - wanted).await?;
+        add(txn, tenant, month, quota, LIMITED_SLOT, granted - wanted).await?;
     }
     Ok(granted)
 }
@@ -103,7 +105,7 @@ pub async fn reserve(
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn give_back(
+pub async fn release(
     txn: &DatabaseTransaction,
     tenant: Uuid,
     month: i32,
@@ -111,7 +113,7 @@ pub async fn give_back(
     count: i64,
 ) -> Result<(), DbErr> {
     if count > 0 {
-        add(txn, tenant, month, quota, LIMITED, -count).await?;
+        add(txn, tenant, month, quota, LIMITED_SLOT, -count).await?;
     }
     Ok(())
 }
@@ -125,7 +127,7 @@ async fn add(
     more: i64,
 ) -> Result<i64, DbErr> {
     let values = [tenant.into(), month.into(), quota.as_str().into(), slot.into(), more.into()];
-    let statement = Statement::from_sql_and_values(txn.get_database_backend(), USE, values);
+    let statement = Statement::from_sql_and_values(txn.get_database_backend(), ADD_USE_SQL, values);
     let row = txn.query_one_raw(statement).await?;
     row.ok_or_else(|| DbErr::RecordNotFound("what was used".to_owned()))?.try_get("", "total")
 }

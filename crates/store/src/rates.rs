@@ -1,11 +1,13 @@
 //! The requests of each minute that processes have leased from the rate limits.
+//!
+//! The statement is SQL, because it inserts or updates depending on the stored value, and returns it.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
 use crate::{
-    Db,
+    db::Db,
     housekeeping::{ExpiringRows, TimeUnit},
 };
 
@@ -53,7 +55,7 @@ impl RateBucket {
 
 /// Takes requests with one statement, so that two processes never take the same ones. A process gets at most
 /// what it wants and an eighth of the rest, but at least one while any are left.
-const TAKE: &str = "\
+const TAKE_REQUESTS_SQL: &str = "\
     INSERT INTO rate_window AS w (tenant_id, starts_at, bucket, taken, granted) \
     VALUES ($1, $2, $3, LEAST($4, $5), LEAST($4, $5)) \
     ON CONFLICT (tenant_id, starts_at, bucket) DO UPDATE SET \
@@ -82,7 +84,7 @@ pub async fn take(
         number(wanted).into(),
         number(limit).into(),
     ];
-    let statement = Statement::from_sql_and_values(Dialect::Postgres.backend(), TAKE, values);
+    let statement = Statement::from_sql_and_values(Dialect::Postgres.backend(), TAKE_REQUESTS_SQL, values);
     let row = db.write.query_one_raw(statement).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound("no slice was answered".to_owned()))?;
     let read = |column| row.try_get::<i64>("", column).map(|it| u64::try_from(it).unwrap_or(0));

@@ -1,9 +1,11 @@
 //! Columns of sealed secrets, which are sealed again when the master key is replaced.
+//!
+//! Statements are SQL, because table and column are data.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use super::Db;
+use crate::db::Db;
 
 /// The column and row in which a secret is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub struct SecretLocation<'a> {
 
 /// A column of sealed secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedColumn {
     table: &'static str,
     column: &'static str,
     /// The column that identifies a row within its tenant.
@@ -27,15 +29,15 @@ pub struct Sealed {
     name: &'static str,
 }
 
-impl Sealed {
+impl SealedColumn {
     /// Returns the location of a row's secret.
-    pub fn place(self, tenant: Uuid, row: &str) -> SecretLocation<'_> {
+    pub fn location(self, tenant: Uuid, row: &str) -> SecretLocation<'_> {
         SecretLocation { tenant, column: self.name, row }
     }
 }
 
 /// Returns the location of a provider's key.
-pub const PROVIDER_KEY: Sealed = Sealed {
+pub const PROVIDER_KEY: SealedColumn = SealedColumn {
     table: "provider_credential",
     column: "sealed_key",
     row: "provider",
@@ -43,14 +45,14 @@ pub const PROVIDER_KEY: Sealed = Sealed {
 };
 
 /// All columns of sealed secrets.
-pub const ALL: &[Sealed] = &[PROVIDER_KEY];
+pub const ALL: &[SealedColumn] = &[PROVIDER_KEY];
 
 /// Returns a tenant's secrets: the identifier of each row, and its sealed secret.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn of_tenant(db: &Db, it: Sealed, tenant: Uuid) -> Result<Vec<(String, Vec<u8>)>, DbErr> {
-    let Sealed { table, column, row, .. } = it;
+pub async fn of_tenant(db: &Db, it: SealedColumn, tenant: Uuid) -> Result<Vec<(String, Vec<u8>)>, DbErr> {
+    let SealedColumn { table, column, row, .. } = it;
     let sql =
         format!("SELECT CAST({row} AS TEXT) AS row, {column} AS sealed FROM {table} WHERE tenant_id = $1");
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
@@ -64,13 +66,13 @@ pub async fn of_tenant(db: &Db, it: Sealed, tenant: Uuid) -> Result<Vec<(String,
 /// Fails when the database fails.
 pub async fn replace(
     db: &Db,
-    it: Sealed,
+    it: SealedColumn,
     tenant: Uuid,
     row: &str,
     old: &[u8],
     new: &[u8],
 ) -> Result<bool, DbErr> {
-    let Sealed { table, column, row: name, .. } = it;
+    let SealedColumn { table, column, row: name, .. } = it;
     let sql = format!(
         "UPDATE {table} SET {column} = $1 WHERE tenant_id = $2 AND CAST({name} AS TEXT) = $3 AND {column} = $4"
     );

@@ -3,7 +3,7 @@
 use entities::setting;
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, Set, sea_query::OnConflict};
 
-use crate::new_id;
+use crate::ids::new_id;
 
 /// Returns the value of a setting.
 ///
@@ -24,7 +24,7 @@ pub async fn add(db: &impl ConnectionTrait, name: &str, value: &str) -> Result<(
 }
 
 /// The setting that holds the cache version, which changes with all data that server processes cache.
-pub const GENERATION: &str = "generation";
+pub const CACHE_VERSION_SETTING: &str = "generation";
 
 /// Changes the cache version, so that every process drops its access cache once the transaction is committed.
 /// Call this last in a transaction, because other changes wait for the row.
@@ -32,7 +32,10 @@ pub const GENERATION: &str = "generation";
 /// # Errors
 /// Fails when the database fails.
 pub async fn new_generation(txn: &impl ConnectionTrait) -> Result<(), DbErr> {
-    let row = setting::ActiveModel { name: Set(GENERATION.to_owned()), value: Set(new_id().to_string()) };
+    let row = setting::ActiveModel {
+        name: Set(CACHE_VERSION_SETTING.to_owned()),
+        value: Set(new_id().to_string()),
+    };
     setting::Entity::insert(row)
         .on_conflict(
             OnConflict::column(setting::Column::Name).update_column(setting::Column::Value).to_owned(),

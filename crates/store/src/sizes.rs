@@ -1,10 +1,12 @@
 //! Measures tables and indexes.
+//!
+//! Statements are SQL, because they read the catalogs of the databases.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use serde::Serialize;
 
-use super::Db;
+use crate::db::Db;
 
 /// Size of a PostgreSQL table in bytes up to which its rows are counted; the rows of a larger one are
 /// estimated.

@@ -8,7 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::eval_rules;
+use crate::eval_rules;
 
 /// Returns a tenant.
 ///

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use uuid::Uuid;
 
-use crate::new_id;
+use crate::ids::new_id;
 
 /// The texts of a span, or of a trace as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub type Place = (Uuid, i32);
 const BODY_BYTES: usize = 64 * 1024;
 
 /// Compression level. Higher levels save a tenth of the space for several times the work.
-const LEVEL: i32 = 1;
+const COMPRESSION_LEVEL: i32 = 1;
 
 /// Marks an absent text among the lengths.
-const ABSENT: u32 = u32::MAX;
+const ABSENT_FIELD: u32 = u32::MAX;
 
 /// Number of texts of an entry.
 const FIELDS: usize = 5;
@@ -58,8 +58,8 @@ pub const MISSING_OUTPUT: i16 = 2;
 thread_local! {
     /// Compressor and decompressor have tables of several hundred KiB, which are expensive to set up
     /// for each block.
-    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
-    static DECOMPRESSOR: RefCell<zstd::zstd_safe::DCtx<'static>> = RefCell::new(zstd::zstd_safe::DCtx::create());
+    static THREAD_COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static THREAD_DECOMPRESSOR: RefCell<zstd::zstd_safe::DCtx<'static>> = RefCell::new(zstd::zstd_safe::DCtx::create());
 }
 
 /// Packs the entries, in order, into blocks. Returns the blocks and the reference of each entry.
@@ -97,7 +97,7 @@ pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result
 ///
 /// Fails when the data is not a valid block.
 pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
-    DECOMPRESSOR.with_borrow_mut(|context| {
+    THREAD_DECOMPRESSOR.with_borrow_mut(|context| {
         // The previous reader may have stopped within a frame.
         context.reset(zstd::zstd_safe::ResetDirective::SessionOnly).map_err(|_| damaged())?;
         read_entries(&mut zstd::stream::read::Decoder::with_context(data, context), count)
@@ -127,7 +127,7 @@ fn read_entries(reader: &mut impl std::io::Read, count: usize) -> std::io::Resul
         let mut texts: [Option<String>; FIELDS] = Default::default();
         for text in &mut texts {
             let length = lengths.next().ok_or_else(damaged)?;
-            if length != ABSENT {
+            if length != ABSENT_FIELD {
                 let mut bytes = vec![0; length as usize];
                 reader.read_exact(&mut bytes)?;
                 *text = Some(String::from_utf8(bytes).map_err(|_| damaged())?);
@@ -145,7 +145,7 @@ fn compress(entries: &[&Entry], size: usize) -> std::io::Result<Vec<u8>> {
     for entry in entries {
         for field in entry.fields() {
             // A request is far smaller than 4 GiB, so no length equals the mark.
-            let length = field.map_or(ABSENT, |it| u32::try_from(it.len()).unwrap_or(ABSENT - 1));
+            let length = field.map_or(ABSENT_FIELD, |it| u32::try_from(it.len()).unwrap_or(ABSENT_FIELD - 1));
             raw.extend(length.to_le_bytes());
         }
     }
@@ -154,10 +154,10 @@ fn compress(entries: &[&Entry], size: usize) -> std::io::Result<Vec<u8>> {
             raw.extend(field.as_bytes());
         }
     }
-    COMPRESSOR.with_borrow_mut(|slot| {
+    THREAD_COMPRESSOR.with_borrow_mut(|slot| {
         let compressor = match slot {
             Some(compressor) => compressor,
-            None => slot.insert(zstd::bulk::Compressor::new(LEVEL)?),
+            None => slot.insert(zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?),
         };
         compressor.compress(&raw)
     })

@@ -65,7 +65,7 @@ impl Voice {
         // The feedback of a recent answer may be due in the future; its time is limited to now.
         let at = self.0.created_at.min(app.clock.now());
         let said = feedback::Model { id: new_id(), created_at: at, updated_at: at, ..self.0 };
-        store::feedback::say(&app.db, said).await?;
+        store::feedback::save(&app.db, said).await?;
         Ok(())
     }
 }

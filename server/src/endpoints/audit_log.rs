@@ -9,7 +9,7 @@ use api::{
 use axum::{Json, extract::State};
 use entities::audit_record;
 use serde_json::value::RawValue;
-use store::audit::Filter;
+use store::audit::AuditFilter;
 
 use crate::{
     access::{Access, Caller, Keys},
@@ -42,7 +42,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
     let (action, actor) = (query.filled_text("action")?, query.filled_text("actor")?);
-    let filter = Filter { action, actor, from, to };
+    let filter = AuditFilter { action, actor, from, to };
     let scope = format!("audit-log {filter:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
     let mut rows = store::audit::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;

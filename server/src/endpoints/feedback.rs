@@ -10,7 +10,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use entities::feedback;
 use serde_json::value::RawValue;
 use store::{
-    feedback::{Filter, Said},
+    feedback::{FeedbackFilter, FeedbackOutcome},
     new_id,
     rates::RateBucket,
     row_text::MAX_TAG_BYTES,
@@ -69,11 +69,11 @@ pub async fn create(
         TraceReference::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
     };
     let new = feedback::Model { trace_id: trace_id.ok_or_else(gone)?, ..new };
-    match store::feedback::say(&app.db, new).await? {
-        Said::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
-        Said::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
-        Said::NoTrace => Err(gone()),
-        Said::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no span with this ID")),
+    match store::feedback::save(&app.db, new).await? {
+        FeedbackOutcome::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
+        FeedbackOutcome::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
+        FeedbackOutcome::NoTrace => Err(gone()),
+        FeedbackOutcome::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no span with this ID")),
     }
 }
 
@@ -92,7 +92,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
     let label =
         query.get("label").map(|it| it.parse().map_err(|_| invalid("label", "must be good, bad or neutral")));
-    let filter = Filter {
+    let filter = FeedbackFilter {
         project_id: query.uuid("project_id")?,
         trace_id: query.uuid("trace_id")?,
         label: label.transpose()?,

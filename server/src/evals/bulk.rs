@@ -5,12 +5,15 @@
 //! is known only after reading them: a backfill therefore reserves quota as it goes. A job
 //! ([`super::fill`]) creates the evaluations.
 
-use api::{EvaluatorType, Plan};
+use api::{
+    EvaluatorType, Plan,
+    trace_filter::{Tag, TraceConditions},
+};
 use entities::eval_bulk;
 use store::{
     bulk_runs, new_id,
     quotas::{self, Quota, month},
-    traces::{self, Filter, Tag},
+    traces,
 };
 use uuid::Uuid;
 
@@ -21,8 +24,8 @@ use super::{
 use crate::{access::plans::monthly_limit, app::App, error::Result, rule_set::Rule};
 
 /// Returns the filter of a rule's backfill: it selects at least the traces that the rule evaluates.
-pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {
-    Filter {
+pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> TraceConditions {
+    TraceConditions {
         project_id: Some(rule.row.project_id),
         model: rule.filter.model.clone(),
         name: rule.filter.name.clone(),
@@ -30,7 +33,7 @@ pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {
         tags: rule.filter.tag.as_deref().and_then(Tag::written).into_iter().collect(),
         from,
         to,
-        ..Filter::default()
+        ..TraceConditions::default()
     }
 }
 
@@ -44,7 +47,7 @@ pub async fn begin(
     tenant: Uuid,
     plan: Plan,
     asked: &EvaluationRequest,
-    mut filter: Filter,
+    mut filter: TraceConditions,
     rule: Option<Uuid>,
 ) -> Result<eval_bulk::Model> {
     let now = app.clock.now();

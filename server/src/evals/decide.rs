@@ -35,11 +35,12 @@ pub async fn decisions(
     let db = app.db.current();
     let ids: Vec<Uuid> = rows.iter().map(|it| it.id).collect();
     let judged = evaluations::of_rule(db, tenant, rule.row.id, &ids).await?;
-    let noted: HashMap<Uuid, rule_decision::Model> = eval_rules::noted(db, tenant, rule.row.id, &ids)
-        .await?
-        .into_iter()
-        .map(|it| (it.trace_id, it))
-        .collect();
+    let noted: HashMap<Uuid, rule_decision::Model> =
+        eval_rules::stored_decisions(db, tenant, rule.row.id, &ids)
+            .await?
+            .into_iter()
+            .map(|it| (it.trace_id, it))
+            .collect();
     let asked = if rule.filter.span_type.is_some() { ids.as_slice() } else { &[] };
     let kinds = traces::span_kinds(&app.db, tenant, asked).await?;
     rows.iter()

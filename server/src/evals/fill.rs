@@ -6,14 +6,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use api::{EvaluatorType, Plan};
+use api::{EvaluatorType, Plan, trace_filter::TraceConditions};
 use entities::{eval_bulk, evaluation, job, trace};
 use queue::{Job, JobResult, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{
     Transaction, bulk_runs, evaluations,
     quotas::{self, Quota, month},
-    traces::{self, Filter},
+    traces,
 };
 use uuid::Uuid;
 
@@ -107,7 +107,7 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= MAX_WAITING_EVALUATIONS {
         return Ok(Step::Enough);
     }
-    let filter: Filter = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
+    let filter: TraceConditions = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
     let page =
         traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), TRACES_PER_BLOCK).await?;
     let mut block = Block {
@@ -240,7 +240,7 @@ impl Block {
         if let Some(month) = this_month {
             // Concurrent backfills of the rule may have created some of them.
             let left = count(kept - added.min(kept));
-            quotas::give_back(txn, self.tenant, month, quota, left).await?;
+            quotas::release(txn, self.tenant, month, quota, left).await?;
         }
         bulk.queued += count(added);
         (bulk.position_at, bulk.position_id) = self.last.or(self.after).unzip();
@@ -257,7 +257,7 @@ impl Block {
             };
             if let Some(month) = bulk.quota_month {
                 let left = bulk.granted - bulk.queued;
-                quotas::give_back(txn, self.tenant, month, quota, left).await?;
+                quotas::release(txn, self.tenant, month, quota, left).await?;
             }
             // Free evaluations may be more than were counted.
             bulk.matched = bulk.matched.max(bulk.queued);

@@ -14,7 +14,7 @@ use entities::{evaluation, rule_decision, trace};
 use store::{
     evaluations,
     quotas::{self, Quota, month},
-    traces::{self, Wanted},
+    traces::{self, ReadyCondition},
 };
 use uuid::Uuid;
 
@@ -92,7 +92,7 @@ async fn selected(
     ready_at: i64,
     acting: &HashMap<Uuid, Vec<&Arc<Rule>>>,
 ) -> Result<Vec<Due>> {
-    let rows = traces::falling_due(&app.db, tenant, ids, ready_at, &conditions(acting)).await?;
+    let rows = traces::becoming_ready(&app.db, tenant, ids, ready_at, &conditions(acting)).await?;
     let of = |trace: &trace::Model| acting.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
     let asking = |it: &&trace::Model| of(it).iter().any(|rule| rule.filter.span_type.is_some());
     let asked: Vec<Uuid> = rows.iter().filter(asking).map(|it| it.id).collect();
@@ -143,15 +143,15 @@ async fn fire(
     firing.within_quota(&txn, plan).await?;
     let rows = firing.rows.into_iter().map(|it| it.1).collect();
     ask::store(&txn, rows, now).await?;
-    store::eval_rules::note(&txn, firing.notes).await?;
+    store::eval_rules::store_decisions(&txn, firing.notes).await?;
     txn.commit().await?;
     Ok(())
 }
 
 /// Returns conditions by which the database excludes traces that no rule matches: with many rules only
 /// their projects, with very many rules none.
-fn conditions(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
-    let whole = |rule: &&Arc<Rule>| Wanted {
+fn conditions(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<ReadyCondition> {
+    let whole = |rule: &&Arc<Rule>| ReadyCondition {
         project_id: rule.row.project_id,
         model: rule.filter.model.clone(),
         name: rule.filter.name.clone(),
@@ -159,7 +159,7 @@ fn conditions(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
         // The part before the first colon belongs to the key, wherever the value begins.
         tag: rule.filter.tag.as_deref().map(|it| it.split(':').next().unwrap_or(it).to_owned()),
     };
-    let whole: HashSet<Wanted> = acting.values().flatten().map(whole).collect();
+    let whole: HashSet<ReadyCondition> = acting.values().flatten().map(whole).collect();
     if whole.len() <= MAX_CONDITIONS {
         return whole.into_iter().collect();
     }
@@ -168,7 +168,7 @@ fn conditions(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
     }
     acting
         .keys()
-        .map(|it| Wanted { project_id: *it, model: None, name: None, error: None, tag: None })
+        .map(|it| ReadyCondition { project_id: *it, model: None, name: None, error: None, tag: None })
         .collect()
 }
 

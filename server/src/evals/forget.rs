@@ -59,7 +59,7 @@ async fn turn(app: &App, tenant: Uuid, job: ForgetRule) -> Result<(), DbError> {
         if app.is_stopping() {
             break;
         }
-        match eval_rules::forget(&app.db, tenant, rule, after, DECISIONS_PER_STATEMENT).await? {
+        match eval_rules::delete_decisions(&app.db, tenant, rule, after, DECISIONS_PER_STATEMENT).await? {
             Some(last) => after = last,
             None => return Ok(()),
         }

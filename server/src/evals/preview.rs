@@ -71,7 +71,7 @@ async fn judged(
     });
     if end.as_ref().map_or(true, |it| it.verdict.is_err()) {
         let txn = app.db.begin().await?;
-        quotas::give_back(&txn, tenant, month, quota, 1).await?;
+        quotas::release(&txn, tenant, month, quota, 1).await?;
         txn.commit().await?;
     }
     end

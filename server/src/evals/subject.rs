@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::trace_filter::TraceConditions;
 use entities::{span, trace};
 use evaluators::{
     Subject,
@@ -10,7 +11,7 @@ use evaluators::{
 use serde_json::{Map, Value};
 use store::{
     Db,
-    traces::{self, Filter, PackedSpans, SpanTexts, Texts},
+    traces::{self, PackedSpans, SpanTexts, Texts},
 };
 use uuid::Uuid;
 
@@ -166,8 +167,11 @@ fn object(text: Option<String>) -> Map<String, Value> {
 /// Returns the earlier traces of the same session, oldest first.
 async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<ConversationTurn>> {
     let Some(session) = &row.session_id else { return Ok(Vec::new()) };
-    let filter =
-        Filter { session_id: Some(session.clone()), project_id: Some(row.project_id), ..Filter::default() };
+    let filter = TraceConditions {
+        session_id: Some(session.clone()),
+        project_id: Some(row.project_id),
+        ..TraceConditions::default()
+    };
     let (after, mut memory) = (Some((row.started_at, row.id)), MemoryBudget::uncounted());
     let page = traces::page(db, tenant, &filter, after, MAX_TURNS, &mut memory).await?;
     let mut bytes = 0;

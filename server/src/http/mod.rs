@@ -22,6 +22,7 @@ pub mod serve;
 mod shape;
 mod socket;
 pub mod standing;
+pub mod trace_filter;
 pub mod unauthenticated;
 mod unread;
 

@@ -12,7 +12,7 @@ use store::metrics::{
     fact::Fact,
     level::Level,
     sums::{Latencies, Sums, Totals},
-    wire::Stored,
+    wire::EncodedNode,
 };
 
 use super::cell::{Cell, Counter};
@@ -156,7 +156,7 @@ impl MetricsResult {
         &mut self,
         level: Level,
         start: i64,
-        node: &Stored,
+        node: &EncodedNode,
     ) -> Result<Option<UnknownPeriod>, DecodeError> {
         if let Some(facts) = node.facts() {
             for (fact, weight) in facts {

@@ -10,7 +10,7 @@ use store::{
         Grouped, Label, Reading, Rows,
         delta::{self, Changes},
         range::ranges,
-        wire::Stored,
+        wire::EncodedNode,
     },
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
@@ -138,7 +138,7 @@ async fn add_up(reading: Reading, project: Option<Uuid>, question: Question) -> 
             answer.add(fact, *weight);
         }
         for node in reading.nodes {
-            let stored = Stored::open(&node.data);
+            let stored = EncodedNode::open(&node.data);
             let told = stored.and_then(|it| answer.add_node(node.level, node.start, &it));
             unclear.extend(told.context("a metrics node can't be decoded")?.map(|it| (node.project, it)));
         }

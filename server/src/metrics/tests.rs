@@ -47,7 +47,7 @@ impl Tree {
         let mut answer = MetricsResult::to(question.clone());
         for range in ranges(question.from, question.to, question.widest()) {
             for ((level, start), bytes) in self.0.range((range.level, range.from)..=(range.level, range.to)) {
-                let node = wire::Stored::open(bytes).unwrap();
+                let node = wire::EncodedNode::open(bytes).unwrap();
                 if !range.leaves || node.facts().is_some() {
                     assert_eq!(answer.add_node(*level, *start, &node).unwrap(), None);
                 }
@@ -179,6 +179,6 @@ fn models_beyond_the_limit_are_added_up_together() {
     let question =
         Question { from: 0, to: DAY - 1, model: Some("m1999".into()), interval: None, by_model: false };
     let mut answer = MetricsResult::to(question);
-    let day = wire::Stored::open(&tree.0[&(Level::DAY, 0)]).unwrap();
+    let day = wire::EncodedNode::open(&tree.0[&(Level::DAY, 0)]).unwrap();
     assert!(answer.add_node(Level::DAY, 0, &day).unwrap().is_some(), "the totals of the model are unknown");
 }

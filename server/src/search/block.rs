@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use store::vectors::{Arrival, Filter, read_numbers};
+use store::vectors::{Arrival, VectorFilter, read_numbers};
 use uuid::Uuid;
 
 use super::codes::{Coding, Cosine, Question};
@@ -120,10 +120,15 @@ impl Block {
 
     /// Calls `found` with the position of each matching vector and the bounds of its cosine with the
     /// query. Returns how many vectors of other embedding models were skipped.
-    pub fn scan(&self, question: &Question, filter: &Filter, found: &mut impl FnMut(usize, Cosine)) -> i64 {
+    pub fn scan(
+        &self,
+        question: &Question,
+        filter: &VectorFilter,
+        found: &mut impl FnMut(usize, Cosine),
+    ) -> i64 {
         let mut others = 0;
         for (place, row) in self.rows.iter().enumerate() {
-            if !filter.lets_through(row.started_at, row.kind_hash, row.model_hash) {
+            if !filter.accepts(row.started_at, row.kind_hash, row.model_hash) {
                 continue;
             }
             if filter.embedding_hash.is_some_and(|it| it != row.embedding_hash) {

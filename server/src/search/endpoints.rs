@@ -15,7 +15,7 @@ use axum::{
 use sha2::{Digest, Sha256};
 use store::{
     projects, traces,
-    vectors::{self, Filter, Hit, UnitVector},
+    vectors::{self, Hit, UnitVector, VectorFilter},
 };
 use uuid::Uuid;
 
@@ -41,7 +41,7 @@ const MAX_QUESTION: usize = 4_000;
 /// The query vector, filters and page of a search.
 struct Search<'a> {
     question: &'a UnitVector,
-    filter: Filter,
+    filter: VectorFilter,
     /// Identifies the query vector, for the cursor.
     name: String,
     cursor: Option<&'a str>,
@@ -105,7 +105,7 @@ pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query)
     let model = Some(question.model.clone());
     let search = Search {
         question: &question.vector,
-        filter: Filter::of(project_id, times, kind.as_deref(), query.get("model"), model),
+        filter: VectorFilter::of(project_id, times, kind.as_deref(), query.get("model"), model),
         name: words.to_owned(),
         cursor: query.get("cursor"),
         limit,
@@ -166,7 +166,7 @@ pub async fn by_vector(
     }
     let search = Search {
         question: &question,
-        filter: Filter::of(project_id, times, kind.as_deref(), model.as_deref(), embedding_model),
+        filter: VectorFilter::of(project_id, times, kind.as_deref(), model.as_deref(), embedding_model),
         name: digest(&question),
         cursor: cursor.as_deref(),
         limit: limit as usize,

@@ -12,7 +12,7 @@ mod questions;
 
 use store::{
     Db, DbError,
-    vectors::{self, Filter, Found, Hit, UnitVector},
+    vectors::{self, Hit, NearestSpans, UnitVector, VectorFilter},
 };
 use uuid::Uuid;
 
@@ -54,10 +54,10 @@ impl Search {
         db: &Db,
         tenant: Uuid,
         question: &UnitVector,
-        filter: &Filter,
+        filter: &VectorFilter,
         after: Option<Hit>,
         limit: usize,
-    ) -> Result<Found, DbError> {
+    ) -> Result<NearestSpans, DbError> {
         if db.finds_nearest() {
             vectors::nearest(db, tenant, question, filter, after, limit, self.few).await
         } else {

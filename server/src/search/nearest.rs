@@ -11,7 +11,7 @@ use std::{
 
 use store::{
     Db, DbError, projects,
-    vectors::{Arrival, Filter, Found, Hit, UnitVector, arrivals, in_rows, read_numbers},
+    vectors::{Arrival, Hit, NearestSpans, UnitVector, VectorFilter, arrivals, in_rows, read_numbers},
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use uuid::Uuid;
@@ -46,7 +46,7 @@ struct Candidate {
 struct SearchParams {
     question: UnitVector,
     codes: Question,
-    filter: Filter,
+    filter: VectorFilter,
     after: Option<Hit>,
     limit: usize,
 }
@@ -72,10 +72,10 @@ impl Searcher {
         db: &Db,
         tenant: Uuid,
         question: &UnitVector,
-        filter: &Filter,
+        filter: &VectorFilter,
         after: Option<Hit>,
         limit: usize,
-    ) -> Result<Found, DbError> {
+    ) -> Result<NearestSpans, DbError> {
         let projects = match filter.project_id {
             Some(id) => vec![id],
             None => projects::ids(&db.read, tenant).await?,
@@ -83,7 +83,7 @@ impl Searcher {
         let (question, filter) = (question.clone(), filter.clone());
         let codes = Question::of(question.numbers());
         let wanted = Arc::new(SearchParams { question, codes, filter, after, limit });
-        let mut found = Found::default();
+        let mut found = NearestSpans::default();
         let mut nearest = Nearest { wanted: &wanted, hits: BinaryHeap::new() };
         for project in projects {
             match self.index.snapshot(db, tenant, project).await? {
@@ -106,7 +106,7 @@ impl Searcher {
         &self,
         blocks: &Arc<Vec<Arc<Block>>>,
         wanted: &Arc<SearchParams>,
-        found: &mut Found,
+        found: &mut NearestSpans,
     ) -> Result<Vec<Candidate>, DbError> {
         let blocks = Arc::clone(blocks);
         let (candidates, searched, others) = self
@@ -138,7 +138,7 @@ impl Searcher {
         tenant: Uuid,
         project: Uuid,
         nearest: &mut Nearest<'_>,
-        found: &mut Found,
+        found: &mut NearestSpans,
     ) -> Result<(), DbError> {
         let mut next = Some(i64::MIN);
         while let Some(from) = next {
@@ -174,7 +174,7 @@ impl Searcher {
 fn compare(wanted: &SearchParams, read: &[Arrival]) -> (Vec<Hit>, i64) {
     let filter = &wanted.filter;
     let (mut hits, mut others) = (Vec::new(), 0);
-    for it in read.iter().filter(|it| filter.lets_through(it.started_at, it.kind_hash, it.model_hash)) {
+    for it in read.iter().filter(|it| filter.accepts(it.started_at, it.kind_hash, it.model_hash)) {
         if filter.embedding_hash.is_some_and(|hash| hash != it.embedding_hash) {
             others += 1;
         } else {

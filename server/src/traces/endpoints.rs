@@ -7,29 +7,28 @@ mod stream;
 use std::sync::Arc;
 
 use api::{
-    ErrorCode, FailureType, Timestamp,
+    ErrorCode,
     trace::{SpanList, Trace, TraceList},
+    trace_filter::{TraceConditions, TraceFilterParameters},
 };
 use axum::{
     extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
-use store::{
-    rates::RateBucket,
-    traces::{Filter, Tag},
-};
+use store::rates::RateBucket;
 use uuid::Uuid;
 
 use crate::{
     access::{Access, Caller, Keys},
     app::App,
-    error::{Result, not_found, problem},
+    error::{Result, not_found},
     http::{
         pieces::{PageWriter, PushOutcome},
-        query::{Query, invalid, path_id},
+        query::{Query, path_id},
         read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
         route::{Route, route},
+        trace_filter,
     },
     trace_removal::{self, TRACE_DELETE},
     traces::view,
@@ -39,8 +38,6 @@ use crate::{
 const DETAIL_SPANS: usize = 2_000;
 /// Maximum number of events in the trace detail.
 const DETAIL_EVENTS: u64 = 2_000;
-/// Maximum number of tag filters of a list.
-const MAX_TAG_FILTERS: usize = 20;
 /// The position before the first span of a trace.
 const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
 
@@ -62,33 +59,14 @@ pub fn routes() -> Vec<Route> {
 /// All filters must match. A page may end early, with `has_more`, when the response reaches 8 MiB or
 /// when `q` is used.
 #[utoipa::path(get, path = "/v1/traces", tag = "Traces", params(
-    ("project_id" = Option<Uuid>, Query, description = "of this project"),
-    ("model" = Option<String>, Query, description = "of this model, exactly"),
-    ("error" = Option<bool>, Query, description = "failed traces (true) or successful ones (false)"),
-    ("failure_type" = Option<String>, Query, description = "with a span of this failure type: timeout, rate_limit, invalid_response, context_length"),
-    ("from" = Option<Timestamp>, Query, description = "started at this time or later"),
-    ("to" = Option<Timestamp>, Query, description = "started at this time or earlier"),
-    ("latency_min" = Option<u64>, Query, description = "milliseconds, inclusive"),
-    ("latency_max" = Option<u64>, Query, description = "milliseconds, inclusive"),
-    ("token_count_min" = Option<u64>, Query, description = "tokens, inclusive"),
-    ("token_count_max" = Option<u64>, Query, description = "tokens, inclusive"),
-    ("min_cost" = Option<f64>, Query, description = "US dollars, inclusive"),
-    ("max_cost" = Option<f64>, Query, description = "US dollars, inclusive"),
-    ("tag_key" = Option<String>, Query, description = "with this tag; needs tag_value"),
-    ("tag_value" = Option<String>, Query, description = "and this value; needs tag_key"),
-    ("tag" = Option<Vec<String>>, Query, description = "`key` or `key:value`; repeated, all must match"),
-    ("session_id" = Option<String>, Query, description = "of this session"),
-    ("user_id" = Option<String>, Query, description = "of this end user"),
-    ("name" = Option<String>, Query, description = "of this name, exactly"),
-    ("external_id" = Option<String>, Query, description = "the sender's own identifier of the trace"),
-    ("q" = Option<String>, Query, description = "text in name, error, input or output, ignoring case; searches the newest 2,000 traces in range per page"),
+    TraceFilterParameters,
     ("preview" = Option<bool>, Query, description = "truncate texts to 2,048 characters"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = TraceList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
     let tenant = caller.tenant_id;
-    let filter = filter(&query)?;
+    let filter = trace_filter::conditions(&query)?;
     let limit = query.limit()?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let scope = scope(&filter);
@@ -248,74 +226,8 @@ async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, 
     Ok(())
 }
 
-/// Parses the filters of a query string.
-pub fn filter(query: &Query) -> Result<Filter> {
-    let mut tags = Vec::new();
-    // A tag's value may be empty, its key may not.
-    match (query.get("tag_key"), query.get("tag_value")) {
-        (Some(key), Some(value)) if !key.is_empty() => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
-        (None, None) => {}
-        _ => {
-            return Err(problem(
-                ErrorCode::TagsFilterIncomplete,
-                "tag_key and tag_value must be given together, and tag_key must not be empty",
-            ));
-        }
-    }
-    if query.all("tag").any(str::is_empty) {
-        return Err(invalid("tag", "must not be empty"));
-    }
-    tags.extend(query.all("tag").map(|it| match it.split_once(':') {
-        Some((key, value)) => Tag::Pair(key.to_owned(), value.to_owned()),
-        None => Tag::Key(it.to_owned()),
-    }));
-    // No trace has more tags, and each filter is a condition of the statement, whose size is bounded.
-    if tags.len() > MAX_TAG_FILTERS {
-        return Err(invalid("tag", &format!("must not be repeated more than {MAX_TAG_FILTERS} times")));
-    }
-    let failure_type = match query.get("failure_type") {
-        None => None,
-        Some(word) => match word.parse() {
-            Ok(FailureType::Other) | Err(_) => {
-                return Err(invalid(
-                    "failure_type",
-                    "must be timeout, rate_limit, invalid_response or context_length",
-                ));
-            }
-            Ok(known) => Some(known),
-        },
-    };
-    let words: Vec<String> =
-        query.get("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
-    if words.is_empty() && query.get("q").is_some() {
-        return Err(invalid("q", "must have at least one word"));
-    }
-    let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
-    let natural = |min: &'static str, max: &'static str| {
-        Query::ordered((min, max), (query.natural(min)?, query.natural(max)?))
-    };
-    Ok(Filter {
-        project_id: query.uuid("project_id")?,
-        model: query.text("model"),
-        error: query.boolean("error")?,
-        failure_type,
-        from,
-        to,
-        stored_until: None,
-        latency: natural("latency_min", "latency_max")?,
-        tokens: natural("token_count_min", "token_count_max")?,
-        cost: Query::ordered(("min_cost", "max_cost"), (query.money("min_cost")?, query.money("max_cost")?))?,
-        tags,
-        session_id: query.text("session_id"),
-        user_id: query.text("user_id"),
-        name: query.text("name"),
-        external_id: query.text("external_id"),
-        words,
-    })
-}
-
 /// Returns the scope of a list's cursors.
-fn scope(filter: &Filter) -> String {
+fn scope(filter: &TraceConditions) -> String {
     format!("traces {filter:?}")
 }
 

@@ -139,7 +139,7 @@ on_both_databases! {
         }
         let rows = rows(app).await;
         let opens = |sealed: &[u8], like: &entities::provider_credential::Model| {
-            let place = PROVIDER_KEY.place(like.tenant_id, &like.provider);
+            let place = PROVIDER_KEY.location(like.tenant_id, &like.provider);
             app.app.sealer.open(place, sealed).is_ok()
         };
         for (i, row) in rows.iter().enumerate() {
@@ -169,7 +169,7 @@ on_both_databases! {
         let mut others = 0;
         for _ in 1..tests::rounds(10) {
             let (other, _) = app.other_tenant(Plan::Enterprise).await;
-            let sealed_key = app.app.sealer.seal(PROVIDER_KEY.place(other, "openai"), KEY).unwrap();
+            let sealed_key = app.app.sealer.seal(PROVIDER_KEY.location(other, "openai"), KEY).unwrap();
             let provider = "openai".to_owned();
             let row = entities::provider_credential::Model { tenant_id: other, provider, sealed_key, ..like.clone() };
             store::credentials::set(&app.app.db.write, row).await.unwrap();
@@ -197,7 +197,7 @@ on_both_databases! {
         assert_eq!(run().await.unwrap(), Resealed { secrets: others + 2, resealed: 0 });
         let alone = Sealer::new(&MasterKey::parse(&format!("new:{new}")).unwrap());
         for row in rows(app).await {
-            let place = PROVIDER_KEY.place(row.tenant_id, &row.provider);
+            let place = PROVIDER_KEY.location(row.tenant_id, &row.provider);
             assert_eq!(alone.open(place, &row.sealed_key).unwrap(), KEY);
         }
         let log = owner.get("/v1/audit-log?action=secrets.reseal").await.ok();

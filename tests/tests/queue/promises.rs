@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use queue::{JobResult, LEASE_MICROS, candidates, claim, finish, give_back, heartbeat, release_expired};
+use queue::{JobResult, LEASE_MICROS, candidates, claim, finish, heartbeat, release_claim, release_expired};
 use sea_orm::ConnectionTrait;
 use tests::on_both_databases;
 use tokio::task::JoinSet;
@@ -146,7 +146,7 @@ on_both_databases! {
                 assert!(!finish(db, &lost, outcome, now(app)).await.unwrap(), "{outcome:?}");
             }
             assert!(!heartbeat(db, &lost, now(app)).await.unwrap());
-            assert!(!give_back(db, &lost, now(app)).await.unwrap());
+            assert!(!release_claim(db, &lost, now(app)).await.unwrap());
             assert_eq!(stored(app).await, before);
         }
     }
@@ -161,7 +161,7 @@ on_both_databases! {
             assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap(), []);
             app.advance(10);
             let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
-            assert!(give_back(db, &job, now(app)).await.unwrap());
+            assert!(release_claim(db, &job, now(app)).await.unwrap());
         }
         assert_eq!(stored(app).await[0].attempts, 0);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use entities::job;
-use queue::{JobResult, LEASE_MICROS, candidates, claim, finish, give_back, heartbeat, release_expired};
+use queue::{JobResult, LEASE_MICROS, candidates, claim, finish, heartbeat, release_claim, release_expired};
 use sea_orm::EntityTrait;
 use tests::{TestApp, on_both_databases};
 use uuid::Uuid;
@@ -111,7 +111,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
                 1 => JobResult::Snooze { until: now + dice.signed(LEASE_MICROS) },
                 2 => JobResult::Discard { why: "drawn".to_owned() },
                 3 => {
-                    assert_eq!(give_back(db, &claim, now).await.unwrap(), held, "{at}: give back");
+                    assert_eq!(release_claim(db, &claim, now).await.unwrap(), held, "{at}: give back");
                     return model.finish(&claim, &JobResult::Snooze { until: now }, now);
                 }
                 _ => JobResult::Retry { why: "drawn".to_owned() },

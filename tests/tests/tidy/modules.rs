@@ -240,7 +240,6 @@ const SERVER: &[Arrows<'_>] = &[
             "memory",
             "pools",
             "rule_set",
-            "traces",
         ],
     ),
     ("trace_ready", &["app", "evals", "feature", "pools"]),
@@ -280,6 +279,87 @@ const SERVER: &[Arrows<'_>] = &[
     // The program, which has modules with the same names as the library.
     ("", &["admin", "demo", "features", "first_start", "http", "idle", "later_start", "signals"]),
 ];
+
+/// The modules of the store, from the lowest layer to the highest. Tables that are written in bulk are below the
+/// features of the store that use them.
+const STORE: &[Arrows<'_>] = &[
+    ("health", &[]),
+    ("ids", &[]),
+    ("jobs", &[]),
+    ("memory", &[]),
+    ("page", &[]),
+    ("row_text", &[]),
+    ("bulk", &[]),
+    ("db", &["health"]),
+    ("error", &["health", "memory"]),
+    ("housekeeping", &["db"]),
+    ("audit", &["page"]),
+    ("backup", &["db"]),
+    ("bulk_runs", &["housekeeping"]),
+    ("credentials", &[]),
+    ("evaluators", &[]),
+    ("idempotency", &["housekeeping"]),
+    ("prices", &[]),
+    ("eval_rules", &["db", "page"]),
+    ("tenants", &["eval_rules"]),
+    ("keys", &["page", "tenants"]),
+    ("members", &["page"]),
+    ("projects", &["db", "housekeeping", "page"]),
+    ("quotas", &["ids"]),
+    ("rates", &["db", "housekeeping"]),
+    ("sealed", &["db"]),
+    ("settings", &["ids"]),
+    ("sizes", &["db"]),
+    ("text_block", &["ids"]),
+    ("evaluations", &["db", "ids", "page", "quotas"]),
+    ("vectors", &["bulk", "db", "housekeeping", "ids", "row_text"]),
+    ("metrics", &["bulk", "db", "housekeeping", "ids"]),
+    ("feedback", &["db", "metrics", "page"]),
+    ("check", &["db", "metrics", "quotas"]),
+    (
+        "traces",
+        &[
+            "audit",
+            "bulk",
+            "db",
+            "error",
+            "evaluations",
+            "jobs",
+            "memory",
+            "metrics",
+            "quotas",
+            "text_block",
+            "vectors",
+        ],
+    ),
+    // What other crates use of the store without naming its module.
+    ("", &["db", "error", "ids", "jobs", "memory"]),
+];
+
+/// The modules of what command line and console share.
+const PRESENT: &[Arrows<'_>] = &[
+    ("csv", &[]),
+    ("format", &[]),
+    ("glyphs", &[]),
+    ("share", &[]),
+    ("text", &["glyphs"]),
+    ("tone", &[]),
+    ("tree", &[]),
+    ("chart", &["glyphs"]),
+    ("evaluation", &["glyphs", "tone"]),
+    ("waterfall", &["format"]),
+    ("", &["glyphs", "tone"]),
+];
+
+#[test]
+fn modules_of_the_store_import_what_their_table_allows() {
+    report(violations("store", STORE));
+}
+
+#[test]
+fn modules_of_present_import_what_their_table_allows() {
+    report(violations("present", PRESENT));
+}
 
 #[test]
 fn modules_of_the_server_import_what_their_table_allows() {

@@ -16,6 +16,7 @@ const CLEAN: &[&str] = &[
     "crates/present/",
     "crates/queue/",
     "crates/semantics/",
+    "crates/store/",
     "entities/",
     "migrations/",
     "server/src/access/",
@@ -52,6 +53,8 @@ const VERSIONED_TEXTS: &[&str] = &[
     "crates/evaluators/src/language/code.rs",
     "crates/evaluators/src/sentiment/lexicon.rs",
 ];
+/// Files within these folders that do not follow the rules yet.
+const NOT_CLEAN: &[&str] = &["crates/store/src/evaluations.rs"];
 
 /// Documents that follow the rule on phrases.
 const CLEAN_DOCUMENTS: &[&str] = &[
@@ -60,6 +63,7 @@ const CLEAN_DOCUMENTS: &[&str] = &[
     "docs/access.md",
     "docs/adding-an-endpoint.md",
     "docs/adding-an-evaluator.md",
+    "docs/adding-a-trace-filter.md",
     "docs/benchmarks.md",
     "docs/ci.md",
     "docs/glossary.md",
@@ -240,7 +244,9 @@ const BANNED_TEST_PREFIXES: &[&str] =
 const MIN_TEST_NAME_WORDS: usize = 4;
 
 fn clean_files() -> impl Iterator<Item = Source> {
-    rust_files().into_iter().filter(|it| CLEAN.iter().any(|place| it.is_in(place)))
+    let is_clean =
+        |it: &Source| CLEAN.iter().any(|place| it.is_in(place)) && !NOT_CLEAN.contains(&it.path.as_str());
+    rust_files().into_iter().filter(is_clean)
 }
 
 #[test]

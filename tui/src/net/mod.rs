@@ -13,7 +13,8 @@ pub use fetch::{Fetch, Fetched};
 
 use api::{
     Timestamp,
-    client::calls::{EvaluationFilter, FeedbackFilter, MetricQuery},
+    client::calls::{FeedbackFilter, MetricQuery},
+    eval::EvaluationFilter,
     eval::{Evaluation, EvaluationList},
     eval_rule::{EvalRule, RuleDecisionList, RuleTest},
     evaluator::Evaluator,

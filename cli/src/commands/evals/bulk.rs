@@ -3,6 +3,7 @@
 use api::{
     client::{Client, calls},
     eval::NewBulk,
+    trace_filter::{TraceFilter, ValueType},
 };
 use clap::Args;
 use present::format;
@@ -231,9 +232,9 @@ fn judge(bulk: &Value, again: String) -> Result {
 
 /// Converts a query parameter to the JSON value that it represents.
 fn typed(name: &str, value: &str) -> Value {
-    match name {
-        "error" => value.parse::<bool>().map_or_else(|_| json!(value), |it| json!(it)),
-        "latency_min" | "latency_max" | "token_count_min" | "token_count_max" => {
+    match TraceFilter::with_parameter(name).map(|it| it.definition().value_type) {
+        Some(ValueType::Switch) => value.parse::<bool>().map_or_else(|_| json!(value), |it| json!(it)),
+        Some(ValueType::Duration | ValueType::Count) => {
             value.parse::<i64>().map_or_else(|_| json!(value), |it| json!(it))
         }
         _ => json!(value),

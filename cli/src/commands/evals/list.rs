@@ -1,8 +1,8 @@
 //! `loupe evals list`: lists evaluations.
 
 use api::{
-    client::calls::{self, EvaluationFilter},
-    eval::{EvaluationContext, EvaluationStatus, EvaluatorType},
+    client::calls,
+    eval::{EvaluationContext, EvaluationFilter, EvaluationStatus, EvaluatorType},
 };
 use clap::Args;
 

@@ -1,6 +1,6 @@
 //! `loupe help`: the help of each command, and pages about topics that concern several commands.
 
-use api::filter::FIELDS;
+use api::filter::fields;
 use clap::Args;
 
 use crate::{
@@ -60,8 +60,8 @@ fn filters() -> String {
     let mut page = String::from(
         "Filters of `traces list` and `traces tail`\n\nTerms are joined by AND. Quote values with blanks: tag:note=\"a b\".\n\n",
     );
-    for field in FIELDS {
-        page.push_str(&format!("  {:<24} {}\n", field.example, field.help));
+    for field in fields() {
+        page.push_str(&format!("  {:<24} {}\n", field.term.example, field.term.help));
     }
     page.push_str(
         "  @slow                    a filter saved under [filters] in config.toml or .loupe.toml\n",

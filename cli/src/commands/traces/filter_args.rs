@@ -1,7 +1,10 @@
 //! Flags that select traces; each corresponds to a term of the filter grammar.
 
-use api::filter::Filter;
-use clap::Args;
+use api::{
+    filter::{Field, Filter},
+    trace_filter::{Flag, FlagValue, TraceFilter, ValueType},
+};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::{
     config::env::now,
@@ -9,46 +12,24 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// Flags that select traces.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Which traces")]
+/// The heading of these flags in the help.
+const HELP_HEADING: &str = "Which traces";
+/// The flag that takes a whole filter.
+const FILTER_FLAG: &str = "filter";
+
+/// Flags that select traces: `--filter` and those of the table of trace filters.
+#[derive(Clone, Debug, Default)]
 pub struct FilterArgs {
-    /// Terms such as `error:true latency:>=2s from:-1h`, see `loupe help filters`
-    #[arg(long, value_name = "FILTER")]
-    pub filter: Option<String>,
-    /// Only traces of this model
-    #[arg(long)]
-    pub model: Option<String>,
-    /// Only traces with an error
-    #[arg(long, conflicts_with = "no_error")]
-    pub error: bool,
-    /// Only traces without an error
-    #[arg(long)]
-    pub no_error: bool,
-    /// Only traces with a span of this failure type: timeout, rate_limit, invalid_response, context_length
-    #[arg(long, value_name = "TYPE")]
-    pub failure_type: Option<String>,
-    /// Only traces started at or after: -15m, yesterday, 2026-11-21, RFC 3339
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub from: Option<String>,
-    /// Only traces started at or before
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub to: Option<String>,
-    /// Minimum latency: 250ms, 2s
-    #[arg(long, value_name = "DURATION")]
-    pub latency_min: Option<String>,
-    /// Maximum latency
-    #[arg(long, value_name = "DURATION")]
-    pub latency_max: Option<String>,
-    /// Minimum number of tokens
-    #[arg(long, value_name = "N")]
-    pub token_count_min: Option<String>,
-    /// Maximum number of tokens
-    #[arg(long, value_name = "N")]
-    pub token_count_max: Option<String>,
-    /// Only traces with this tag; may be given once
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub tag: Option<String>,
+    filter: Option<String>,
+    terms: Vec<FlagTerm>,
+}
+
+/// A flag that was given, as a term of the filter grammar.
+#[derive(Clone, Debug)]
+struct FlagTerm {
+    flag: &'static str,
+    field: &'static str,
+    value: String,
 }
 
 impl FilterArgs {
@@ -59,35 +40,69 @@ impl FilterArgs {
             Some(text) => Filter::parse(text, &ctx.settings.filters, &now)?,
             None => Filter::default(),
         };
-        for (flag, field, value) in self.terms() {
-            filter.set(field, &value, &now).map_err(|why| CliError::usage(format!("--{flag}: {why}")))?;
+        for FlagTerm { flag, field, value } in &self.terms {
+            filter.set(field, value, &now).map_err(|why| CliError::usage(format!("--{flag}: {why}")))?;
         }
         if let Some(note) = filter.note() {
             ctx.out.note(&format!("note: {note}"));
         }
         Ok(filter)
     }
+}
 
-    /// Returns flag, field and value of each given flag.
-    fn terms(&self) -> Vec<(&'static str, &'static str, String)> {
-        let plain = |value: &Option<String>| value.clone();
-        let at_least = |value: &Option<String>| value.as_ref().map(|value| format!(">={value}"));
-        let at_most = |value: &Option<String>| value.as_ref().map(|value| format!("<={value}"));
-        [
-            ("model", "model", plain(&self.model)),
-            ("error", "error", self.error.then(|| "true".to_owned())),
-            ("no-error", "error", self.no_error.then(|| "false".to_owned())),
-            ("failure-type", "failure", plain(&self.failure_type)),
-            ("from", "from", plain(&self.from)),
-            ("to", "to", plain(&self.to)),
-            ("latency-min", "latency", at_least(&self.latency_min)),
-            ("latency-max", "latency", at_most(&self.latency_max)),
-            ("token-count-min", "tokens", at_least(&self.token_count_min)),
-            ("token-count-max", "tokens", at_most(&self.token_count_max)),
-            ("tag", "tag", plain(&self.tag)),
-        ]
-        .into_iter()
-        .filter_map(|(flag, field, value)| Some((flag, field, value?)))
-        .collect()
+// Not derived: the flags are rows of the table of trace filters.
+impl Args for FilterArgs {
+    fn augment_args(command: Command) -> Command {
+        let filter = Arg::new(FILTER_FLAG)
+            .long(FILTER_FLAG)
+            .value_name("FILTER")
+            .help("Terms such as `error:true latency:>=2s from:-1h`, see `loupe help filters`");
+        let flags = flags().map(|(field, flag)| {
+            let arg = arg(flag).allow_hyphen_values(field.filter.value_type == ValueType::Time);
+            // Fixed values of one filter contradict each other.
+            let others = field.term.flags.iter().skip_while(|it| it.name != flag.name).skip(1);
+            let fixed = others.filter(|it| matches!(it.value, FlagValue::Fixed(_)));
+            arg.conflicts_with_all(fixed.map(|it| it.name))
+        });
+        command.next_help_heading(HELP_HEADING).arg(filter).args(flags)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for FilterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let filter = matches.get_one::<String>(FILTER_FLAG).cloned();
+        let terms = flags().filter_map(|(field, flag)| {
+            let value = match flag.value {
+                FlagValue::Fixed(value) => matches.get_flag(flag.name).then(|| value.to_owned())?,
+                FlagValue::Given { prefix, .. } => {
+                    format!("{prefix}{}", matches.get_one::<String>(flag.name)?)
+                }
+            };
+            Some(FlagTerm { flag: flag.name, field: field.term.name, value })
+        });
+        Ok(Self { filter, terms: terms.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Returns all flags with their fields, in the order of the table.
+fn flags() -> impl Iterator<Item = (Field, &'static Flag)> {
+    let fields = TraceFilter::ALL.iter().filter_map(|it| Field::of(*it));
+    fields.flat_map(|field| field.term.flags.iter().map(move |flag| (field, flag)))
+}
+
+fn arg(flag: &'static Flag) -> Arg {
+    let arg = Arg::new(flag.name).long(flag.name).help(flag.help);
+    match flag.value {
+        FlagValue::Fixed(_) => arg.action(ArgAction::SetTrue),
+        FlagValue::Given { name, .. } => arg.value_name(name),
     }
 }

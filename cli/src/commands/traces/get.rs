@@ -1,8 +1,11 @@
 //! `loupe traces get`: shows a trace.
 
-use api::client::{
-    Client,
-    calls::{self, EvaluationFilter, Page},
+use api::{
+    client::{
+        Client,
+        calls::{self, Page},
+    },
+    eval::EvaluationFilter,
 };
 use clap::{Args, ValueEnum};
 use serde_json::Value;

@@ -9,10 +9,7 @@ use crate::{
     Timestamp,
     audit::AuditLog,
     credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
-    eval::{
-        Bulk, BulkStarted, Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType,
-        NewBulk, NewEvaluation,
-    },
+    eval::{Bulk, BulkStarted, Evaluation, EvaluationFilter, EvaluationList, NewBulk, NewEvaluation},
     eval_rule::{
         EvalRule, EvalRuleChange, EvalRuleList, NewBackfill, NewEvalRule, NewRuleTest, RuleDecisionList,
         RuleTest,
@@ -171,35 +168,6 @@ pub fn feedback(filter: &FeedbackFilter, page: &Page) -> Call<FeedbackList> {
 pub fn add_feedback(feedback: &NewFeedback) -> Call<Feedback> {
     let call = Call::post("/v1/feedback").json(given(feedback));
     if feedback.user_id.is_some() { call.repeatable() } else { call }
-}
-
-/// Selects evaluations; absent fields do not restrict.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EvaluationFilter {
-    /// Evaluations of this project.
-    pub project_id: Option<Uuid>,
-    /// Evaluations of this trace.
-    pub trace_id: Option<Uuid>,
-    /// Evaluations by this evaluator.
-    pub metric_name: Option<String>,
-    /// Evaluations by evaluators of this type.
-    pub evaluator_type: Option<EvaluatorType>,
-    /// Evaluations with this status.
-    pub status: Option<EvaluationStatus>,
-    /// Evaluations with this label.
-    pub label: Option<String>,
-    /// Evaluations made for this reason.
-    pub context: Option<EvaluationContext>,
-    /// Evaluations created by this eval rule.
-    pub rule_id: Option<Uuid>,
-    /// Evaluations created at or after this time.
-    pub from: Option<Timestamp>,
-    /// Evaluations created at or before this time.
-    pub to: Option<Timestamp>,
-    /// Evaluations with at least this score.
-    pub min_score: Option<f64>,
-    /// Evaluations with at most this score.
-    pub max_score: Option<f64>,
 }
 
 /// Lists evaluations, newest first.

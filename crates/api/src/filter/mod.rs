@@ -11,8 +11,9 @@ use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, TimeZone};
 
-use crate::Timestamp;
-pub use fields::{FIELDS, Field};
+use crate::{Timestamp, trace_filter::TraceFilter};
+use fields::Params;
+pub use fields::{Field, fields};
 
 /// Saved filters by name.
 pub type Saved = BTreeMap<String, String>;
@@ -20,7 +21,7 @@ pub type Saved = BTreeMap<String, String>;
 /// Terms joined by AND, as query parameters of `GET /v1/traces`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    params: Vec<(&'static str, String)>,
+    params: Params,
 }
 
 /// A term that can't be parsed, and its position.
@@ -76,7 +77,7 @@ impl Filter {
         now: &DateTime<Tz>,
     ) -> Result<(), String> {
         let known = Field::named(field).ok_or_else(|| format!("there is no field `{field}`"))?;
-        let added = (known.read)(value, &when::Clock::of(now))?;
+        let added = known.parse(value, &when::Clock::of(now))?;
         self.add(added)?;
         self.check()
     }
@@ -119,7 +120,8 @@ impl Filter {
 
     /// Returns a note about a surprising effect of the filter.
     pub fn note(&self) -> Option<&'static str> {
-        let minimum = self.param("token_count_min").is_some_and(|min| min != "0");
+        let (min, _) = TraceFilter::Tokens.definition().range_parameters()?;
+        let minimum = self.param(min).is_some_and(|min| min != "0");
         minimum.then_some("a minimum of tokens excludes traces that report no tokens")
     }
 
@@ -156,14 +158,15 @@ impl Filter {
             }
             let (field, value) = term.parts().map_err(|(message, hint)| fail(term.at, message, hint))?;
             let value_at = term.at + term.colon.map_or(0, |colon| colon + 1);
-            let added = (field.read)(value, &when::Clock::of(now))
-                .map_err(|message| fail(value_at, message, Some(format!("for example {}", field.example))))?;
+            let added = field.parse(value, &when::Clock::of(now)).map_err(|message| {
+                fail(value_at, message, Some(format!("for example {}", field.term.example)))
+            })?;
             self.add(added).map_err(|message| fail(term.at, message, None))?;
         }
         Ok(())
     }
 
-    fn add(&mut self, params: Vec<(&'static str, String)>) -> Result<(), String> {
+    fn add(&mut self, params: Params) -> Result<(), String> {
         for (name, value) in params {
             if self.param(name).is_some() {
                 return Err(match name {
@@ -177,12 +180,16 @@ impl Filter {
     }
 
     fn check(&self) -> Result<(), String> {
-        for (min, max) in [("latency_min", "latency_max"), ("token_count_min", "token_count_max")] {
-            let number = |name| self.param(name).and_then(|value| value.parse::<u64>().ok());
-            if let (Some(low), Some(high)) = (number(min), number(max))
-                && low > high
-            {
-                return Err(format!("no trace can match: {min} {low} is greater than {max} {high}"));
+        for field in fields() {
+            let Some((min, max)) = field.filter.range_parameters() else { continue };
+            let number = |name| self.param(name).and_then(|value| field.bound(value));
+            if number(min).zip(number(max)).is_some_and(|(low, high)| low > high) {
+                let text = |name| self.param(name).unwrap_or_default();
+                return Err(format!(
+                    "no trace can match: {min} {} is greater than {max} {}",
+                    text(min),
+                    text(max)
+                ));
             }
         }
         Ok(())
@@ -190,7 +197,7 @@ impl Filter {
 }
 
 /// One term of a filter: text up to a space.
-struct Term {
+struct TermText {
     /// Byte offset in the filter.
     at: usize,
     /// The term without its quotes.
@@ -199,8 +206,8 @@ struct Term {
     colon: Option<usize>,
 }
 
-impl Term {
-    fn parts(&self) -> Result<(&'static Field, &str), (String, Option<String>)> {
+impl TermText {
+    fn parts(&self) -> Result<(Field, &str), (String, Option<String>)> {
         let Some(colon) = self.colon else {
             return Err(match self.text.as_str() {
                 "OR" | "AND" | "NOT" | "|" | "||" | "&&" => {
@@ -210,13 +217,14 @@ impl Term {
                     "terms can't be negated".to_owned(),
                     Some("error:false is the opposite of error:true".to_owned()),
                 ),
-                text => (
-                    format!("`{text}` is free text; a filter is made of field:value terms"),
-                    Some(
-                        nearest(text)
-                            .map_or_else(known_fields, |field| format!("did you mean {}", field.example)),
-                    ),
-                ),
+                text => {
+                    (
+                        format!("`{text}` is free text; a filter is made of field:value terms"),
+                        Some(nearest(text).map_or_else(known_fields, |field| {
+                            format!("did you mean {}", field.term.example)
+                        })),
+                    )
+                }
             });
         };
         let (name, value) = (&self.text[..colon], &self.text[colon + 1..]);
@@ -230,7 +238,7 @@ impl Term {
                 format!("there is no field `{name}`"),
                 Some(
                     nearest(name)
-                        .map_or_else(known_fields, |field| format!("did you mean `{}:`?", field.name)),
+                        .map_or_else(known_fields, |field| format!("did you mean `{}:`?", field.term.name)),
                 ),
             )),
         }
@@ -238,8 +246,8 @@ impl Term {
 }
 
 /// Splits a filter into terms; the error is the offset of an unclosed quote.
-fn split(text: &str) -> Result<Vec<Term>, usize> {
-    let mut terms: Vec<Term> = Vec::new();
+fn split(text: &str) -> Result<Vec<TermText>, usize> {
+    let mut terms: Vec<TermText> = Vec::new();
     let mut open = false;
     let mut quote: Option<usize> = None;
     for (at, c) in text.char_indices() {
@@ -251,7 +259,7 @@ fn split(text: &str) -> Result<Vec<Term>, usize> {
             continue;
         }
         if !open {
-            terms.push(Term { at, text: String::new(), colon: None });
+            terms.push(TermText { at, text: String::new(), colon: None });
             open = true;
         }
         if let Some(term) = terms.last_mut() {
@@ -267,7 +275,7 @@ fn split(text: &str) -> Result<Vec<Term>, usize> {
 }
 
 fn known_fields() -> String {
-    let names: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
+    let names: Vec<_> = fields().map(|field| field.term.name).collect();
     format!("fields: {}", names.join(", "))
 }
 
@@ -275,15 +283,15 @@ fn known_fields() -> String {
 const MAX_MISSPELLED_BYTES: usize = 64;
 
 /// Returns the field whose name begins with the word or is at most two edits away.
-fn nearest(word: &str) -> Option<&'static Field> {
+fn nearest(word: &str) -> Option<Field> {
     // The distance takes time proportional to both lengths, and no long word is near to a field's name.
     if word.len() > MAX_MISSPELLED_BYTES {
         return None;
     }
     let word = word.to_lowercase();
-    let prefixed = FIELDS.iter().find(|field| word.len() >= 2 && field.name.starts_with(&word));
+    let prefixed = fields().find(|field| word.len() >= 2 && field.term.name.starts_with(&word));
     prefixed.or_else(|| {
-        let distances = FIELDS.iter().map(|field| (strsim::levenshtein(&word, field.name), field));
+        let distances = fields().map(|field| (strsim::levenshtein(&word, field.term.name), field));
         distances.filter(|(edits, _)| *edits <= 2).min_by_key(|(edits, _)| *edits).map(|(_, field)| field)
     })
 }

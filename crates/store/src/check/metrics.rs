@@ -1,4 +1,6 @@
 //! Compares roll-ups of metrics with the traces, and the levels of the roll-up tree with each other.
+//!
+//! Statements are SQL, because they group by expressions that differ between the databases.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Findings, is_same};
 use crate::{
-    Db,
+    db::Db,
     metrics::{delta, level::Level, sums::Totals, wire},
 };
 
@@ -37,7 +39,7 @@ impl Rollup {
 
     /// Decodes a node; `None` if its bytes are damaged.
     fn of_node(data: &[u8]) -> Option<Self> {
-        let stored = wire::Stored::open(data).ok()?;
+        let stored = wire::EncodedNode::open(data).ok()?;
         let mut rollup = Self::default();
         match stored.facts() {
             Some(facts) => facts.for_each(|(fact, weight)| rollup.add(&fact, weight)),
@@ -57,7 +59,7 @@ impl Rollup {
 }
 
 /// A node as stored.
-struct StoredNode {
+struct NodeRow {
     start: i64,
     is_leaf: bool,
     data: Vec<u8>,
@@ -127,7 +129,7 @@ async fn of_project(db: &DatabaseTransaction, owner: Owner, findings: &mut Findi
 async fn below(
     db: &DatabaseTransaction,
     owner: Owner,
-    day: StoredNode,
+    day: NodeRow,
     findings: &mut Findings,
 ) -> Result<(), DbErr> {
     let mut todo = vec![(Level::DAY, day)];
@@ -222,13 +224,13 @@ async fn nodes(
     (tenant, project): Owner,
     level: Level,
     (from, end): (i64, i64),
-) -> Result<Vec<StoredNode>, DbErr> {
+) -> Result<Vec<NodeRow>, DbErr> {
     let sql = "SELECT start, leaf, data FROM metric_node WHERE tenant_id = $1 AND project_id = $2 \
         AND level = $3 AND start >= $4 AND start < $5 ORDER BY start";
     let values = [tenant.into(), project.into(), level.stored().into(), from.into(), end.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
     let read = |row: &QueryResult| {
-        Ok(StoredNode {
+        Ok(NodeRow {
             start: row.try_get_by_index(0)?,
             is_leaf: row.try_get_by_index(1)?,
             data: row.try_get_by_index(2)?,
@@ -239,7 +241,7 @@ async fn nodes(
 
 /// The totals of the trace rows of a day.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stored {
+struct StoredRollups {
     traces: i64,
     errors: i64,
     cost: f64,
@@ -248,7 +250,7 @@ struct Stored {
     latencies: i64,
 }
 
-impl Stored {
+impl StoredRollups {
     /// Describes the first difference to the metrics, if any.
     fn differs(&self, counted: &Rollup) -> Option<String> {
         let Totals { traces, errors, cost, labelled, good } = counted.totals;
@@ -277,7 +279,7 @@ async fn stored(
     db: &DatabaseTransaction,
     (tenant, project): Owner,
     (from, end): (i64, i64),
-) -> Result<BTreeMap<i64, Stored>, DbErr> {
+) -> Result<BTreeMap<i64, StoredRollups>, DbErr> {
     let dialect = Dialect::of(db.get_database_backend());
     let day = Level::DAY.length();
     let sql = format!(
@@ -292,7 +294,7 @@ async fn stored(
     let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);
     let mut days = BTreeMap::new();
     for row in db.query_all_raw(statement).await? {
-        let stored = Stored {
+        let stored = StoredRollups {
             traces: row.try_get_by_index(1)?,
             errors: row.try_get_by_index(2)?,
             cost: row.try_get_by_index(3)?,

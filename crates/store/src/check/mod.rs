@@ -3,6 +3,9 @@
 //!
 //! Every comparison reads one snapshot, so that a server can go on writing. Reads are paged or summed up by
 //! the database: the memory of a check does not grow with a tenant's size.
+//!
+//! Statements are SQL, because they are commands of the databases, or differences of sets and sums that
+//! sea-orm can't express.
 
 mod metrics;
 mod quotas;
@@ -15,8 +18,9 @@ use sea_orm::{ConnectionTrait, DbErr, Statement};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::Db;
 use entities::dialect::Dialect;
+
+use crate::db::Db;
 
 /// Findings of one check that are described; further ones are only counted.
 const MAX_DESCRIBED_FINDINGS: u64 = 20;

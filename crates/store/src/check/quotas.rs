@@ -1,4 +1,6 @@
 //! Compares the counters of monthly quotas with the stored rows.
+//!
+//! Statements are SQL, because sums are cast to 64 bits, which PostgreSQL needs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +8,7 @@ use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
 use super::Findings;
-use crate::{Db, quotas::Quota};
+use crate::{db::Db, quotas::Quota};
 
 /// Compares the counters of a tenant. `traces` are the traces by the month in which they arrived.
 ///

@@ -1,11 +1,13 @@
 //! Checks that references of rows have targets.
+//!
+//! Statements are SQL, because tables and columns are data.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::Db;
+use crate::db::Db;
 
 /// Every table with a tenant.
 const TENANT_TABLES: [&str; 25] = [
@@ -75,12 +77,12 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
     for table in TRACE_TABLES {
         let broken = "NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
         let problem = format!("a row of {table} belongs to this trace, which does not exist");
-        look(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
+        report_broken(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
     }
     for (table, id) in PROJECT_TABLES {
         let broken = "NOT EXISTS (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
         let problem = format!("the row of {table} belongs to a project that does not exist");
-        look(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
+        report_broken(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
     }
     for (table, column) in TEXT_TABLES {
         let broken = format!(
@@ -88,7 +90,7 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
              (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.{column})"
         );
         let problem = format!("the row of {table} names a text block that does not exist");
-        look(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
+        report_broken(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
     }
     unused_texts(db, tenant, findings).await?;
     tags(db, tenant, findings).await?;
@@ -133,11 +135,11 @@ async fn newest_feedback(db: &Db, tenant: Uuid, findings: &mut Findings) -> Resu
         SELECT CASE f.label WHEN 'good' THEN 1 WHEN 'bad' THEN 2 ELSE 0 END FROM feedback f \
         WHERE f.tenant_id = $1 AND f.trace_id = x.id ORDER BY f.updated_at DESC, f.id DESC LIMIT 1)";
     let problem = "the label of the trace is not that of its newest feedback";
-    look(db, tenant, findings, ("feedback", "trace", "id"), broken, problem).await
+    report_broken(db, tenant, findings, ("feedback", "trace", "id"), broken, problem).await
 }
 
 /// Reports the rows of a table for which the condition holds.
-async fn look(
+async fn report_broken(
     db: &Db,
     tenant: Uuid,
     findings: &mut Findings,

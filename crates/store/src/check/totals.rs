@@ -1,4 +1,6 @@
 //! Compares totals of traces with their spans.
+//!
+//! Statements are SQL, because sea-orm has no conditional sums.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +9,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{Findings, is_same};
-use crate::{Db, quotas::month};
+use crate::{db::Db, quotas::month};
 
 /// Number of traces compared at once.
 const TRACES_PER_PAGE: usize = 500;
@@ -17,7 +19,7 @@ const TOKEN_COLUMNS: [&str; 5] =
     ["prompt_tokens", "completion_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens"];
 
 /// The totals in a trace's row.
-struct Totals {
+struct TraceTotals {
     id: Uuid,
     spans: i64,
     /// In the order of [`TOKEN_COLUMNS`].
@@ -38,7 +40,7 @@ struct GivenCost {
 
 /// The sums over a trace's spans.
 #[derive(Default)]
-struct Sums {
+struct SpanSums {
     spans: i64,
     tokens: Vec<Option<f64>>,
     cost: Option<f64>,
@@ -63,8 +65,8 @@ pub(super) async fn of_tenant(
         for trace in &page {
             *months.entry(month(trace.created_at)).or_default() += 1;
             let sums = sums.get(&trace.id);
-            let Some(problem) = compare(trace, sums.unwrap_or(&Sums::default())) else { continue };
-            if !is_at_work(&snapshot, tenant, trace.id, kinds).await? {
+            let Some(problem) = compare(trace, sums.unwrap_or(&SpanSums::default())) else { continue };
+            if !has_pending_job(&snapshot, tenant, trace.id, kinds).await? {
                 findings.add("totals", Some(tenant), format!("trace {}", trace.id), problem);
             }
         }
@@ -77,8 +79,8 @@ pub(super) async fn of_tenant(
 }
 
 /// Describes the first difference, if any.
-fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
-    let told = |what: &str, row: String, spans: String| {
+fn compare(trace: &TraceTotals, sums: &SpanSums) -> Option<String> {
+    let difference = |what: &str, row: String, spans: String| {
         Some(format!("{what}: {row} in the trace, {spans} in its spans"))
     };
     let shown = |it: Option<i64>| it.map_or("none".to_owned(), |it| it.to_string());
@@ -88,27 +90,27 @@ fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
         (row, sum) => row.is_none() && sum.is_none(),
     };
     if trace.spans != sums.spans {
-        return told("spans", trace.spans.to_string(), sums.spans.to_string());
+        return difference("spans", trace.spans.to_string(), sums.spans.to_string());
     }
     for (at, what) in TOKEN_COLUMNS.iter().enumerate() {
         let (row, sum) = (trace.tokens.get(at).copied().flatten(), sums.tokens.get(at).copied().flatten());
         if !fits(row, sum) {
-            return told(what, shown(row), summed(sum));
+            return difference(what, shown(row), summed(sum));
         }
     }
     let total = trace.tokens.iter().take(2).flatten().fold(0_i64, |sum, it| sum.saturating_add(*it));
     if trace.total != total {
-        return told("tokens", trace.total.to_string(), total.to_string());
+        return difference("tokens", trace.total.to_string(), total.to_string());
     }
     #[expect(clippy::cast_precision_loss, reason = "compared with a sum that has the same precision")]
     let cost = sums.cost.or(trace.given_cost.map(|it| it as f64));
     if !fits(trace.cost, cost) {
-        return told("cost in pico-dollars", shown(trace.cost), summed(cost));
+        return difference("cost in pico-dollars", shown(trace.cost), summed(cost));
     }
     None
 }
 
-async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Vec<Totals>, DbErr> {
+async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Vec<TraceTotals>, DbErr> {
     let sql = format!(
         "SELECT id, CAST(span_count AS BIGINT), total_tokens, cost, given, created_at, {} \
          FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {TRACES_PER_PAGE}",
@@ -119,7 +121,7 @@ async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Ve
     let read = |row: &QueryResult| {
         let given: Option<String> = row.try_get_by_index(4)?;
         let given: Option<GivenCost> = given.and_then(|it| serde_json::from_str(&it).ok());
-        Ok(Totals {
+        Ok(TraceTotals {
             id: row.try_get_by_index(0)?,
             spans: row.try_get_by_index(1)?,
             total: row.try_get_by_index(2)?,
@@ -137,7 +139,7 @@ async fn sums(
     db: &DatabaseTransaction,
     tenant: Uuid,
     (after, end): (Uuid, Uuid),
-) -> Result<HashMap<Uuid, Sums>, DbErr> {
+) -> Result<HashMap<Uuid, SpanSums>, DbErr> {
     // In floating point, because the sum may exceed 64 bits.
     let sum = |column: &str, counts: &str| {
         format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
@@ -152,7 +154,7 @@ async fn sums(
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
     let mut sums = HashMap::new();
     for row in db.query_all_raw(statement).await? {
-        let of_trace = Sums {
+        let of_trace = SpanSums {
             spans: row.try_get_by_index(1)?,
             cost: row.try_get_by_index(2)?,
             tokens: tokens(&row, 3)?,
@@ -168,7 +170,7 @@ fn tokens<T: sea_orm::TryGetable>(row: &QueryResult, from: usize) -> Result<Vec<
 }
 
 /// Returns whether a job is about to update the trace's row or to remove the trace.
-async fn is_at_work(
+async fn has_pending_job(
     db: &DatabaseTransaction,
     tenant: Uuid,
     trace: Uuid,

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 /// The lowest value of each bucket, in milliseconds.
-static LOWEST: LazyLock<Vec<i64>> = LazyLock::new(|| {
+static LOWEST_OF_BUCKETS: LazyLock<Vec<i64>> = LazyLock::new(|| {
     let mut bounds = vec![0_i64];
     while let Some(&last) = bounds.last() {
         let wide = i128::from(last) * 101 / 100;
@@ -17,12 +17,12 @@ static LOWEST: LazyLock<Vec<i64>> = LazyLock::new(|| {
 
 /// Returns the number of buckets.
 pub fn count() -> usize {
-    LOWEST.len()
+    LOWEST_OF_BUCKETS.len()
 }
 
 /// Returns the bucket of a latency in milliseconds; a negative one counts as 0.
 pub fn of(latency_ms: i64) -> u16 {
-    let above = LOWEST.partition_point(|it| *it <= latency_ms.max(0));
+    let above = LOWEST_OF_BUCKETS.partition_point(|it| *it <= latency_ms.max(0));
     u16::try_from(above.saturating_sub(1)).unwrap_or(u16::MAX)
 }
 
@@ -30,8 +30,8 @@ pub fn of(latency_ms: i64) -> u16 {
 #[expect(clippy::cast_precision_loss, reason = "a bucket is wider than the error from 2^53 on")]
 pub fn middle(bin: u16) -> f64 {
     let at = usize::from(bin);
-    let lowest = LOWEST.get(at).copied().unwrap_or(i64::MAX);
-    let highest = LOWEST.get(at + 1).map_or(i64::MAX, |it| it - 1);
+    let lowest = LOWEST_OF_BUCKETS.get(at).copied().unwrap_or(i64::MAX);
+    let highest = LOWEST_OF_BUCKETS.get(at + 1).map_or(i64::MAX, |it| it - 1);
     lowest as f64 + (highest - lowest) as f64 / 2.0
 }
 

@@ -6,11 +6,11 @@ use entities::{metric_delta, trace};
 use prost::Message;
 use uuid::Uuid;
 
-use crate::metrics::{
+use super::{
     fact::Fact,
     wire::{Facts, Writer},
 };
-use crate::new_id;
+use crate::ids::new_id;
 
 /// Changes of one tenant's traces, collected during a transaction.
 #[derive(Default)]

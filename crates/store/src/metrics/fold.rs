@@ -4,6 +4,8 @@
 //! counts each delta once, before or after. Rows are locked in the order of their keys. On PostgreSQL, the
 //! tenant's row is locked first, so that only one process folds a tenant at a time and reads everything
 //! committed before.
+//!
+//! Statements are SQL, because rows are written in bulk in a transaction of the driver.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,30 +13,29 @@ use entities::{metric_delta, metric_node};
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-use super::unreadable;
-use crate::{
-    Db,
-    bulk::{self, Bulk, OnConflict},
-    lost_a_race,
-    metrics::{
-        delta,
-        level::Level,
-        tree::{self, Facts},
-        wire,
-    },
-};
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 
+use super::{
+    delta,
+    level::Level,
+    tree::{self, Facts},
+    unreadable, wire,
+};
+use crate::{
+    bulk::{self, Bulk, OnConflict},
+    db::{Db, lost_a_race},
+};
+
 /// Number of deltas read at once. A delta may come from a commit of many megabytes.
-const PORTION: usize = 16;
+const DELTAS_PER_READ: usize = 16;
 /// Maximum number of portions per transaction.
-const PORTIONS: usize = 16;
+const MAX_READS_PER_TRANSACTION: usize = 16;
 /// Number of changes after which a transaction reads no further portion.
-const CHANGES: usize = 4_000;
+const MAX_CHANGES_PER_TRANSACTION: usize = 4_000;
 
 /// The result of one fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Folded {
+pub struct FoldProgress {
     /// Number of changes that were folded into nodes.
     pub changes: usize,
     /// Whether more deltas are waiting.
@@ -59,14 +60,14 @@ pub async fn waiting(db: &Db) -> Result<Vec<(Uuid, i64, i64)>, DbErr> {
 ///
 /// # Errors
 /// Fails when the database fails; nothing has changed then.
-pub async fn fold(db: &Db, tenant: Uuid) -> sqlx::Result<Folded> {
+pub async fn fold(db: &Db, tenant: Uuid) -> sqlx::Result<FoldProgress> {
     match attempt(db, tenant).await {
-        Err(error) if lost_a_race(&error) => Ok(Folded::default()),
+        Err(error) if lost_a_race(&error) => Ok(FoldProgress::default()),
         folded => folded,
     }
 }
 
-async fn attempt(db: &Db, tenant: Uuid) -> sqlx::Result<Folded> {
+async fn attempt(db: &Db, tenant: Uuid) -> sqlx::Result<FoldProgress> {
     if db.is_shared() {
         let mut tx = db.begin_postgres().await?;
         let folded = run(&mut Postgres(&mut tx), tenant).await?;
@@ -80,14 +81,14 @@ async fn attempt(db: &Db, tenant: Uuid) -> sqlx::Result<Folded> {
     }
 }
 
-async fn run(store: &mut impl Statements, tenant: Uuid) -> sqlx::Result<Folded> {
+async fn run(store: &mut impl FoldStatements, tenant: Uuid) -> sqlx::Result<FoldProgress> {
     store.lock(tenant).await?;
     let mut taken: Vec<Uuid> = Vec::new();
     let mut projects: BTreeMap<Uuid, Facts> = BTreeMap::new();
     let (mut changes, mut more) = (0, true);
-    for _ in 0..PORTIONS {
+    for _ in 0..MAX_READS_PER_TRANSACTION {
         let deltas = store.deltas(tenant, taken.last().copied().unwrap_or_default()).await?;
-        more = deltas.len() == PORTION;
+        more = deltas.len() == DELTAS_PER_READ;
         for metric_delta::Model { id, data, .. } in deltas {
             for (project, facts) in delta::decode(&data).map_err(unreadable)? {
                 let sum = projects.entry(project).or_default();
@@ -98,7 +99,7 @@ async fn run(store: &mut impl Statements, tenant: Uuid) -> sqlx::Result<Folded> 
             }
             taken.push(id);
         }
-        if !more || changes >= CHANGES {
+        if !more || changes >= MAX_CHANGES_PER_TRANSACTION {
             break;
         }
     }
@@ -106,11 +107,11 @@ async fn run(store: &mut impl Statements, tenant: Uuid) -> sqlx::Result<Folded> 
         fold_project(store, tenant, project, facts, more).await?;
     }
     store.remove_deltas(tenant, &taken).await?;
-    Ok(Folded { changes, more })
+    Ok(FoldProgress { changes, more })
 }
 
 async fn fold_project(
-    store: &mut impl Statements,
+    store: &mut impl FoldStatements,
     tenant: Uuid,
     project: Uuid,
     facts: Facts,
@@ -169,15 +170,15 @@ async fn fold_project(
 /// Tenant, project and level of nodes.
 type Key = (Uuid, Uuid, i16);
 
-const DELTAS_OF: &str = "FROM metric_delta WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3";
-const NODES_OF: &str = "FROM metric_node WHERE tenant_id = $1 AND project_id = $2 AND level = $3";
+const DELTAS_CLAUSE: &str = "FROM metric_delta WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+const NODES_CLAUSE: &str = "FROM metric_node WHERE tenant_id = $1 AND project_id = $2 AND level = $3";
 const REMOVE_DELTAS: &str = "DELETE FROM metric_delta WHERE tenant_id = $1";
 const REMOVE_NODES: &str = "DELETE FROM metric_node WHERE tenant_id = $1 AND project_id = $2 AND level = $3";
 const REMOVE_BELOW: &str = "DELETE FROM metric_node WHERE tenant_id = $1 AND project_id = $2 AND level > $3 \
     AND start BETWEEN $4 AND $5";
 
 /// The statements that folding needs, for both databases, inside a transaction.
-trait Statements {
+trait FoldStatements {
     /// Prevents other processes from folding the tenant until the transaction ends.
     async fn lock(&mut self, tenant: Uuid) -> sqlx::Result<()>;
     /// Returns a portion of deltas after the one with this id.
@@ -193,21 +194,21 @@ trait Statements {
 
 struct Sqlite<'a>(&'a mut SqliteConnection);
 
-impl Statements for Sqlite<'_> {
+impl FoldStatements for Sqlite<'_> {
     async fn lock(&mut self, _: Uuid) -> sqlx::Result<()> {
         // SQLite has one writer.
         Ok(())
     }
 
     async fn deltas(&mut self, tenant: Uuid, after: Uuid) -> sqlx::Result<Vec<metric_delta::Model>> {
-        let sql = format!("SELECT {} {DELTAS_OF}", metric_delta::Model::COLUMNS.join(","));
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant).bind(after).bind(PORTION as i64);
+        let sql = format!("SELECT {} {DELTAS_CLAUSE}", metric_delta::Model::COLUMN_NAMES.join(","));
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant).bind(after).bind(DELTAS_PER_READ as i64);
         query.fetch_all(&mut *self.0).await?.iter().map(metric_delta::Model::from_sqlite).collect()
     }
 
     async fn nodes(&mut self, key: Key, starts: &[i64]) -> sqlx::Result<Vec<metric_node::Model>> {
-        let columns = metric_node::Model::COLUMNS.join(",");
-        let sql: Arc<str> = format!("SELECT {columns} {NODES_OF} AND start = $4").into();
+        let columns = metric_node::Model::COLUMN_NAMES.join(",");
+        let sql: Arc<str> = format!("SELECT {columns} {NODES_CLAUSE} AND start = $4").into();
         let mut rows = Vec::with_capacity(starts.len());
         for start in starts {
             let query =
@@ -249,7 +250,7 @@ impl Statements for Sqlite<'_> {
 
 struct Postgres<'a>(&'a mut PgConnection);
 
-impl Statements for Postgres<'_> {
+impl FoldStatements for Postgres<'_> {
     async fn lock(&mut self, tenant: Uuid) -> sqlx::Result<()> {
         let sql = "SELECT tenant_id FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE";
         sqlx::query(sql).bind(tenant).execute(&mut *self.0).await?;
@@ -257,14 +258,14 @@ impl Statements for Postgres<'_> {
     }
 
     async fn deltas(&mut self, tenant: Uuid, after: Uuid) -> sqlx::Result<Vec<metric_delta::Model>> {
-        let sql = format!("SELECT {} {DELTAS_OF}", metric_delta::Model::COLUMNS.join(","));
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant).bind(after).bind(PORTION as i64);
+        let sql = format!("SELECT {} {DELTAS_CLAUSE}", metric_delta::Model::COLUMN_NAMES.join(","));
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant).bind(after).bind(DELTAS_PER_READ as i64);
         query.fetch_all(&mut *self.0).await?.iter().map(metric_delta::Model::from_postgres).collect()
     }
 
     async fn nodes(&mut self, key: Key, starts: &[i64]) -> sqlx::Result<Vec<metric_node::Model>> {
-        let columns = metric_node::Model::COLUMNS.join(",");
-        let sql = format!("SELECT {columns} {NODES_OF} AND start = ANY($4) ORDER BY start FOR UPDATE");
+        let columns = metric_node::Model::COLUMN_NAMES.join(",");
+        let sql = format!("SELECT {columns} {NODES_CLAUSE} AND start = ANY($4) ORDER BY start FOR UPDATE");
         let query = sqlx::query(AssertSqlSafe(sql)).bind(key.0).bind(key.1).bind(key.2).bind(starts);
         query.fetch_all(&mut *self.0).await?.iter().map(metric_node::Model::from_postgres).collect()
     }

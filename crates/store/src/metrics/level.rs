@@ -3,7 +3,7 @@
 /// Length of a node's period on each level in microseconds: a day (UTC), an hour, a minute, a second, a
 /// millisecond, a microsecond. There is no level below, because traces of the same microsecond can't be
 /// divided.
-const LENGTHS: [i64; 6] = [86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1];
+const PERIOD_MICROS: [i64; 6] = [86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1];
 
 /// A level of the roll-up tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ impl Level {
 
     /// Returns all levels, the longest first.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..).take(LENGTHS.len()).map(Self)
+        (0..).take(PERIOD_MICROS.len()).map(Self)
     }
 
     /// Returns the stored form.
@@ -29,7 +29,7 @@ impl Level {
 
     /// Converts from the stored form.
     pub fn of(stored: i16) -> Option<Self> {
-        u8::try_from(stored).ok().filter(|it| usize::from(*it) < LENGTHS.len()).map(Self)
+        u8::try_from(stored).ok().filter(|it| usize::from(*it) < PERIOD_MICROS.len()).map(Self)
     }
 
     /// Returns the next lower level.
@@ -39,7 +39,7 @@ impl Level {
 
     /// Returns the length in microseconds.
     pub fn length(self) -> i64 {
-        LENGTHS[usize::from(self.0)]
+        PERIOD_MICROS[usize::from(self.0)]
     }
 
     /// Returns the start of the period that contains a time.

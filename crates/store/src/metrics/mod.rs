@@ -18,12 +18,12 @@ use entities::{metric_delta, trace};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel};
 use uuid::Uuid;
 
-pub use fold::{Folded, fold, waiting};
+use crate::metrics::delta::Delta;
+
+pub use fold::{FoldProgress, fold, waiting};
 pub use old::{measure, next_tenant_to_measure};
 pub use read::{Reading, StoredNode, read};
 pub use rows::{Grouped, Label, Rows, rows};
-
-use crate::metrics::delta::Delta;
 
 /// Stores the delta of a transaction. Call this in the transaction that changes the rows of the traces and
 /// has locked them.

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::metrics::{fact::Fact, sums::Sums};
+use super::{fact::Fact, sums::Sums};
 
 /// Maximum number of different facts that a node lists before it stores totals.
-pub const LISTED: usize = 128;
+pub const MAX_LISTED_FACTS: usize = 128;
 /// Maximum number of models with separate totals in a node. Further models are added up together: a
 /// client that uses a model name per trace must not make nodes as long as the list of traces.
-pub const MODELS: usize = 256;
+pub const MAX_MODELS_PER_NODE: usize = 256;
 
 /// The contents of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl ByModel {
         self.all.add(fact, weight);
         if let Some(sums) = self.named.get_mut(&fact.model) {
             sums.add(fact, weight);
-        } else if self.named.len() < MODELS {
+        } else if self.named.len() < MAX_MODELS_PER_NODE {
             self.named.entry(fact.model.clone()).or_default().add(fact, weight);
         } else {
             self.rest.get_or_insert_default().add(fact, weight);

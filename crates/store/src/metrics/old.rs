@@ -1,4 +1,6 @@
 //! Counts traces that were stored before metrics existed, or by a version without metrics.
+//!
+//! The selection of traces is SQL, because sea-orm has no index hints.
 
 use entities::trace;
 use sea_orm::{
@@ -7,8 +9,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::add;
-use crate::{Db, housekeeping::next_tenant, metrics::delta::Delta};
+use super::{add, delta::Delta};
+use crate::{db::Db, housekeeping::next_tenant};
 
 /// The index of uncounted traces.
 const UNCOUNTED_INDEX: &str = "ix_trace_unmeasured";

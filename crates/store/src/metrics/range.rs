@@ -1,6 +1,6 @@
 //! Divides a period into nodes.
 
-use crate::metrics::level::Level;
+use super::level::Level;
 
 /// Nodes of one level by their starts, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,6 @@
 //! Reads the nodes and deltas of one snapshot.
+//!
+//! The statement is SQL, because it joins many ranges of two tables into one snapshot.
 
 use std::fmt::Write;
 
@@ -6,7 +8,7 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
-use crate::metrics::{level::Level, range::Range};
+use super::{level::Level, range::Range};
 
 /// The nodes and deltas of a period, in their stored encoding.
 #[derive(Debug, Default)]
@@ -41,8 +43,8 @@ impl Reading {
 }
 
 /// The level in result rows that are deltas, not nodes.
-const DELTA: i32 = -1;
-const UNMEASURED: i32 = -2;
+const DELTA_LEVEL: i32 = -1;
+const UNMEASURED_LEVEL: i32 = -2;
 
 /// Reads the nodes in these ranges and all deltas with one statement, for one project or for all.
 ///
@@ -65,8 +67,8 @@ pub async fn read(
         None => "project_id IN (SELECT p.id FROM project p WHERE p.tenant_id = $1)",
     };
     let mut sql = format!(
-        "SELECT tenant_id, {DELTA} AS level, created_at AS start, data FROM metric_delta WHERE tenant_id = $1 \
-         UNION ALL SELECT tenant_id, {UNMEASURED}, created_at, NULL FROM \
+        "SELECT tenant_id, {DELTA_LEVEL} AS level, created_at AS start, data FROM metric_delta WHERE tenant_id = $1 \
+         UNION ALL SELECT tenant_id, {UNMEASURED_LEVEL}, created_at, NULL FROM \
          (SELECT tenant_id, created_at FROM trace{} WHERE tenant_id = $1 AND NOT measured LIMIT 1) u",
         dialect.index_hint("ix_trace_unmeasured")
     );
@@ -88,8 +90,8 @@ pub async fn read(
     let mut reading = Reading::default();
     for row in db.query_all_raw(statement).await? {
         match row.try_get_by_index(1)? {
-            UNMEASURED => reading.unmeasured = true,
-            DELTA => reading.deltas.push(row.try_get_by_index(3)?),
+            UNMEASURED_LEVEL => reading.unmeasured = true,
+            DELTA_LEVEL => reading.deltas.push(row.try_get_by_index(3)?),
             level => {
                 let Some(level) = i16::try_from(level).ok().and_then(Level::of) else { continue };
                 reading.nodes.push(StoredNode {

@@ -1,5 +1,7 @@
 //! Reads facts from the rows of traces, for queries that nodes can't answer: groups by name or tag, a model
 //! without separate totals, and traces that no node counts yet.
+//!
+//! The statement is SQL, because sea-orm has no index hints.
 
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
-use crate::metrics::fact::Fact;
+use super::fact::Fact;
 
 /// Selects traces, and the label that is read with each fact.
 #[derive(Clone, Debug, Default)]

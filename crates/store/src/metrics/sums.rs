@@ -1,7 +1,7 @@
 //! Totals over facts. They can be added and subtracted in any order; a total may be negative while a
 //! subtraction precedes its addition.
 
-use crate::metrics::{
+use super::{
     bins,
     fact::{Fact, is_good},
 };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::metrics::{
+use super::{
     fact::Fact,
     level::Level,
-    node::{ByModel, LISTED, Node},
+    node::{ByModel, MAX_LISTED_FACTS, Node},
 };
 
 /// Facts with their weights.
@@ -73,7 +73,7 @@ pub fn apply(level: Level, start: i64, stored: Node, facts: Facts) -> Change {
 
 /// Creates a node for these facts, and its child nodes.
 fn grow(level: Level, start: i64, facts: Facts, nodes: &mut Vec<(Level, i64, Node)>) {
-    if facts.len() <= LISTED {
+    if facts.len() <= MAX_LISTED_FACTS {
         nodes.push((level, start, Node::Leaf(facts)));
         return;
     }

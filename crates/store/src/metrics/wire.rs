@@ -8,15 +8,15 @@ use std::{
 
 use prost::{DecodeError, Message};
 
-use crate::metrics::{
+use super::{
     fact::Fact,
     node::{ByModel, Node},
     sums::{Latencies, Sums, Totals},
 };
 
-const ERROR: u32 = 1;
+const ERROR_FLAG: u32 = 1;
 /// Position of the feedback label, above the error bit; 0 if there is none.
-const FEEDBACK: u32 = 1;
+const FEEDBACK_SHIFT: u32 = 1;
 
 /// Facts by column; all columns have the same length.
 #[derive(Clone, PartialEq, Message)]
@@ -48,33 +48,33 @@ pub struct Facts {
 #[derive(Default)]
 pub struct Writer {
     facts: Facts,
-    places: HashMap<Arc<str>, u32>,
+    model_indexes: HashMap<Arc<str>, u32>,
     last: i64,
 }
 
 impl Writer {
     /// Adds a fact.
     pub fn push(&mut self, fact: &Fact, weight: i64) {
-        let model = fact.model.as_ref().map_or(0, |name| self.place(name));
+        let model = fact.model.as_ref().map_or(0, |name| self.index_of_model(name));
         let facts = &mut self.facts;
         facts.model.push(model);
         facts.at.push(fact.at.wrapping_sub(self.last));
         self.last = fact.at;
         let feedback = fact.feedback.and_then(|it| u32::try_from(it).ok()).map_or(0, |it| it + 1);
-        facts.flags.push(feedback << FEEDBACK | if fact.error { ERROR } else { 0 });
+        facts.flags.push(feedback << FEEDBACK_SHIFT | if fact.error { ERROR_FLAG } else { 0 });
         facts.latency.push(fact.latency_ms.and_then(|it| u64::try_from(it).ok()).map_or(0, |it| it + 1));
         facts.cost.push(fact.cost);
         facts.weight.push(weight);
     }
 
-    fn place(&mut self, name: &Arc<str>) -> u32 {
-        if let Some(place) = self.places.get(name) {
-            return *place;
+    fn index_of_model(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(index_of_model) = self.model_indexes.get(name) {
+            return *index_of_model;
         }
         self.facts.models.push(name.to_string());
-        let place = u32::try_from(self.facts.models.len()).unwrap_or(u32::MAX);
-        self.places.insert(Arc::clone(name), place);
-        place
+        let index_of_model = u32::try_from(self.facts.models.len()).unwrap_or(u32::MAX);
+        self.model_indexes.insert(Arc::clone(name), index_of_model);
+        index_of_model
     }
 
     /// Returns the encoded facts.
@@ -95,8 +95,8 @@ impl Facts {
             let fact = Fact {
                 at,
                 model: model.and_then(|it| models.get(it).cloned()),
-                error: flags & ERROR != 0,
-                feedback: (flags >> FEEDBACK).checked_sub(1).and_then(|it| i16::try_from(it).ok()),
+                error: flags & ERROR_FLAG != 0,
+                feedback: (flags >> FEEDBACK_SHIFT).checked_sub(1).and_then(|it| i16::try_from(it).ok()),
                 latency_ms: latency.checked_sub(1).and_then(|it| i64::try_from(it).ok()),
                 cost: *cost,
             };
@@ -107,29 +107,29 @@ impl Facts {
 
 /// A node of either kind. Totals by model are decoded only for queries about models.
 #[derive(Clone, PartialEq, Message)]
-struct StoredNode {
+struct NodeMessage {
     /// The facts of a leaf.
     #[prost(message, optional, tag = "1")]
     facts: Option<Facts>,
-    /// The encoded [`StoredSums`] of each model.
+    /// The encoded [`SumsMessage`] of each model.
     #[prost(bytes = "vec", repeated, tag = "2")]
     named: Vec<Vec<u8>>,
     /// The totals of models without separate totals.
     #[prost(bytes = "vec", optional, tag = "3")]
     rest: Option<Vec<u8>>,
     #[prost(message, optional, tag = "4")]
-    all: Option<StoredSums>,
+    all: Option<SumsMessage>,
 }
 
-/// The part of [`StoredSums`] that names the model.
+/// The part of [`SumsMessage`] that names the model.
 #[derive(Clone, PartialEq, Message)]
-struct StoredName {
+struct ModelNameMessage {
     #[prost(string, optional, tag = "1")]
     model: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct StoredSums {
+struct SumsMessage {
     #[prost(string, optional, tag = "1")]
     model: Option<String>,
     #[prost(sint64, tag = "2")]
@@ -152,7 +152,7 @@ struct StoredSums {
     counts: Vec<i64>,
 }
 
-impl StoredSums {
+impl SumsMessage {
     fn of(model: Option<&Arc<str>>, sums: &Sums) -> Self {
         let Totals { traces, errors, cost, labelled, good } = sums.totals;
         let mut last = 0;
@@ -201,16 +201,16 @@ pub fn encode(node: &Node) -> Vec<u8> {
             for (fact, weight) in list {
                 writer.push(fact, *weight);
             }
-            StoredNode { facts: Some(writer.finish()), ..StoredNode::default() }
+            NodeMessage { facts: Some(writer.finish()), ..NodeMessage::default() }
         }
-        Node::Sums(ByModel { all, named, rest }) => StoredNode {
+        Node::Sums(ByModel { all, named, rest }) => NodeMessage {
             facts: None,
             named: named
                 .iter()
-                .map(|(model, sums)| StoredSums::of(model.as_ref(), sums).encode_to_vec())
+                .map(|(model, sums)| SumsMessage::of(model.as_ref(), sums).encode_to_vec())
                 .collect(),
-            rest: rest.as_ref().map(|sums| StoredSums::of(None, sums).encode_to_vec()),
-            all: Some(StoredSums::of(None, all)),
+            rest: rest.as_ref().map(|sums| SumsMessage::of(None, sums).encode_to_vec()),
+            all: Some(SumsMessage::of(None, all)),
         },
     };
     stored.encode_to_vec()
@@ -222,7 +222,7 @@ pub fn encode(node: &Node) -> Vec<u8> {
 ///
 /// Fails when the bytes are damaged.
 pub fn decode(bytes: &[u8]) -> Result<Node, DecodeError> {
-    let stored = Stored::open(bytes)?;
+    let stored = EncodedNode::open(bytes)?;
     if let Some(facts) = stored.facts() {
         return Ok(Node::Leaf(facts.collect::<BTreeMap<_, _>>()));
     }
@@ -234,16 +234,16 @@ pub fn decode(bytes: &[u8]) -> Result<Node, DecodeError> {
 pub type Named = Vec<(Option<Arc<str>>, Sums)>;
 
 /// A node that is decoded lazily.
-pub struct Stored(StoredNode);
+pub struct EncodedNode(NodeMessage);
 
-impl Stored {
+impl EncodedNode {
     /// Opens an encoded node.
     ///
     /// # Errors
     ///
     /// Fails when the bytes are damaged.
     pub fn open(bytes: &[u8]) -> Result<Self, DecodeError> {
-        StoredNode::decode(bytes).map(Self)
+        NodeMessage::decode(bytes).map(Self)
     }
 
     /// Returns its facts with their weights, if it is a leaf.
@@ -253,7 +253,7 @@ impl Stored {
 
     /// Returns the totals of all models.
     pub fn all(&self) -> Sums {
-        self.0.all.as_ref().map(StoredSums::sums).unwrap_or_default()
+        self.0.all.as_ref().map(SumsMessage::sums).unwrap_or_default()
     }
 
     /// Returns the totals of every model with separate totals.
@@ -263,7 +263,7 @@ impl Stored {
     /// Fails when they are damaged.
     pub fn named(&self) -> Result<Named, DecodeError> {
         let read = |bytes: &Vec<u8>| {
-            let sums = StoredSums::decode(bytes.as_slice())?;
+            let sums = SumsMessage::decode(bytes.as_slice())?;
             Ok((sums.model.as_deref().map(Arc::from), sums.sums()))
         };
         self.0.named.iter().map(read).collect()
@@ -276,8 +276,8 @@ impl Stored {
     /// Fails when they are damaged.
     pub fn of_model(&self, model: &str) -> Result<Option<Sums>, DecodeError> {
         for bytes in &self.0.named {
-            if StoredName::decode(bytes.as_slice())?.model.as_deref() == Some(model) {
-                return Ok(Some(StoredSums::decode(bytes.as_slice())?.sums()));
+            if ModelNameMessage::decode(bytes.as_slice())?.model.as_deref() == Some(model) {
+                return Ok(Some(SumsMessage::decode(bytes.as_slice())?.sums()));
             }
         }
         Ok(None)
@@ -290,6 +290,6 @@ impl Stored {
     /// Fails when they are damaged.
     pub fn rest(&self) -> Result<Option<Sums>, DecodeError> {
         let rest = self.0.rest.as_ref();
-        rest.map(|it| Ok(StoredSums::decode(it.as_slice())?.sums())).transpose()
+        rest.map(|it| Ok(SumsMessage::decode(it.as_slice())?.sums())).transpose()
     }
 }

@@ -4,6 +4,8 @@
 //! dependent rows. A late span therefore either joins the trace and is removed with it, or creates a new
 //! trace; no span is left without a trace. A long trace takes several transactions, between which other
 //! transactions can write. The first one enqueues a job, which completes the removal if the process stops.
+//!
+//! The deletion of dependent rows is SQL, because it names its table as data, is limited, and returns rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,30 +16,33 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{
-    super::{Db, audit, evaluations, metrics, quotas},
-    BLOCK,
+use super::{IDS_PER_STATEMENT, tag_rows};
+use crate::{
+    audit,
+    db::Db,
+    evaluations, jobs,
+    metrics::{self, delta::Delta},
+    quotas::{self, Quota},
 };
-use crate::{jobs, metrics::delta::Delta, quotas::Quota, traces::tag_rows};
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
 /// that begins with them, and with `has_body` a column with the ID of the body that has the row's texts.
 /// Tags have another key; they are removed by the tags in the trace's row.
 ///
 /// Rows that queries find independently are removed before the spans to which they refer.
-const CHILDREN: &[Child] = &[
-    Child { table: "span_vector", has_body: false },
-    Child { table: "event", has_body: false },
-    Child { table: "feedback", has_body: false },
-    Child { table: "evaluation", has_body: false },
-    Child { table: "rule_decision", has_body: false },
-    Child { table: "span", has_body: true },
+const CHILD_TABLES: &[ChildTable] = &[
+    ChildTable { table: "span_vector", has_body: false },
+    ChildTable { table: "event", has_body: false },
+    ChildTable { table: "feedback", has_body: false },
+    ChildTable { table: "evaluation", has_body: false },
+    ChildTable { table: "rule_decision", has_body: false },
+    ChildTable { table: "span", has_body: true },
 ];
 
 /// Maximum number of dependent rows that one transaction removes.
-const ROWS: usize = 2_000;
+const MAX_ROWS_PER_TRANSACTION: usize = 2_000;
 
-struct Child {
+struct ChildTable {
     table: &'static str,
     has_body: bool,
 }
@@ -67,7 +72,7 @@ pub async fn remove(
     now: i64,
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
-    let (mut removal, mut left) = (Removal::default(), ROWS);
+    let (mut removal, mut left) = (Removal::default(), MAX_ROWS_PER_TRANSACTION);
     let (mut delta, mut forgone) = (Delta::default(), BTreeMap::new());
     // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
@@ -95,7 +100,7 @@ pub async fn remove(
     metrics::add(&txn, tenant, delta, now).await?;
     // Last: transactions that request evaluations lock the traces first, and then the quota.
     for (month, count) in forgone {
-        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+        quotas::release(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     txn.commit().await?;
     Ok(removal)
@@ -130,7 +135,7 @@ async fn remove_children(
     limit: usize,
 ) -> Result<usize, DbErr> {
     let mut removed = 0;
-    for Child { table, has_body } in CHILDREN {
+    for ChildTable { table, has_body } in CHILD_TABLES {
         let left = limit - removed;
         if left == 0 {
             break;
@@ -165,7 +170,7 @@ async fn remove_bodies(
     ids: impl IntoIterator<Item = Uuid>,
 ) -> Result<(), DbErr> {
     let ids: Vec<Uuid> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         body::Entity::delete_many()
             .filter(body::Column::TenantId.eq(tenant))
             .filter(body::Column::Id.is_in(block.iter().copied()))

@@ -1,4 +1,6 @@
 //! Reads one trace with its spans and events.
+//!
+//! Statements are SQL, because rows are read in bulk, by the position of their columns.
 
 use entities::{event, span, trace};
 use sea_orm::{
@@ -7,14 +9,13 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{
-    super::{
-        Db,
-        bulk::{self, Bulk},
-    },
-    text::{Counted, SMALL_BLOCK_BYTES},
+use super::text::{Counted, SMALL_BLOCK_BYTES};
+use crate::{
+    bulk::{self, Bulk},
+    db::Db,
+    error::Result,
+    memory::MemoryAccount,
 };
-use crate::{error::Result, memory::MemoryAccount};
 
 /// A position in the order of spans: start, id.
 pub type Position = (i64, Uuid);

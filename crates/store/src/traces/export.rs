@@ -1,4 +1,7 @@
 //! Reads spans and events for exports: of many traces at once, or of a long trace in pieces.
+//!
+//! Statements are SQL, because rows are read in bulk, by the position of their columns, with ranges of two
+//! columns.
 
 use std::collections::HashMap;
 
@@ -8,9 +11,9 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::super::{
-    Db,
+use crate::{
     bulk::{self, Bulk},
+    db::Db,
 };
 
 /// Returns all spans of these traces, by start within each trace.

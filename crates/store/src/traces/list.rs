@@ -1,18 +1,26 @@
 //! Pages of traces, newest first, and the changes since a position.
+//!
+//! Statements are SQL, because sea-orm has no index hints and no unions of limited subqueries.
 
+use api::trace_filter::{Bounds, FilterValue, Tag, TraceConditions};
 use entities::trace;
-use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
+use sea_orm::{ConnectionTrait, DbErr, IdenStatic, Statement, Value};
 use uuid::Uuid;
 
 use super::{
-    super::{
-        Db,
-        bulk::{self, Bulk},
+    access::{
+        FilterAccess, MOST_SELECTIVE_FIRST, RangeColumns, TIME_INDEX, access, best_index, index_of,
+        overlapping_classes,
     },
-    filter::{Driver, Filter, Range, Sql, Tag},
+    conditions::{Sql, add_conditions},
     text::{Counted, TextBlocks, Texts},
 };
-use crate::{error::Result, memory::MemoryAccount};
+use crate::{
+    bulk::{self, Bulk},
+    db::Db,
+    error::Result,
+    memory::MemoryAccount,
+};
 
 /// Rows of a list, with their texts.
 #[derive(Debug, Default)]
@@ -41,17 +49,17 @@ const ROWS_PER_READ: usize = 50;
 /// Like [`ROWS_PER_READ`], for a search for words.
 const SEARCHED_ROWS_PER_READ: usize = 100;
 /// Maximum number of traces whose texts one request searches for words.
-const SEARCHED: usize = 2_000;
+const MAX_SEARCHED_TRACES: usize = 2_000;
 /// Number of values of a tag's key up to which their rows are merged; for more values, the list is scanned.
-const TAG_VALUES: i64 = 50;
+const MAX_MERGED_TAG_VALUES: i64 = 50;
 /// Number of classes up to which a range is assumed to have rows in every class.
-const FEW_CLASSES: usize = 6;
+const MAX_ASSUMED_CLASSES: usize = 6;
 
 /// Reads the traces of a list one by one, newest first, with their texts.
 pub struct TraceReader<'a> {
     db: &'a Db,
     tenant: Uuid,
-    filter: &'a Filter,
+    filter: &'a TraceConditions,
     driver: Driver,
     /// Number of rows read at once.
     block: usize,
@@ -59,7 +67,7 @@ pub struct TraceReader<'a> {
     texts: Option<TextBlocks>,
     /// Start and id of the last trace read.
     position: Option<(i64, Uuid)>,
-    looked_at: usize,
+    searched: usize,
     /// Whether the database may have more rows.
     more: bool,
 }
@@ -75,7 +83,7 @@ impl<'a> TraceReader<'a> {
     pub async fn open(
         db: &'a Db,
         tenant: Uuid,
-        filter: &'a Filter,
+        filter: &'a TraceConditions,
         after: Option<(i64, Uuid)>,
         limit: usize,
     ) -> Result<Self, DbErr> {
@@ -91,7 +99,7 @@ impl<'a> TraceReader<'a> {
             rows,
             texts: None,
             position: after,
-            looked_at: 0,
+            searched: 0,
             more: true,
         })
     }
@@ -114,7 +122,7 @@ impl<'a> TraceReader<'a> {
     pub async fn next(&mut self, memory: &mut impl MemoryAccount) -> Result<Option<CountedTrace>> {
         loop {
             let Some(row) = self.rows.next() else {
-                if !self.more || self.looked_at >= SEARCHED {
+                if !self.more || self.searched >= MAX_SEARCHED_TRACES {
                     return Ok(None);
                 }
                 self.read_block().await?;
@@ -138,7 +146,7 @@ impl<'a> TraceReader<'a> {
         self.more = rows.len() > self.block;
         rows.truncate(self.block);
         if !self.filter.words.is_empty() {
-            self.looked_at += rows.len();
+            self.searched += rows.len();
         }
         self.texts = Some(TextBlocks::of_traces(self.db, self.tenant, &rows).await?);
         self.rows = rows.into_iter();
@@ -154,7 +162,7 @@ impl<'a> TraceReader<'a> {
 pub async fn page(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: Option<(i64, Uuid)>,
     limit: usize,
     memory: &mut impl MemoryAccount,
@@ -177,7 +185,7 @@ pub async fn page(
 pub async fn narrow_page(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: Option<(i64, Uuid)>,
     limit: usize,
 ) -> Result<Vec<trace::Model>, DbErr> {
@@ -189,12 +197,11 @@ pub async fn narrow_page(
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr> {
-    let usual = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
-    let hint = db.dialect.index_hint(filter.index().unwrap_or(usual));
+pub async fn count(db: &Db, tenant: Uuid, filter: &TraceConditions) -> Result<i64, DbErr> {
+    let hint = db.dialect.index_hint(best_index(filter));
     let mut sql = Sql::new(tenant);
     sql.push(&format!("SELECT COUNT(*) FROM trace t{hint} WHERE t.tenant_id = $1"));
-    filter.conditions(&mut sql, "t", db.dialect);
+    add_conditions(filter, &mut sql, "t", db.dialect);
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values);
     let row = db.read.query_one_raw(statement).await?;
     row.ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?.try_get_by_index(0)
@@ -208,7 +215,7 @@ pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr>
 pub async fn changed_since(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: (i64, Uuid),
     limit: usize,
 ) -> Result<Changes, DbErr> {
@@ -219,60 +226,81 @@ pub async fn changed_since(
         trace::Model::select("t"),
         db.dialect.index_hint("ix_trace_updated")
     ));
-    filter.conditions(&mut sql, "t", db.dialect);
+    add_conditions(filter, &mut sql, "t", db.dialect);
     sql.push(&format!(" ORDER BY t.updated_at, t.id LIMIT {limit}"));
     let rows = fetch(db, sql).await?;
     let (last, more) = (rows.last().map(|it| (it.updated_at, it.id)), rows.len() == limit);
     Ok(Changes { rows, last, more })
 }
 
-/// Selects the index or the rows along which the page is read.
-async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr> {
-    let index = filter.index();
-    // A session, a user or an external ID selects fewer rows than any tag.
-    if let Some(name @ ("ix_trace_external" | "ix_trace_session" | "ix_trace_user")) = index {
-        return Ok(Driver::Index { name });
+/// The index or the rows along which a page is read.
+#[derive(Clone, Debug, PartialEq)]
+enum Driver {
+    /// One index of `trace`.
+    Index(&'static str),
+    /// The rows of these tags.
+    Tags(Vec<(String, String)>),
+    /// The classes of a range, each ordered by time.
+    Classes {
+        /// The name of the index.
+        index: &'static str,
+        /// The column of the class.
+        column: &'static str,
+        /// The classes.
+        classes: Vec<i16>,
+    },
+}
+
+/// Selects the index or the rows along which the page is read: those of the most selective filter.
+async fn driver(db: &Db, tenant: Uuid, filter: &TraceConditions) -> Result<Driver, DbErr> {
+    for key in MOST_SELECTIVE_FIRST {
+        let Some(value) = filter.value(*key) else { continue };
+        let driver = match (access(*key), value) {
+            (FilterAccess::TagRows, FilterValue::Tags(tags)) => tag_driver(db, tenant, tags).await?,
+            (FilterAccess::Range(columns), FilterValue::Range(bounds)) => {
+                let classes = classes_with_rows(db, tenant, columns, bounds).await?;
+                Some(Driver::Classes { index: columns.index, column: columns.class.as_str(), classes })
+            }
+            _ => index_of(*key, value).map(Driver::Index),
+        };
+        if let Some(driver) = driver {
+            return Ok(driver);
+        }
     }
-    let pair = filter.tags.iter().find_map(|it| match it {
+    Ok(Driver::Index(TIME_INDEX))
+}
+
+/// Returns the rows of tags along which a page is read; `None` if no tag has few enough values.
+async fn tag_driver(db: &Db, tenant: Uuid, tags: &[Tag]) -> Result<Option<Driver>, DbErr> {
+    let pair = tags.iter().find_map(|it| match it {
         Tag::Pair(key, value) => Some((key.clone(), value.clone())),
         Tag::Key(_) | Tag::Written(_) => None,
     });
     if let Some(pair) = pair {
-        return Ok(Driver::Tags(vec![pair]));
+        return Ok(Some(Driver::Tags(vec![pair])));
     }
-    if let Some(Tag::Key(key)) = filter.tags.first() {
-        let values = values_of(db, tenant, key).await?;
-        // Each value is a separate subquery, which repeats every other condition.
-        if i64::try_from(values.len() * filter.tags.len()).unwrap_or(i64::MAX) < TAG_VALUES {
-            return Ok(Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect()));
-        }
-    }
-    if let Some(name) = index {
-        return Ok(Driver::Index { name });
-    }
-    if let Some(range) = filter.ranges().next() {
-        let classes = classes_of(db, tenant, range).await?;
-        return Ok(Driver::Classes { index: range.index, column: range.class, classes });
-    }
-    let name = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
-    Ok(Driver::Index { name })
+    let Some(Tag::Key(key)) = tags.first() else { return Ok(None) };
+    let values = tag_values(db, tenant, key).await?;
+    // Each value is a separate subquery, which repeats every other condition.
+    let has_few = i64::try_from(values.len() * tags.len()).unwrap_or(i64::MAX) < MAX_MERGED_TAG_VALUES;
+    Ok(has_few.then(|| Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect())))
 }
 
 async fn rows(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     driver: &Driver,
     after: Option<(i64, Uuid)>,
     limit: usize,
 ) -> Result<Vec<trace::Model>, DbErr> {
     let mut sql = Sql::new(tenant);
     match driver {
-        Driver::Index { name } => {
+        Driver::Index(name) => {
             let (columns, hint) = (trace::Model::select("t"), db.dialect.index_hint(name));
             sql.push(&format!("SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1"));
             sql.and_older("t", "id", after);
-            filter.conditions(&mut sql, "t", db.dialect);
+            add_conditions(filter, &mut sql, "t", db.dialect);
         }
         Driver::Tags(tags) => {
             let ways: Vec<String> = tags
@@ -290,7 +318,7 @@ async fn rows(
                     rest.tags.retain(|it| {
                         tags.len() > 1 || !matches!(it, Tag::Pair(k, v) if (k, v) == (&tags[0].0, &tags[0].1))
                     });
-                    rest.conditions(&mut way, "t", db.dialect);
+                    add_conditions(&rest, &mut way, "t", db.dialect);
                     if let Some(from) = filter.from {
                         way.and("g", "started_at", ">=", from);
                     }
@@ -314,7 +342,7 @@ async fn rows(
                         "SELECT t.started_at, t.id FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} = {class}"
                     ));
                     way.and_older("t", "id", after);
-                    filter.conditions(&mut way, "t", db.dialect);
+                    add_conditions(filter, &mut way, "t", db.dialect);
                     way.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
                     sql.values = way.values;
                     way.text
@@ -349,7 +377,7 @@ fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
 }
 
 /// Returns the values of a tag's key, at most one more than are merged.
-async fn values_of(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbErr> {
+async fn tag_values(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbErr> {
     let mut sql = Sql::new(tenant);
     let key = sql.arg(key);
     // Skips from value to value along the primary key of the table.
@@ -357,20 +385,25 @@ async fn values_of(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbEr
         "WITH RECURSIVE v(value, n) AS (\
          SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key}), 1 \
          UNION ALL SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key} AND g.value > v.value), n + 1 \
-         FROM v WHERE v.value IS NOT NULL AND n < {TAG_VALUES}) SELECT value FROM v WHERE value IS NOT NULL"
+         FROM v WHERE v.value IS NOT NULL AND n < {MAX_MERGED_TAG_VALUES}) SELECT value FROM v WHERE value IS NOT NULL"
     ));
     let rows = db.read.query_all_raw(statement(db, sql)).await?;
     rows.iter().map(|it| it.try_get("", "value")).collect()
 }
 
 /// Returns the classes of a range that have rows.
-async fn classes_of(db: &Db, tenant: Uuid, range: Range) -> Result<Vec<i16>, DbErr> {
-    let classes = range.classes();
-    if classes.clone().count() <= FEW_CLASSES {
+async fn classes_with_rows(
+    db: &Db,
+    tenant: Uuid,
+    range: RangeColumns,
+    bounds: Bounds,
+) -> Result<Vec<i16>, DbErr> {
+    let classes = overlapping_classes(bounds);
+    if classes.clone().count() <= MAX_ASSUMED_CLASSES {
         return Ok(classes.collect());
     }
     let (low, high) = classes.into_inner();
-    let (column, hint) = (range.class, db.dialect.index_hint(range.index));
+    let (column, hint) = (range.class.as_str(), db.dialect.index_hint(range.index));
     let mut sql = Sql::new(tenant);
     sql.push(&format!(
         "WITH RECURSIVE c(class) AS (\

@@ -1,11 +1,15 @@
 //! Stores, lists, reads and removes traces.
+//!
+//! Statements are SQL where many rows are read by the position of their columns, or where an update returns
+//! rows.
 
+mod access;
 mod chunk;
 mod class;
+mod conditions;
 mod delete;
 mod detail;
 mod export;
-mod filter;
 mod list;
 mod quota;
 mod rules;
@@ -23,26 +27,26 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use crate::{
+    bulk::{self, Bulk},
+    db::Db,
+};
+
 pub use chunk::{TraceChunk, bit_of, failure_of, tag_rows};
 pub use class::{class, classes};
 pub use delete::{Removal, remove, started_before};
 pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
 pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
-pub use filter::{Filter, Tag};
+
 pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
 pub use quota::Allowance;
 pub use rules::{StoredGroup, TraceRules};
 pub use sessions::{SessionPage, SessionSums, sessions};
 pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
-pub use write::{ChunkOutcome, LONG, store, sum_up_long};
-
-use super::{
-    Db,
-    bulk::{self, Bulk},
-};
+pub use write::{ChunkOutcome, LONG_TRACE_SPANS, store, sum_up_long};
 
 /// Number of rows named in one statement, because databases limit the number of parameters.
-const BLOCK: usize = 500;
+const IDS_PER_STATEMENT: usize = 500;
 
 /// Marks those of the traces as ready whose `ready_at` still has the given value. Returns the newly marked
 /// ones.
@@ -56,7 +60,7 @@ pub async fn mark_ready(
     ready_at: i64,
 ) -> Result<Vec<Uuid>, DbErr> {
     let mut marked = Vec::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
         let sql = format!(
             "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND NOT ready AND id IN ({}) RETURNING id",
@@ -74,7 +78,7 @@ pub async fn mark_ready(
 
 /// Conditions on a trace that its row alone can decide.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wanted {
+pub struct ReadyCondition {
     /// The project of the trace.
     pub project_id: Uuid,
     /// The model of the trace.
@@ -87,22 +91,22 @@ pub struct Wanted {
     pub tag: Option<String>,
 }
 
-impl Wanted {
+impl ReadyCondition {
     /// Returns the condition, and adds its values to the others.
     fn condition(&self, values: &mut Vec<Value>) -> String {
-        let mut place = |value: Value| {
+        let mut placeholder = |value: Value| {
             values.push(value);
             values.len()
         };
-        let mut sql = format!("(t.project_id = ${}", place(self.project_id.into()));
+        let mut sql = format!("(t.project_id = ${}", placeholder(self.project_id.into()));
         if let Some(model) = &self.model {
-            sql += &format!(" AND t.model = ${}", place(model.as_str().into()));
+            sql += &format!(" AND t.model = ${}", placeholder(model.as_str().into()));
         }
         if let Some(name) = &self.name {
-            sql += &format!(" AND t.name = ${}", place(name.as_str().into()));
+            sql += &format!(" AND t.name = ${}", placeholder(name.as_str().into()));
         }
         if let Some(tag) = &self.tag {
-            sql += &format!(" AND t.tags LIKE ${} ESCAPE '!'", place(tag_pattern(tag).into()));
+            sql += &format!(" AND t.tags LIKE ${} ESCAPE '!'", placeholder(tag_pattern(tag).into()));
         }
         if let Some(error) = self.error {
             sql += if error { " AND t.error IS NOT NULL" } else { " AND t.error IS NULL" };
@@ -129,15 +133,15 @@ fn tag_pattern(key: &str) -> String {
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn falling_due(
+pub async fn becoming_ready(
     db: &Db,
     tenant: Uuid,
     ids: &[Uuid],
     ready_at: i64,
-    wanted: &[Wanted],
+    wanted: &[ReadyCondition],
 ) -> Result<Vec<trace::Model>, DbErr> {
     let mut rows = Vec::new();
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let mut values: Vec<Value> = [tenant.into(), ready_at.into()].to_vec();
         let mut wanted: Vec<String> = wanted.iter().map(|it| it.condition(&mut values)).collect();
         if wanted.is_empty() {
@@ -166,7 +170,7 @@ pub async fn span_kinds(
     ids: &[Uuid],
 ) -> Result<HashMap<Uuid, HashSet<String>>, DbErr> {
     let mut kinds: HashMap<Uuid, HashSet<String>> = HashMap::new();
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let query = span::Entity::find()
             .select_only()
             .columns([span::Column::TraceId, span::Column::Kind])
@@ -196,7 +200,7 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
 pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<(), DbErr> {
     let mut ids = ids.to_vec();
     ids.sort_unstable();
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let query = trace::Entity::find()
             .select_only()
             .column(trace::Column::Id)
@@ -215,7 +219,7 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
 /// Fails when the database fails.
 pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, DbErr> {
     let mut there = Vec::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let query = trace::Entity::find()
             .select_only()
             .column(trace::Column::Id)
@@ -251,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tags_are_like() {
+    fn tag_pattern_matches_tags_with_key() {
         assert_eq!(tag_pattern("env"), "%\"env%");
         assert_eq!(tag_pattern("a_b%!\""), "%\"a!_b!%!!\\\"%");
     }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::{super::quotas::LIMITED, statements::Statements};
-use crate::{quotas::month, traces::TraceChunk};
+use super::{TraceChunk, statements::WriteStatements};
+use crate::quotas::{LIMITED_SLOT, month};
 
 /// The limits and features that apply to the tenants of a group.
 #[derive(Clone, Debug, Default)]
@@ -24,62 +24,62 @@ pub struct Allowance {
 }
 
 /// The number of traces counted for each tenant before the insert.
-pub(super) struct Charged(BTreeMap<Uuid, i64>);
+pub(super) struct CountedTraces(BTreeMap<Uuid, i64>);
 
 /// Counts the traces of the `parts` at these indexes, each of a different trace. Returns the indexes of
 /// traces that exceed the quota.
-pub(super) async fn charge(
-    store: &mut impl Statements,
-    parts: &[TraceChunk],
+pub(super) async fn count_new_traces(
+    store: &mut impl WriteStatements,
+    chunks: &[TraceChunk],
     places: &[usize],
     allowance: &Allowance,
     now: i64,
-) -> sqlx::Result<(Charged, HashSet<usize>)> {
+) -> sqlx::Result<(CountedTraces, HashSet<usize>)> {
     let mut by_tenant: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
     for place in places {
-        by_tenant.entry(parts[*place].trace.tenant_id).or_default().push(*place);
+        by_tenant.entry(chunks[*place].trace.tenant_id).or_default().push(*place);
     }
-    let (mut charged, mut refused) = (BTreeMap::new(), HashSet::new());
+    let (mut counted_traces, mut refused) = (BTreeMap::new(), HashSet::new());
     // In the order of the tenants, so that two writers can't deadlock.
     for (tenant, mut places) in by_tenant {
         let wanted = i64::try_from(places.len()).unwrap_or(i64::MAX);
         let limit = allowance.limits.get(&tenant).copied();
-        let slot = if limit.is_some() { LIMITED } else { allowance.slot };
+        let slot = if limit.is_some() { LIMITED_SLOT } else { allowance.slot };
         let used = store.use_traces(tenant, month(now), slot, wanted).await?;
-        charged.insert(tenant, wanted);
+        counted_traces.insert(tenant, wanted);
         let limit = limit.and_then(|it| i64::try_from(it).ok()).unwrap_or(i64::MAX);
         if used <= limit {
             continue;
         }
-        let mut room = (limit - (used - wanted)).max(0);
-        let ids: Vec<Uuid> = places.iter().map(|it| parts[*it].trace.id).collect();
+        let mut remaining = (limit - (used - wanted)).max(0);
+        let ids: Vec<Uuid> = places.iter().map(|it| chunks[*it].trace.id).collect();
         let known: HashSet<Uuid> = store.known_traces(tenant, &ids).await?.into_iter().collect();
         // Earlier chunks have precedence.
         places.sort_unstable();
-        for place in places.into_iter().filter(|it| !known.contains(&parts[*it].trace.id)) {
-            if room > 0 {
-                room -= 1;
+        for place in places.into_iter().filter(|it| !known.contains(&chunks[*it].trace.id)) {
+            if remaining > 0 {
+                remaining -= 1;
             } else {
                 refused.insert(place);
             }
         }
     }
-    Ok((Charged(charged), refused))
+    Ok((CountedTraces(counted_traces), refused))
 }
 
 /// Subtracts the traces that were counted and not inserted.
-pub(super) async fn settle(
-    store: &mut impl Statements,
-    Charged(charged): Charged,
+pub(super) async fn uncount_stored_traces(
+    store: &mut impl WriteStatements,
+    CountedTraces(counted_traces): CountedTraces,
     inserted: &HashSet<(Uuid, Uuid)>,
     allowance: &Allowance,
     now: i64,
 ) -> sqlx::Result<()> {
-    for (tenant, counted) in charged {
+    for (tenant, counted) in counted_traces {
         let stored = inserted.iter().filter(|it| it.0 == tenant).count();
         let less = i64::try_from(stored).unwrap_or(i64::MAX) - counted;
         if less != 0 {
-            let slot = if allowance.limits.contains_key(&tenant) { LIMITED } else { allowance.slot };
+            let slot = if allowance.limits.contains_key(&tenant) { LIMITED_SLOT } else { allowance.slot };
             store.use_traces(tenant, month(now), slot, less).await?;
         }
     }

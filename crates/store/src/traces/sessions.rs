@@ -3,24 +3,27 @@
 //! Traces with a session are read by time, newest first. The first trace of a session is its newest, unless
 //! the session has a newer trace before the page and was listed there. One statement sums up the sessions of
 //! a page.
+//!
+//! Statements are SQL, because sea-orm has no index hints and no unions of limited subqueries.
 
 use std::collections::{HashMap, HashSet};
 
+use api::trace_filter::TraceConditions;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement};
 use uuid::Uuid;
 
 use super::{
-    super::Db,
+    conditions::{Sql, add_conditions},
     detail::Position,
-    filter::{Filter, Sql},
 };
+use crate::db::Db;
 
 /// Number of traces read at once.
-const BLOCK: usize = 1_000;
+const TRACES_PER_READ: usize = 1_000;
 /// Maximum number of traces that one request reads.
-const WALKED: usize = 10_000;
+const MAX_TRACES_READ: usize = 10_000;
 /// Number of sessions per statement.
-const ASKED: usize = 50;
+const SESSIONS_PER_STATEMENT: usize = 50;
 
 /// The totals of a session's traces.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,33 +61,33 @@ pub struct SessionPage {
 pub async fn sessions(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: Option<Position>,
     limit: usize,
 ) -> Result<SessionPage, DbErr> {
-    let mut met = HashSet::new();
+    let mut seen = HashSet::new();
     let mut listed: Vec<(Position, String)> = Vec::new();
-    let (mut at, mut walked) = (after, 0);
+    let (mut at, mut traces_read) = (after, 0);
     let next = loop {
         let block = walk(db, tenant, filter, at).await?;
         let count = block.len();
-        walked += count;
+        traces_read += count;
         at = block.last().map(|it| it.0).or(at);
         let mut newest: Vec<(Position, String)> =
-            block.into_iter().filter(|it| met.insert(it.1.clone())).collect();
+            block.into_iter().filter(|it| seen.insert(it.1.clone())).collect();
         if let Some(start) = after {
-            let known = begun_before(db, tenant, filter, &newest, start).await?;
-            newest.retain(|it| !known.contains(&it.1));
+            let begun = begun_before(db, tenant, filter, &newest, start).await?;
+            newest.retain(|it| !begun.contains(&it.1));
         }
         listed.append(&mut newest);
         if listed.len() > limit {
             listed.truncate(limit);
             break listed.last().map(|it| it.0);
         }
-        if count < BLOCK {
+        if count < TRACES_PER_READ {
             break None;
         }
-        if walked >= WALKED {
+        if traces_read >= MAX_TRACES_READ {
             break at;
         }
     };
@@ -97,7 +100,7 @@ pub async fn sessions(
 async fn walk(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     after: Option<Position>,
 ) -> Result<Vec<(Position, String)>, DbErr> {
     let index = if filter.user_id.is_some() { "ix_trace_user" } else { "ix_trace_session_time" };
@@ -107,8 +110,8 @@ async fn walk(
         db.dialect.index_hint(index)
     ));
     sql.and_older("t", "id", after);
-    filter.conditions(&mut sql, "t", db.dialect);
-    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {BLOCK}"));
+    add_conditions(filter, &mut sql, "t", db.dialect);
+    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {TRACES_PER_READ}"));
     let rows = fetch(db, sql).await?;
     rows.iter()
         .map(|it| Ok(((it.try_get_by_index(0)?, it.try_get_by_index(1)?), it.try_get_by_index(2)?)))
@@ -119,12 +122,12 @@ async fn walk(
 async fn begun_before(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     sessions: &[(Position, String)],
     start: Position,
 ) -> Result<HashSet<String>, DbErr> {
-    let mut known = HashSet::new();
-    for some in sessions.chunks(ASKED) {
+    let mut begun = HashSet::new();
+    for some in sessions.chunks(SESSIONS_PER_STATEMENT) {
         let mut sql = Sql::new(tenant);
         let (at, id) = (sql.arg(start.0), sql.arg(start.1));
         for (i, (_, session)) in some.iter().enumerate() {
@@ -135,21 +138,21 @@ async fn begun_before(
                 if i > 0 { " UNION ALL " } else { "" },
                 db.dialect.index_hint("ix_trace_session")
             ));
-            filter.conditions(&mut sql, "t", db.dialect);
+            add_conditions(filter, &mut sql, "t", db.dialect);
             // The order of the index, because PostgreSQL might otherwise search the whole table for the row.
             sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT 1) s{i}"));
         }
         for row in fetch(db, sql).await? {
-            known.insert(row.try_get_by_index(0)?);
+            begun.insert(row.try_get_by_index(0)?);
         }
     }
-    Ok(known)
+    Ok(begun)
 }
 
 async fn sum_up(
     db: &Db,
     tenant: Uuid,
-    filter: &Filter,
+    filter: &TraceConditions,
     sessions: &[String],
 ) -> Result<HashMap<String, SessionSums>, DbErr> {
     if sessions.is_empty() {
@@ -165,7 +168,7 @@ async fn sum_up(
         db.dialect.index_hint("ix_trace_session"),
         places.join(",")
     ));
-    filter.conditions(&mut sql, "t", db.dialect);
+    add_conditions(filter, &mut sql, "t", db.dialect);
     sql.push(" GROUP BY t.session_id");
     let sums = |it: &QueryResult| {
         let session_id: String = it.try_get_by_index(0)?;

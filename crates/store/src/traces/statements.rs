@@ -1,4 +1,6 @@
 //! The statements that store traces, for both databases, inside a transaction.
+//!
+//! Statements are SQL, because rows are written in bulk, by the functions of `bulk`.
 
 use std::collections::HashSet;
 
@@ -9,11 +11,10 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::super::{
+use crate::{
     bulk::{self, Bulk, OnConflict},
-    quotas,
+    quotas::{self, Quota},
 };
-use crate::quotas::Quota;
 
 /// Two ids: tenant and trace, or trace and span.
 pub(super) type Key = (Uuid, Uuid);
@@ -21,7 +22,7 @@ pub(super) type Key = (Uuid, Uuid);
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
 
 /// The statements that storing a group needs, for both databases.
-pub(super) trait Statements {
+pub(super) trait WriteStatements {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
     /// Inserts rows whose key is not stored. Returns the last two columns of the inserted keys.
     async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>>;
@@ -45,7 +46,7 @@ pub(super) struct SqliteStore<'a>(pub(super) &'a mut sqlx::SqliteConnection);
 /// Runs the statements inside a PostgreSQL transaction.
 pub(super) struct PostgresStore<'a>(pub(super) &'a mut sqlx::PgConnection);
 
-impl Statements for SqliteStore<'_> {
+impl WriteStatements for SqliteStore<'_> {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
         bulk::insert_sqlite(self.0, rows, on_conflict).await
     }
@@ -56,8 +57,10 @@ impl Statements for SqliteStore<'_> {
 
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let mut rows = Vec::with_capacity(ids.len());
-        let sql =
-            format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
+        let sql = format!(
+            "SELECT {} FROM trace WHERE tenant_id = ? AND id = ?",
+            trace::Model::COLUMN_NAMES.join(",")
+        );
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
                 .bind(tenant)
@@ -73,7 +76,7 @@ impl Statements for SqliteStore<'_> {
         let mut rows = Vec::new();
         let sql = format!(
             "SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?",
-            span::Model::COLUMNS.join(",")
+            span::Model::COLUMN_NAMES.join(",")
         );
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
@@ -118,7 +121,7 @@ impl Statements for SqliteStore<'_> {
     }
 }
 
-impl Statements for PostgresStore<'_> {
+impl WriteStatements for PostgresStore<'_> {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
         bulk::insert_postgres(self.0, rows, on_conflict).await
     }
@@ -130,7 +133,7 @@ impl Statements for PostgresStore<'_> {
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let sql = format!(
             "SELECT {} FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
-            trace::Model::COLUMNS.join(",")
+            trace::Model::COLUMN_NAMES.join(",")
         );
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
@@ -140,7 +143,7 @@ impl Statements for PostgresStore<'_> {
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
         let sql = format!(
             "SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)",
-            span::Model::COLUMNS.join(",")
+            span::Model::COLUMN_NAMES.join(",")
         );
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
@@ -187,7 +190,7 @@ where
     (i64,): for<'r> FromRow<'r, DB::Row>,
     DB::Arguments: IntoArguments<DB>,
 {
-    sqlx::query_scalar(quotas::USE)
+    sqlx::query_scalar(quotas::ADD_USE_SQL)
         .bind(tenant)
         .bind(month)
         .bind(Quota::Traces.as_str())

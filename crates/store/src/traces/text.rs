@@ -1,4 +1,6 @@
 //! Reads the texts of traces and spans from text blocks.
+//!
+//! Statements are SQL, because blocks are read in bulk, by the position of their columns.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,14 +8,10 @@ use entities::{body, dialect::Dialect, span, trace};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
-use super::{
-    super::{
-        Db,
-        bulk::{self, Bulk},
-    },
-    BLOCK,
-};
+use super::IDS_PER_STATEMENT;
 use crate::{
+    bulk::{self, Bulk},
+    db::Db,
     error::Result,
     memory::{MemoryAccount, Uncounted},
     text_block::{Entry, unpack, unpacked_bytes},
@@ -97,7 +95,7 @@ impl TextBlocks {
             Dialect::Postgres => "''::bytea",
         };
         let (mut small, mut large) = (HashMap::with_capacity(ids.len()), HashMap::new());
-        for block in ids.chunks(BLOCK) {
+        for block in ids.chunks(IDS_PER_STATEMENT) {
             let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
             let places = places.join(",");
             // Text blocks are never empty, so an empty one stands for a large one.
@@ -315,7 +313,7 @@ async fn bodies(
     ids.sort_unstable();
     ids.dedup();
     let mut found = HashMap::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
         let (columns, places) = (body::Model::select("b"), places.join(","));
         let sql = format!("SELECT {columns} FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})");
@@ -336,7 +334,7 @@ async fn sizes(
     ids.sort_unstable();
     ids.dedup();
     let mut found = HashMap::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
+    for block in ids.chunks(IDS_PER_STATEMENT) {
         let query = body::Entity::find()
             .select_only()
             .column(body::Column::Id)

@@ -11,17 +11,16 @@ use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, tra
 use uuid::Uuid;
 
 use super::{
-    super::{bulk::OnConflict, db::Db},
     chunk::{TraceChunk, tag_rows},
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
-    statements::{Key, PostgresStore, SqliteStore, Statements},
+    statements::{Key, PostgresStore, SqliteStore, WriteStatements},
 };
-use crate::metrics::delta::Delta;
+use crate::{bulk::OnConflict, db::Db, metrics::delta::Delta};
 
 /// Number of spans from which a job recomputes a trace's row, at most once per second, instead of the
 /// transaction that adds the spans.
-pub const LONG: i32 = 2_000;
+pub const LONG_TRACE_SPANS: i32 = 2_000;
 
 /// The result of storing a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +44,12 @@ pub enum ChunkOutcome {
 /// Fails when the database fails; nothing is stored then.
 pub async fn store(
     db: &Db,
-    parts: &mut [TraceChunk],
+    chunks: &mut [TraceChunk],
     allowance: &Allowance,
     rules: &dyn TraceRules,
     now: i64,
 ) -> sqlx::Result<Vec<ChunkOutcome>> {
-    let mut group = Group::of(parts, allowance, rules, now);
+    let mut group = Group::of(chunks, allowance, rules, now);
     match db.dialect {
         Dialect::Sqlite => {
             let mut tx = db.begin_sqlite().await?;
@@ -67,7 +66,7 @@ pub async fn store(
 }
 
 struct Group<'a> {
-    parts: &'a mut [TraceChunk],
+    chunks: &'a mut [TraceChunk],
     allowance: &'a Allowance,
     rules: &'a dyn TraceRules,
     outcomes: Vec<ChunkOutcome>,
@@ -80,14 +79,14 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     fn of(
-        parts: &'a mut [TraceChunk],
+        chunks: &'a mut [TraceChunk],
         allowance: &'a Allowance,
         rules: &'a dyn TraceRules,
         now: i64,
     ) -> Self {
         Self {
-            outcomes: vec![ChunkOutcome::New; parts.len()],
-            parts,
+            outcomes: vec![ChunkOutcome::New; chunks.len()],
+            chunks,
             allowance,
             rules,
             now,
@@ -96,16 +95,16 @@ impl<'a> Group<'a> {
         }
     }
 
-    async fn run(&mut self, store: &mut impl Statements) -> sqlx::Result<()> {
-        for part in self.parts.iter_mut() {
-            part.trace.updated_at = self.now;
+    async fn run(&mut self, store: &mut impl WriteStatements) -> sqlx::Result<()> {
+        for chunk in self.chunks.iter_mut() {
+            chunk.trace.updated_at = self.now;
         }
         let late = self.insert_new_traces(store).await?;
         self.insert_new_children(store, &late).await?;
         let changed = self.merge(store, &late).await?;
         self.measure_new(&late);
         let jobs = self.rules.jobs(&StoredGroup {
-            chunks: self.parts,
+            chunks: self.chunks,
             outcomes: &self.outcomes,
             late: &late,
             embedding: Some(&self.allowance.embedding),
@@ -124,41 +123,42 @@ impl<'a> Group<'a> {
     /// Counts the traces that were inserted.
     fn measure_new(&mut self, late: &[usize]) {
         let mut deltas = std::mem::take(&mut self.deltas);
-        for part in self.inserted(late) {
-            deltas.entry(part.trace.tenant_id).or_default().add(&part.trace);
+        for chunk in self.inserted(late) {
+            deltas.entry(chunk.trace.tenant_id).or_default().add(&chunk.trace);
         }
         self.deltas = deltas;
     }
 
     /// Inserts the traces that the quota allows. Returns the indexes of chunks whose trace existed or occurs
     /// earlier in the group.
-    async fn insert_new_traces(&mut self, store: &mut impl Statements) -> sqlx::Result<Vec<usize>> {
-        let mut firsts: Vec<usize> = Vec::with_capacity(self.parts.len());
+    async fn insert_new_traces(&mut self, store: &mut impl WriteStatements) -> sqlx::Result<Vec<usize>> {
+        let mut firsts: Vec<usize> = Vec::with_capacity(self.chunks.len());
         let mut late = Vec::new();
-        let mut seen = HashSet::with_capacity(self.parts.len());
-        for (i, part) in self.parts.iter().enumerate() {
-            if seen.insert(key(&part.trace)) { firsts.push(i) } else { late.push(i) }
+        let mut seen = HashSet::with_capacity(self.chunks.len());
+        for (i, chunk) in self.chunks.iter().enumerate() {
+            if seen.insert(key(&chunk.trace)) { firsts.push(i) } else { late.push(i) }
         }
-        firsts.sort_unstable_by_key(|it| key(&self.parts[*it].trace));
-        let (charged, refused) = quota::charge(store, self.parts, &firsts, self.allowance, self.now).await?;
+        firsts.sort_unstable_by_key(|it| key(&self.chunks[*it].trace));
+        let (counted, refused) =
+            quota::count_new_traces(store, self.chunks, &firsts, self.allowance, self.now).await?;
         if !refused.is_empty() {
             firsts.retain(|it| !refused.contains(it));
             self.refuse(&refused, &mut late);
         }
-        let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.parts[*it].trace).collect();
+        let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.chunks[*it].trace).collect();
         let new = store.insert_new(&rows).await?;
-        quota::settle(store, charged, &new, self.allowance, self.now).await?;
-        late.extend(firsts.into_iter().filter(|it| !new.contains(&key(&self.parts[*it].trace))));
+        quota::uncount_stored_traces(store, counted, &new, self.allowance, self.now).await?;
+        late.extend(firsts.into_iter().filter(|it| !new.contains(&key(&self.chunks[*it].trace))));
         late.sort_unstable();
         Ok(late)
     }
 
     /// Marks chunks that exceed the quota, and later chunks of the same traces.
     fn refuse(&mut self, refused: &HashSet<usize>, late: &mut Vec<usize>) {
-        let traces: HashSet<Key> = refused.iter().map(|it| key(&self.parts[*it].trace)).collect();
-        let (parts, outcomes) = (&self.parts, &mut self.outcomes);
+        let traces: HashSet<Key> = refused.iter().map(|it| key(&self.chunks[*it].trace)).collect();
+        let (chunks, outcomes) = (&self.chunks, &mut self.outcomes);
         late.retain(|it| {
-            let kept = !traces.contains(&key(&parts[*it].trace));
+            let kept = !traces.contains(&key(&chunks[*it].trace));
             if !kept {
                 outcomes[*it] = ChunkOutcome::Refused;
             }
@@ -171,10 +171,14 @@ impl<'a> Group<'a> {
 
     /// Returns the chunks whose traces were inserted.
     fn inserted<'s>(&'s self, late: &'s [usize]) -> impl Iterator<Item = &'s TraceChunk> {
-        inserted(self.parts, &self.outcomes, late)
+        inserted(self.chunks, &self.outcomes, late)
     }
 
-    async fn insert_new_children(&self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<()> {
+    async fn insert_new_children(
+        &self,
+        store: &mut impl WriteStatements,
+        late: &[usize],
+    ) -> sqlx::Result<()> {
         let new = || self.inserted(late);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
@@ -193,12 +197,12 @@ impl<'a> Group<'a> {
     /// Adds late chunks to their traces. Returns the current rows of the changed traces.
     async fn merge(
         &mut self,
-        store: &mut impl Statements,
+        store: &mut impl WriteStatements,
         late: &[usize],
     ) -> sqlx::Result<Vec<trace::Model>> {
         let mut by_tenant: HashMap<Uuid, Vec<usize>> = HashMap::new();
         for i in late {
-            by_tenant.entry(self.parts[*i].trace.tenant_id).or_default().push(*i);
+            by_tenant.entry(self.chunks[*i].trace.tenant_id).or_default().push(*i);
         }
         let mut tenants: Vec<_> = by_tenant.into_iter().collect();
         tenants.sort_unstable_by_key(|it| it.0);
@@ -211,17 +215,17 @@ impl<'a> Group<'a> {
 
     async fn merge_tenant(
         &mut self,
-        store: &mut impl Statements,
+        store: &mut impl WriteStatements,
         tenant: Uuid,
         late: &[usize],
     ) -> sqlx::Result<Vec<trace::Model>> {
-        let mut ids: Vec<Uuid> = late.iter().map(|it| self.parts[*it].trace.id).collect();
+        let mut ids: Vec<Uuid> = late.iter().map(|it| self.chunks[*it].trace.id).collect();
         ids.sort_unstable();
         ids.dedup();
         let stored: HashMap<Uuid, trace::Model> =
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {
-            let trace = &self.parts[*i].trace;
+            let trace = &self.chunks[*i].trace;
             // The trace was removed after the insert conflicted with it; spans without it would be orphans.
             let known = stored.get(&trace.id).ok_or(sqlx::Error::RowNotFound)?;
             self.outcomes[*i] = match &trace.digest {
@@ -229,7 +233,7 @@ impl<'a> Group<'a> {
                 None => ChunkOutcome::Merged,
             };
         }
-        let merging = || late.iter().map(|it| &self.parts[*it]).filter(|it| !it.is_item());
+        let merging = || late.iter().map(|it| &self.chunks[*it]).filter(|it| !it.is_item());
         let mut spans: Vec<&span::Model> = merging().flat_map(|it| &it.spans).collect();
         spans.sort_by_key(|it| (it.trace_id, it.id));
         spans.dedup_by_key(|it| (it.trace_id, it.id));
@@ -262,7 +266,8 @@ impl<'a> Group<'a> {
         let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();
         // A long trace that arrives span by span must not be read completely for each span.
-        let (long, short): (Vec<_>, Vec<_>) = traces.into_iter().partition(|it| it.span_count >= LONG);
+        let (long, short): (Vec<_>, Vec<_>) =
+            traces.into_iter().partition(|it| it.span_count >= LONG_TRACE_SPANS);
         self.long.extend(long.iter().map(|it| (tenant, it.id)));
         let (rules, now) = (self.rules, self.now);
         sum_up(store, rules, tenant, short, self.deltas.entry(tenant).or_default(), now).await
@@ -272,7 +277,7 @@ impl<'a> Group<'a> {
 /// Recomputes the rows of these locked traces from all of their spans, and stores the changes. Adds the
 /// changes of the metrics to `delta`. Returns the rows.
 async fn sum_up(
-    store: &mut impl Statements,
+    store: &mut impl WriteStatements,
     rules: &dyn TraceRules,
     tenant: Uuid,
     mut traces: Vec<trace::Model>,
@@ -340,7 +345,7 @@ pub async fn sum_up_long(
 }
 
 async fn sum_up_one(
-    store: &mut impl Statements,
+    store: &mut impl WriteStatements,
     rules: &dyn TraceRules,
     tenant: Uuid,
     id: Uuid,

@@ -8,28 +8,28 @@
 use api::search::DIMENSIONS;
 
 /// Length of a coarse code in bytes.
-pub const BYTES: usize = DIMENSIONS / 8;
+pub const CODE_BYTES: usize = DIMENSIONS / 8;
 /// Number of dimensions of a rotated vector: a power of two, as the fast rotation requires.
-const TURNED: usize = DIMENSIONS.next_power_of_two();
+const ROTATED_DIMENSIONS: usize = DIMENSIONS.next_power_of_two();
 
 /// Returns the coarse code of a vector with at most 1,536 numbers; missing numbers are zero.
-pub fn signs(numbers: &[f32]) -> [u8; BYTES] {
-    let mut turned = [0.0; TURNED];
-    turned.iter_mut().zip(numbers).for_each(|(to, it)| *to = *it);
+pub fn signs(numbers: &[f32]) -> [u8; CODE_BYTES] {
+    let mut rotated = [0.0; ROTATED_DIMENSIONS];
+    rotated.iter_mut().zip(numbers).for_each(|(to, it)| *to = *it);
     // A single rotation would leave the order of vectors with one non-zero number.
     for round in 0..2 {
-        flip(&mut turned, round);
-        mix(&mut turned);
+        flip(&mut rotated, round);
+        mix(&mut rotated);
     }
-    let mut bits = [0; BYTES];
-    for (byte, numbers) in bits.iter_mut().zip(turned.as_chunks::<8>().0) {
+    let mut bits = [0; CODE_BYTES];
+    for (byte, numbers) in bits.iter_mut().zip(rotated.as_chunks::<8>().0) {
         *byte = numbers.iter().fold(0, |byte, it| byte << 1 | u8::from(*it > 0.0));
     }
     bits
 }
 
 /// Changes the sign of half of the numbers, chosen pseudo-randomly, the same ones each time.
-fn flip(numbers: &mut [f32; TURNED], round: u64) {
+fn flip(numbers: &mut [f32; ROTATED_DIMENSIONS], round: u64) {
     for (block, numbers) in (0..).zip(numbers.as_chunks_mut::<64>().0) {
         let random = random(round << 32 | block);
         for (place, number) in numbers.iter_mut().enumerate() {
@@ -39,9 +39,9 @@ fn flip(numbers: &mut [f32; TURNED], round: u64) {
 }
 
 /// Computes signed sums of all numbers (the fast Walsh-Hadamard transform).
-fn mix(numbers: &mut [f32; TURNED]) {
+fn mix(numbers: &mut [f32; ROTATED_DIMENSIONS]) {
     let mut half = 1;
-    while half < TURNED {
+    while half < ROTATED_DIMENSIONS {
         for pair in numbers.chunks_exact_mut(2 * half) {
             let (left, right) = pair.split_at_mut(half);
             for (left, right) in left.iter_mut().zip(right) {

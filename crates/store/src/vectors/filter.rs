@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use uuid::Uuid;
 
-use crate::text_hash;
+use crate::ids::text_hash;
 
 /// Selects the vectors that are compared. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct VectorFilter {
     /// Only vectors of this project.
     pub project_id: Option<Uuid>,
     /// Only spans that started at or after this time, in microseconds.
@@ -25,7 +25,7 @@ pub struct Filter {
     pub embedding_hash: Option<i64>,
 }
 
-impl Filter {
+impl VectorFilter {
     /// Creates a filter from names; span types and models are compared by their hashes.
     pub fn of(
         project_id: Option<Uuid>,
@@ -46,7 +46,7 @@ impl Filter {
     }
 
     /// Returns whether a vector passes the filter, regardless of its project and embedding model.
-    pub fn lets_through(&self, started_at: i64, kind_hash: i64, model_hash: Option<i64>) -> bool {
+    pub fn accepts(&self, started_at: i64, kind_hash: i64, model_hash: Option<i64>) -> bool {
         self.from.is_none_or(|it| it <= started_at)
             && self.to.is_none_or(|it| started_at <= it)
             && self.kind_hash.is_none_or(|it| it == kind_hash)
@@ -82,7 +82,7 @@ impl PartialOrd for Hit {
 
 /// The result of a search, with the number of vectors that were searched.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct NearestSpans {
     /// The nearest spans, in the order of their distance.
     pub hits: Vec<Hit>,
     /// Number of vectors that pass the filter.

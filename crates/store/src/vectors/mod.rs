@@ -15,7 +15,7 @@ mod stored;
 mod unit;
 mod write;
 
-pub use filter::{Filter, Found, Hit};
+pub use filter::{Hit, NearestSpans, VectorFilter};
 pub use graph::{are_more_than, next_tenant_to_index, put_into_graph};
 pub use near::nearest;
 pub use one::of_span;

@@ -6,34 +6,36 @@
 //! vectors that it does not contain yet are scanned. The graph covers all tenants, so the index scan
 //! continues until enough rows pass the filters. All vectors are compared exactly if the index returns too
 //! few, and for pages after the first, which must begin exactly after the previous page.
+//!
+//! Statements are SQL, because sea-orm has no operators and settings of pgvector.
 
 use sea_orm::DbErr;
 use sqlx::{PgExecutor, PgPool, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::{
-    super::Db,
-    StoredVector,
-    filter::{Filter, Found, Hit},
+    StoredVector, UnitVector,
+    filter::{Hit, NearestSpans, VectorFilter},
 };
-use crate::vectors::UnitVector;
+use crate::db::Db;
 
 /// Maximum number of vectors that are counted: counting more takes longer than finding the nearest.
-const COUNTED: i64 = 200_000;
+const MAX_COUNTED_VECTORS: i64 = 200_000;
 /// Number of vectors up to which all are compared, which is faster than selecting candidates.
-const ALL: i64 = 1_000;
+const MAX_VECTORS_COMPARED: i64 = 1_000;
 /// Settings of the graph scan: it returns portions in approximate order, until it has visited this many
 /// vectors.
-const WALK: &str = "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.max_scan_tuples = 40000";
+const GRAPH_SCAN_SETTINGS: &str =
+    "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.max_scan_tuples = 40000";
 /// Candidates per requested vector, and the minimum number of candidates. For 500 vectors that differ only by
 /// noise, 400 candidates miss 1.7 % of the 20 nearest, and 800 miss none.
-const CANDIDATES: (usize, usize) = (12, 600);
+const CANDIDATES_PER_RESULT: (usize, usize) = (12, 600);
 /// Maximum of `hnsw.ef_search`.
-const IN_MIND: i64 = 1_000;
+const MAX_EF_SEARCH: i64 = 1_000;
 /// Materializes the candidates, so that vectors are read only for the comparison.
-const CANDIDATES_OF: &str = "WITH candidate AS MATERIALIZED (";
+const CANDIDATES_CLAUSE: &str = "WITH candidate AS MATERIALIZED (";
 /// Breaks ties between equal codes in the order of a page.
-const IN_ORDER: &str = ", trace_id, id";
+const TIE_BREAKER: &str = ", trace_id, id";
 
 /// Returns up to `limit` vectors nearest to `question`, beginning after `after`. Uses the graph if more than
 /// `few` vectors pass the filter.
@@ -44,45 +46,51 @@ pub async fn nearest(
     db: &Db,
     tenant: Uuid,
     question: &UnitVector,
-    filter: &Filter,
+    filter: &VectorFilter,
     after: Option<Hit>,
     limit: usize,
-    few: u32,
-) -> Result<Found, DbErr> {
-    let search =
-        Search { tenant, question: StoredVector::of(question), filter, after, limit, few: i64::from(few) };
+    scan_limit: u32,
+) -> Result<NearestSpans, DbErr> {
+    let search = Search {
+        tenant,
+        question: StoredVector::of(question),
+        filter,
+        after,
+        limit,
+        scan_limit: i64::from(scan_limit),
+    };
     search.run(db.read.get_postgres_connection_pool()).await.map_err(failed)
 }
 
 struct Search<'a> {
     tenant: Uuid,
     question: StoredVector,
-    filter: &'a Filter,
+    filter: &'a VectorFilter,
     after: Option<Hit>,
     limit: usize,
-    few: i64,
+    scan_limit: i64,
 }
 
 impl Search<'_> {
-    async fn run(&self, pool: &PgPool) -> sqlx::Result<Found> {
+    async fn run(&self, pool: &PgPool) -> sqlx::Result<NearestSpans> {
         let (searched, not_searched) = self.count(pool).await?;
         let mut hits = if self.after.is_some() {
             Vec::new()
-        } else if searched + not_searched > self.few {
-            self.walk(pool).await?
-        } else if searched > ALL {
-            self.ask(self.by_bits(), pool).await?
+        } else if searched + not_searched > self.scan_limit {
+            self.scan_graph(pool).await?
+        } else if searched > MAX_VECTORS_COMPARED {
+            self.fetch_hits(self.by_bits(), pool).await?
         } else {
             Vec::new()
         };
         if hits.len() < self.limit {
-            hits = self.ask(self.all(), pool).await?;
+            hits = self.fetch_hits(self.all(), pool).await?;
         }
-        let searched = searched.min(COUNTED);
-        Ok(Found { hits, searched, not_searched: not_searched.min(COUNTED - searched) })
+        let searched = searched.min(MAX_COUNTED_VECTORS);
+        Ok(NearestSpans { hits, searched, not_searched: not_searched.min(MAX_COUNTED_VECTORS - searched) })
     }
 
-    async fn ask<'e>(
+    async fn fetch_hits<'e>(
         &self,
         mut query: QueryBuilder<Postgres>,
         executor: impl PgExecutor<'e>,
@@ -99,7 +107,10 @@ impl Search<'_> {
         };
         query.push(" AS compared FROM span_vector WHERE ");
         self.conditions(&mut query, false);
-        query.push(" LIMIT ").push_bind(COUNTED.max(self.few + 1)).push(") c GROUP BY compared");
+        query
+            .push(" LIMIT ")
+            .push_bind(MAX_COUNTED_VECTORS.max(self.scan_limit + 1))
+            .push(") c GROUP BY compared");
         let mut counts = (0, 0);
         for row in query.build().persistent(false).fetch_all(pool).await? {
             let count: i64 = row.try_get(1)?;
@@ -120,7 +131,7 @@ impl Search<'_> {
     /// Builds the query that compares candidates selected by their bits among all vectors that pass the
     /// filter.
     fn by_bits(&self) -> QueryBuilder<Postgres> {
-        let mut query = QueryBuilder::new(CANDIDATES_OF);
+        let mut query = QueryBuilder::new(CANDIDATES_CLAUSE);
         self.candidates(&mut query, None);
         query.push("), ");
         self.compare(&mut query, "candidate");
@@ -130,8 +141,8 @@ impl Search<'_> {
 
     /// Compares the candidates from the graph, and candidates among the vectors that the graph does not
     /// contain.
-    async fn walk(&self, pool: &PgPool) -> sqlx::Result<Vec<Hit>> {
-        let mut query = QueryBuilder::new(CANDIDATES_OF);
+    async fn scan_graph(&self, pool: &PgPool) -> sqlx::Result<Vec<Hit>> {
+        let mut query = QueryBuilder::new(CANDIDATES_CLAUSE);
         self.candidates(&mut query, Some(true));
         query.push(" UNION ALL ");
         self.candidates(&mut query, Some(false));
@@ -139,16 +150,19 @@ impl Search<'_> {
         self.compare(&mut query, "candidate");
         self.finish(&mut query);
         let mut transaction = pool.begin().await?;
-        let settings = format!("{WALK}; SET LOCAL hnsw.ef_search = {}", self.wanted().min(IN_MIND));
+        let settings = format!(
+            "{GRAPH_SCAN_SETTINGS}; SET LOCAL hnsw.ef_search = {}",
+            self.candidate_limit().min(MAX_EF_SEARCH)
+        );
         sqlx::raw_sql(sqlx::AssertSqlSafe(settings)).execute(&mut *transaction).await?;
-        let hits = self.ask(query, &mut *transaction).await?;
+        let hits = self.fetch_hits(query, &mut *transaction).await?;
         transaction.commit().await?;
         Ok(hits)
     }
 
     /// Returns the number of candidates to select.
-    fn wanted(&self) -> i64 {
-        i64::try_from((CANDIDATES.0 * self.limit).max(CANDIDATES.1)).unwrap_or(i64::MAX)
+    fn candidate_limit(&self) -> i64 {
+        i64::try_from((CANDIDATES_PER_RESULT.0 * self.limit).max(CANDIDATES_PER_RESULT.1)).unwrap_or(i64::MAX)
     }
 
     /// Adds the subquery that selects candidates among the vectors that pass the filter: among all, or only
@@ -163,15 +177,15 @@ impl Search<'_> {
         });
         query.push(" ORDER BY coarse <~> ").push_bind(self.question.coarse());
         // The index scan can order only by bits.
-        query.push(if indexed == Some(true) { "" } else { IN_ORDER });
-        query.push(" LIMIT ").push_bind(self.wanted()).push(")");
+        query.push(if indexed == Some(true) { "" } else { TIE_BREAKER });
+        query.push(" LIMIT ").push_bind(self.candidate_limit()).push(")");
     }
 
     /// Adds the distances of the vectors, materialized so that they are computed before the exact order is
     /// applied.
-    fn compare(&self, query: &mut QueryBuilder<Postgres>, whose: &str) {
+    fn compare(&self, query: &mut QueryBuilder<Postgres>, source: &str) {
         query.push("near AS MATERIALIZED (SELECT trace_id, id, vector <=> ");
-        query.push_bind(self.question.clone()).push(" AS distance FROM ").push(whose);
+        query.push_bind(self.question.clone()).push(" AS distance FROM ").push(source);
     }
 
     fn conditions(&self, query: &mut QueryBuilder<Postgres>, with_embedding_model: bool) {

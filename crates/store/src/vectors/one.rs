@@ -1,10 +1,12 @@
 //! Reads the vector of one span, to find similar spans.
+//!
+//! The statement is SQL, because the column has another type on each database.
 
 use entities::dialect::Dialect;
 use uuid::Uuid;
 
-use super::{super::Db, StoredVector};
-use crate::vectors::UnitVector;
+use super::{StoredVector, UnitVector};
+use crate::db::Db;
 
 const OF_SPAN: &str =
     "SELECT vector, embedding_model FROM span_vector WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";

@@ -4,16 +4,17 @@
 //! has read a project up to a row has therefore read all rows before it. IDs are reused only after the rows
 //! with the highest IDs were removed. A reader therefore continues with the last row that it has read, and
 //! starts again if this row has changed.
+//!
+//! Statements are SQL, because sea-orm has no row IDs of SQLite.
 
 use half::f16;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
-use super::super::Db;
-use crate::text_hash;
+use crate::{db::Db, ids::text_hash};
 
 /// Maximum number of rows that one statement names.
-const BLOCK: usize = 500;
+const ROWS_PER_STATEMENT: usize = 500;
 
 /// A stored vector with its row ID.
 #[derive(Clone, Debug)]
@@ -108,7 +109,7 @@ pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, D
 /// Fails when the database fails.
 pub async fn in_rows(db: &Db, tenant: Uuid, rows: &[i64]) -> Result<Vec<(Uuid, Uuid, Vec<u8>)>, DbErr> {
     let mut found = Vec::with_capacity(rows.len());
-    for block in rows.chunks(BLOCK) {
+    for block in rows.chunks(ROWS_PER_STATEMENT) {
         let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
         let sql = format!(
             "SELECT trace_id, id, vector FROM span_vector NOT INDEXED WHERE tenant_id = $1 AND rowid IN ({})",

@@ -12,8 +12,7 @@ use sqlx::{
     sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
 };
 
-use super::read_numbers;
-use crate::vectors::{UnitVector, coarse};
+use super::{UnitVector, coarse, read_numbers};
 
 /// A vector as a parameter or a column of a statement, on either database.
 #[derive(Clone, Debug)]

@@ -1,4 +1,7 @@
 //! Stores vectors of spans.
+//!
+//! Statements are SQL, because vectors are written in bulk and their column has another type on each
+//! database.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,27 +11,26 @@ use sea_orm::{DbErr, Value};
 use sqlx::{PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-use super::{
-    super::{
-        Db,
-        bulk::{self, Bulk},
-    },
-    StoredVector,
+use super::{StoredVector, UnitVector};
+use crate::{
+    bulk::{self, Bulk, bulk_rows},
+    db::Db,
+    ids::text_hash,
+    row_text::label,
 };
-use crate::{row_text::label, text_hash, vectors::UnitVector};
 
 /// A row of `span_vector`, with its vector.
 #[derive(Clone, Debug)]
 pub struct VectorRow {
-    pub(in super::super) tenant_id: Uuid,
-    pub(in super::super) trace_id: Uuid,
-    pub(in super::super) id: Uuid,
-    pub(in super::super) project_id: Uuid,
-    pub(in super::super) started_at: i64,
-    pub(in super::super) kind_hash: i64,
-    pub(in super::super) model_hash: Option<i64>,
-    pub(in super::super) embedding_model: String,
-    pub(in super::super) vector: StoredVector,
+    tenant_id: Uuid,
+    trace_id: Uuid,
+    id: Uuid,
+    project_id: Uuid,
+    started_at: i64,
+    kind_hash: i64,
+    model_hash: Option<i64>,
+    embedding_model: String,
+    vector: StoredVector,
 }
 
 impl VectorRow {
@@ -49,10 +51,15 @@ impl VectorRow {
     }
 
     /// Returns the value of PostgreSQL's column `coarse`.
-    pub(in super::super) fn coarse(&self) -> Bit {
+    fn coarse(&self) -> Bit {
         self.vector.coarse()
     }
 }
+
+bulk_rows!(VectorRow, "span_vector", key "tenant_id, trace_id, id", {
+    tenant_id: "uuid", trace_id: "uuid", id: "uuid", project_id: "uuid", started_at: "int8", kind_hash: "int8",
+    model_hash: "int8", embedding_model: "text", vector: "halfvec",
+}, made { coarse: "bit(1536)" });
 
 /// Returns up to `limit` spans of these traces that were stored at or after `since` (microseconds) and have
 /// no vector, in the order of trace and id, beginning after the span `after`.
@@ -96,10 +103,10 @@ pub async fn insert(
     // Writers lock traces in the same order.
     let traces: BTreeSet<Uuid> = vectors.iter().map(|it| it.0.trace_id).collect();
     let traces: Vec<Uuid> = traces.into_iter().collect();
-    let rows_in = |projects: HashMap<Uuid, Uuid>, there: HashSet<(Uuid, Uuid)>| {
+    let rows_in = |projects: HashMap<Uuid, Uuid>, unchanged: HashSet<(Uuid, Uuid)>| {
         let mut rows: Vec<VectorRow> = vectors
             .iter()
-            .filter(|(span, _)| there.contains(&(span.trace_id, span.id)))
+            .filter(|(span, _)| unchanged.contains(&(span.trace_id, span.id)))
             .filter_map(|(span, vector)| {
                 let project = projects.get(&span.trace_id)?;
                 Some(VectorRow::of(span, *project, embedding_model, vector))
@@ -112,7 +119,7 @@ pub async fn insert(
         Dialect::Sqlite => {
             let mut tx = db.begin_sqlite().await?;
             let projects = projects_sqlite(&mut tx, tenant, &traces).await?;
-            let rows = rows_in(projects, there_sqlite(&mut tx, tenant, vectors).await?);
+            let rows = rows_in(projects, unchanged_spans_sqlite(&mut tx, tenant, vectors).await?);
             let new = bulk::insert_new_sqlite(&mut tx, &rows.iter().collect::<Vec<_>>()).await?.len();
             tx.commit().await?;
             Ok(new)
@@ -120,7 +127,7 @@ pub async fn insert(
         Dialect::Postgres => {
             let mut tx = db.begin_postgres().await?;
             let projects = projects_postgres(&mut tx, tenant, &traces).await?;
-            let rows = rows_in(projects, there_postgres(&mut tx, tenant, vectors).await?);
+            let rows = rows_in(projects, unchanged_spans_postgres(&mut tx, tenant, vectors).await?);
             let new = bulk::insert_new_postgres(&mut tx, &rows.iter().collect::<Vec<_>>()).await?.len();
             tx.commit().await?;
             Ok(new)
@@ -165,13 +172,13 @@ async fn projects_postgres(
     Ok(rows.into_iter().collect())
 }
 
-/// Returns the spans that still are as they were read.
-async fn there_sqlite(
+/// Returns the spans that have not been replaced or removed since they were read.
+async fn unchanged_spans_sqlite(
     connection: &mut SqliteConnection,
     tenant: Uuid,
     vectors: &[(span::Model, UnitVector)],
 ) -> sqlx::Result<HashSet<(Uuid, Uuid)>> {
-    let mut there = HashSet::with_capacity(vectors.len());
+    let mut unchanged = HashSet::with_capacity(vectors.len());
     for (span, _) in vectors {
         let found: Option<i64> = sqlx::query_scalar(
             "SELECT 1 FROM span WHERE tenant_id = ? AND trace_id = ? AND id = ? AND created_at = ?",
@@ -182,13 +189,13 @@ async fn there_sqlite(
         .bind(span.created_at)
         .fetch_optional(&mut *connection)
         .await?;
-        there.extend(found.map(|_| (span.trace_id, span.id)));
+        unchanged.extend(found.map(|_| (span.trace_id, span.id)));
     }
-    Ok(there)
+    Ok(unchanged)
 }
 
-/// Returns spans like [`there_sqlite`]. Spans change only while their trace is locked.
-async fn there_postgres(
+/// Returns spans like [`unchanged_spans_sqlite`]. Spans change only while their trace is locked.
+async fn unchanged_spans_postgres(
     connection: &mut PgConnection,
     tenant: Uuid,
     vectors: &[(span::Model, UnitVector)],

@@ -107,7 +107,9 @@ pub async fn set(
     let txn = app.db.begin().await?;
     let was = store::credentials::lock(&txn, tenant, provider).await?;
     let (sealed_key, hint) = match (&body.api_key, &was) {
-        (Some(key), _) => (app.sealer.seal(PROVIDER_KEY.place(tenant, provider.as_str()), key)?, last4(key)),
+        (Some(key), _) => {
+            (app.sealer.seal(PROVIDER_KEY.location(tenant, provider.as_str()), key)?, last4(key))
+        }
         (None, Some(was)) if was.base_url == base_url => (was.sealed_key.clone(), was.hint.clone()),
         (None, Some(_)) => {
             return Err(Problem::field("api_key", "is required when base_url changes").into());

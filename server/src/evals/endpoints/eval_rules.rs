@@ -9,6 +9,7 @@ use api::{
         EvalRule, EvalRuleChange, EvalRuleList, NewBackfill, NewEvalRule, NewRuleTest, RuleDecisionList,
         RuleFilter, RuleTest,
     },
+    trace_filter::TraceConditions,
 };
 use axum::{
     Json,
@@ -227,7 +228,7 @@ pub async fn decisions(
         Some(trace) => vec![traces::get(&db, tenant, trace).await?.ok_or_else(|| not_found("trace"))?],
         None => {
             let filter =
-                traces::Filter { project_id: Some(rule.row.project_id), ..traces::Filter::default() };
+                TraceConditions { project_id: Some(rule.row.project_id), ..TraceConditions::default() };
             traces::narrow_page(&db, tenant, &filter, after, limit + 1).await?
         }
     };
@@ -325,7 +326,7 @@ fn too_many() -> Error {
 
 /// Fails if the tenant's rules are too large together: every process keeps all of them in memory.
 async fn within_bounds(txn: &store::Transaction, tenant: Uuid) -> Result<()> {
-    if table::space(txn, tenant).await? <= MAX_BYTES {
+    if table::stored_bytes(txn, tenant).await? <= MAX_BYTES {
         return Ok(());
     }
     let message = format!(
@@ -350,7 +351,7 @@ async fn evaluation_request(app: &App, rule: &Rule) -> Result<EvaluationRequest>
 async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
     // Only the plan Starter needs the number of older rules.
     let older = match caller.plan {
-        Plan::Starter => table::older(app.db.current(), &row, STARTER_RULES as u64).await?,
+        Plan::Starter => table::count_older(app.db.current(), &row, STARTER_RULES as u64).await?,
         _ => 0,
     };
     let rule = Rule::of(row, older)?;

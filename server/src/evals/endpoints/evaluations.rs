@@ -5,9 +5,10 @@ use std::sync::Arc;
 use api::{
     ErrorCode, Timestamp,
     eval::{
-        Bulk, BulkStarted, Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType,
-        NewBulk, NewEvaluation,
+        Bulk, BulkStarted, Evaluation, EvaluationContext, EvaluationFilter, EvaluationList, EvaluationStatus,
+        EvaluatorType, NewBulk, NewEvaluation,
     },
+    trace_filter::{TraceConditions, TraceFilter, ValueType},
 };
 use axum::{
     Json,
@@ -15,7 +16,7 @@ use axum::{
     http::StatusCode,
 };
 use serde_json::{Map, Value};
-use store::{bulk_runs, evaluations::Filter, projects, rates::RateBucket, traces::Filter as TraceFilter};
+use store::{bulk_runs, projects, rates::RateBucket};
 
 use crate::{
     access::{Access, Caller, Keys},
@@ -29,32 +30,9 @@ use crate::{
         query::{Query, invalid, path_id},
         read::ApiJson,
         route::{Route, route},
+        trace_filter,
     },
-    traces,
 };
-
-/// Parameters of the trace list that select the traces of a bulk evaluation.
-const TRACE_FILTERS: [&str; 19] = [
-    "project_id",
-    "model",
-    "error",
-    "failure_type",
-    "from",
-    "to",
-    "latency_min",
-    "latency_max",
-    "token_count_min",
-    "token_count_max",
-    "min_cost",
-    "max_cost",
-    "tag_key",
-    "tag_value",
-    "tag",
-    "session_id",
-    "user_id",
-    "name",
-    "external_id",
-];
 
 /// Error codes of requesting evaluations of a trace, or of many.
 const EVALUATION_ERRORS: &[ErrorCode] = &[
@@ -128,7 +106,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     if min_score.zip(max_score).is_some_and(|(min, max)| max < min) {
         return Err(invalid("max_score", "must not be less than min_score"));
     }
-    let filter = Filter {
+    let filter = EvaluationFilter {
         project_id: query.uuid("project_id")?,
         trace_id: query.uuid("trace_id")?,
         metric_name: query.filled_text("metric_name")?,
@@ -137,12 +115,12 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
         label: query.filled_text("label")?,
         context: word(&query, "context")?,
         rule_id: query.uuid("rule_id")?,
-        from,
-        to,
+        from: from.map(Timestamp::from_micros),
+        to: to.map(Timestamp::from_micros),
         min_score,
         max_score,
     };
-    let scope = format!("evaluations {filter:?}");
+    let scope = scope(&filter);
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
     let mut rows = store::evaluations::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
@@ -198,15 +176,18 @@ pub async fn bulk_progress(
 
 /// Parses the filter of a bulk evaluation. Unknown and empty fields are rejected: ignoring one would
 /// evaluate, and cost, more than intended.
-fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
+fn chosen(filter: Map<String, Value>) -> Result<TraceConditions> {
     let mut pairs = Vec::new();
     for (name, value) in filter {
         let wrong = |why: &str| Err(Problem::field(format!("filter.{name}"), why).into());
-        if name == "q" {
-            return wrong("is not allowed here: text search covers only the newest traces");
-        }
-        if !TRACE_FILTERS.contains(&name.as_str()) {
-            return wrong(&format!("is not a filter of traces; filters: {}", TRACE_FILTERS.join(", ")));
+        match TraceFilter::with_parameter(&name).map(|it| it.definition().value_type) {
+            Some(ValueType::Words) => {
+                return wrong("is not allowed here: text search covers only the newest traces");
+            }
+            Some(_) => {}
+            None => {
+                return wrong(&format!("is not a filter of traces; filters: {}", filters().join(", ")));
+            }
         }
         let values = match value {
             Value::Null => continue,
@@ -235,13 +216,44 @@ fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
             pairs.push((name.clone(), text));
         }
     }
-    traces::endpoints::filter(&Query::of(pairs)).map_err(|error| match error {
+    trace_filter::conditions(&Query::of(pairs)).map_err(|error| match error {
         Error::Problem(problem) => {
             let message = problem.message.clone();
             Problem::field("filter", message).into()
         }
         other => other,
     })
+}
+
+/// Returns the parameters of the trace list that select the traces of a bulk evaluation.
+fn filters() -> Vec<&'static str> {
+    let definitions = TraceFilter::ALL.iter().map(|it| it.definition());
+    let filters = definitions.filter(|it| it.value_type != ValueType::Words);
+    filters.flat_map(|it| it.parameters).map(|it| it.name).collect()
+}
+
+/// Returns the scope of the list's cursors. Cursors are signed for this text, so it stays as it is.
+fn scope(filter: &EvaluationFilter) -> String {
+    let EvaluationFilter {
+        project_id,
+        trace_id,
+        metric_name,
+        evaluator_type,
+        status,
+        label,
+        context,
+        rule_id,
+        from,
+        to,
+        min_score,
+        max_score,
+    } = filter;
+    let (from, to) = (from.map(Timestamp::micros), to.map(Timestamp::micros));
+    format!(
+        "evaluations Filter {{ project_id: {project_id:?}, trace_id: {trace_id:?}, metric_name: {metric_name:?}, \
+         evaluator_type: {evaluator_type:?}, status: {status:?}, label: {label:?}, context: {context:?}, \
+         rule_id: {rule_id:?}, from: {from:?}, to: {to:?}, min_score: {min_score:?}, max_score: {max_score:?} }}"
+    )
 }
 
 fn word<T: std::str::FromStr<Err = api::enums::UnknownWord>>(query: &Query, name: &str) -> Result<Option<T>> {

@@ -222,7 +222,7 @@ fn changed_meanwhile() -> Error {
 /// Fails if the tenant's evaluators are too many or too large: every process keeps all of them in
 /// memory.
 async fn within_bounds(txn: &Transaction, tenant: Uuid) -> Result<()> {
-    let (bytes, count) = table::space(txn, tenant).await?;
+    let (bytes, count) = table::stored_bytes(txn, tenant).await?;
     if bytes <= MAX_BYTES && count <= MAX_COUNT {
         return Ok(());
     }

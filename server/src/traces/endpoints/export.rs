@@ -11,7 +11,7 @@ mod otlp;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use api::ErrorCode;
+use api::{ErrorCode, trace_filter::TraceConditions};
 use axum::{
     body::{Body, Bytes},
     extract::State,
@@ -23,7 +23,7 @@ use futures::{Stream, StreamExt, stream};
 use store::{
     DbError, StoreError,
     health::Unavailable,
-    traces::{Filter, Page, Texts},
+    traces::{Page, Texts},
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -40,6 +40,7 @@ use crate::{
         read_size::ROWS_PER_READ,
         route::{Route, route},
         standing::TokenRecheck,
+        trace_filter,
     },
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
@@ -79,7 +80,7 @@ pub async fn export(
     standing: TokenRecheck,
     query: Query,
 ) -> Result<Response> {
-    let filter = super::filter(&query)?;
+    let filter = trace_filter::conditions(&query)?;
     let format = match query.get("format") {
         None | Some("jsonl") => Format::Jsonl,
         Some("otlp") => Format::Otlp,
@@ -184,7 +185,7 @@ impl From<StoreError> for Stopped {
 struct Export {
     tenant: Uuid,
     standing: TokenRecheck,
-    filter: Filter,
+    filter: TraceConditions,
     format: Format,
     pieces: Pieces,
 }

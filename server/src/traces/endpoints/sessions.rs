@@ -5,10 +5,11 @@ use std::sync::Arc;
 use api::{
     Timestamp,
     session::{Session, SessionList},
+    trace_filter::TraceConditions,
 };
 use axum::{Json, extract::State};
 use semantics::money;
-use store::traces::{Filter, SessionSums};
+use store::traces::SessionSums;
 
 use crate::{
     access::{Access, Caller, Keys},
@@ -39,12 +40,12 @@ pub fn routes() -> Vec<Route> {
     responses((status = 200, body = SessionList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<SessionList>> {
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
-    let filter = Filter {
+    let filter = TraceConditions {
         project_id: query.uuid("project_id")?,
         user_id: query.text("user_id"),
         from,
         to,
-        ..Filter::default()
+        ..TraceConditions::default()
     };
     let limit = query.limit()?;
     let scope = format!("sessions {filter:?}");

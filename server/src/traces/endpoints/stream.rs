@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use api::ErrorCode;
+use api::{ErrorCode, trace_filter::TraceConditions};
 use axum::{
     body::{Body, Bytes},
     extract::State,
@@ -23,7 +23,7 @@ use axum::{
 };
 use entities::trace;
 use futures::stream;
-use store::traces::{Changes, Filter, TextBlocks, changed_since, holds};
+use store::traces::{Changes, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
@@ -37,6 +37,7 @@ use crate::{
         query::Query,
         route::{Route, route},
         standing::TokenRecheck,
+        trace_filter,
     },
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
@@ -92,7 +93,7 @@ pub async fn follow(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
-    let filter = super::filter(&query)?;
+    let filter = trace_filter::conditions(&query)?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
@@ -162,7 +163,7 @@ struct Follower {
     app: Arc<App>,
     tenant: Uuid,
     standing: TokenRecheck,
-    filter: Filter,
+    filter: TraceConditions,
     preview: bool,
     wake: broadcast::Receiver<Uuid>,
     /// The last change read.

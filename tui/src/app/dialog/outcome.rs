@@ -1,6 +1,6 @@
 //! The request of a dialog: it is sent once, and a lost response is replaced by reading the list that shows the change.
 
-use api::{Timestamp, client::calls::EvaluationFilter};
+use api::{Timestamp, eval::EvaluationFilter};
 use uuid::Uuid;
 
 use crate::{

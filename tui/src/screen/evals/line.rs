@@ -3,7 +3,7 @@
 use std::{fmt::Display, str::FromStr};
 
 use api::{
-    client::calls::EvaluationFilter,
+    eval::EvaluationFilter,
     filter::when::{Clock, instant},
 };
 use uuid::Uuid;

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
-    client::calls::EvaluationFilter,
-    eval::{Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType},
+    eval::{
+        Evaluation, EvaluationContext, EvaluationFilter, EvaluationList, EvaluationStatus, EvaluatorType,
+    },
     evaluator::Evaluator,
 };
 

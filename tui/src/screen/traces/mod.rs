@@ -8,7 +8,7 @@ pub mod state;
 mod update;
 mod view;
 
-use api::filter::FIELDS;
+use api::filter::fields;
 use ratatui::{buffer::Buffer, layout::Rect};
 use uuid::Uuid;
 
@@ -143,13 +143,14 @@ impl Screen for Traces {
     }
 
     fn completions(&self, shell: &Shell, _line: LineKind) -> Vec<Completion> {
-        let fields = FIELDS.iter().flat_map(|field| {
-            let help = format!("{}: for example {}", field.help, field.example);
-            field_completions(field.name, field.values.iter().copied(), &help)
+        let words = fields().flat_map(|field| {
+            let term = field.term;
+            let help = format!("{}: for example {}", term.help, term.example);
+            field_completions(term.name, term.completions.iter().copied(), &help)
         });
         let saved = shell.saved.keys();
         let saved = saved.map(|name| Completion { text: format!("@{name}"), help: String::new() });
-        fields.chain(saved).collect()
+        words.chain(saved).collect()
     }
 
     fn check(&self, shell: &Shell, _line: LineKind, text: &str) -> Option<LineError> {

@@ -1,8 +1,7 @@
 //! What the keys of the rules do, and the requests for rules, decisions and samples.
 
 use api::{
-    client::calls::EvaluationFilter,
-    eval::EvaluationStatus,
+    eval::{EvaluationFilter, EvaluationStatus},
     eval_rule::{RuleDecisionList, RuleTest},
 };
 use uuid::Uuid;

@@ -5,7 +5,7 @@
 
 mod actions;
 
-use api::{Timestamp, client::calls::EvaluationFilter, filter::when::Clock};
+use api::{Timestamp, eval::EvaluationFilter, filter::when::Clock};
 use uuid::Uuid;
 
 use crate::{

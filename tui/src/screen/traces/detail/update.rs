@@ -2,8 +2,7 @@
 
 use api::{
     Timestamp,
-    client::calls::EvaluationFilter,
-    eval::EvaluationList,
+    eval::{EvaluationFilter, EvaluationList},
     eval_rule::{EvalRule, RuleDecisionList},
 };
 use uuid::Uuid;
