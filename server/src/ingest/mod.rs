@@ -8,6 +8,7 @@ pub mod checked;
 mod exported;
 mod external;
 pub mod item;
+pub mod object_text;
 pub mod part;
 pub mod prices;
 pub mod spans;

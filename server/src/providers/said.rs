@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use hyper::{HeaderMap, header};
+use outbound::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -7,7 +7,7 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// The crates of the workspace that each crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
@@ -15,7 +15,8 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("migrations", &["entities"]),
     ("store", &["api", "semantics", "entities", "migrations"]),
     ("queue", &["entities", "store"]),
-    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
+    ("outbound", &[]),
+    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue", "outbound"]),
     ("present", &["api"]),
     ("tui", &["api", "present"]),
     ("cli", &["api", "evaluators", "present", "tui"]),

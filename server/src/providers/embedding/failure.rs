@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyper::{HeaderMap, StatusCode};
+use outbound::{HeaderMap, StatusCode};
 
 use crate::providers::{
     rest::Pause,

@@ -5,14 +5,11 @@
 
 use std::time::Duration;
 
-use hyper::{HeaderMap, StatusCode};
+use outbound::{HeaderMap, SendError, StatusCode};
 use serde_json::Value;
 
 use super::RequestFeature;
-use crate::providers::{
-    SendError,
-    said::{ProviderError, pause, reason, without},
-};
+use crate::providers::said::{ProviderError, pause, reason, without};
 
 /// Why there is no reply. The messages are suitable for the tenant who configured the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,10 +145,9 @@ impl Failure {
 
     /// Creates the failure for a request without a response.
     pub fn unreached(error: &SendError) -> Self {
-        let at_once = matches!(error, SendError::Connect(_) | SendError::Broken(_));
         match error {
-            SendError::Refused(_) => Self::denied(error.to_string()),
-            _ => Self::Passing { why: error.to_string(), after: None, at_once },
+            SendError::AddressRejected(_) => Self::denied(error.to_string()),
+            _ => Self::Passing { why: error.to_string(), after: None, at_once: error.may_succeed_at_once() },
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::link::Link;
+use crate::connection::Connection;
 
 /// Maximum time that a connection is idle.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(15);
@@ -25,38 +25,43 @@ const MAX_IDLE_CONNECTIONS: usize = 128;
 pub struct Pool(Mutex<Vec<Idle>>);
 
 struct Idle {
-    place: String,
+    origin: String,
     since: Instant,
-    link: Link,
+    connection: Connection,
 }
 
 impl Pool {
     /// Takes a usable connection to this origin (scheme, host and port), the newest first.
-    pub fn take(&self, place: &str) -> Option<Link> {
+    pub fn take(&self, origin: &str) -> Option<Connection> {
         let mut idle = self.fresh();
-        while let Some(at) = idle.iter().rposition(|it| it.place == place) {
-            let mut link = idle.remove(at).link;
-            if link.is_idle() {
-                return Some(link);
+        while let Some(at) = idle.iter().rposition(|it| it.origin == origin) {
+            let mut connection = idle.remove(at).connection;
+            if connection.is_idle() {
+                return Some(connection);
             }
         }
         None
     }
 
     /// Stores a connection to this origin, if it can be reused.
-    pub fn put(&self, place: &str, mut link: Link) {
-        if !link.is_idle() {
+    pub fn put(&self, origin: &str, mut connection: Connection) {
+        if !connection.is_idle() {
             return;
         }
         let mut idle = self.fresh();
-        let of_place = idle.iter().filter(|it| it.place == place).count();
-        if of_place >= MAX_IDLE_PER_ORIGIN {
+        let of_origin = idle.iter().filter(|it| it.origin == origin).count();
+        if of_origin >= MAX_IDLE_PER_ORIGIN {
             return;
         }
         if idle.len() >= MAX_IDLE_CONNECTIONS {
             idle.remove(0);
         }
-        idle.push(Idle { place: place.to_owned(), since: Instant::now(), link });
+        idle.push(Idle { origin: origin.to_owned(), since: Instant::now(), connection });
+    }
+
+    /// Closes all idle connections.
+    pub fn clear(&self) {
+        self.fresh().clear();
     }
 
     /// Returns the connections that are not too old.
