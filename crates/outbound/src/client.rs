@@ -19,6 +19,7 @@ use crate::{
     guard::Guard,
     own_listeners::OwnListeners,
     pool::Pool,
+    proxy::Proxies,
     resolver::{Resolver, SystemResolver},
     target::TargetUrl,
 };
@@ -121,6 +122,15 @@ impl OutboundClient {
     /// Creates a client that resolves the names in tenants' addresses with `resolver`, and the names in
     /// the operator's addresses with the system's resolver.
     pub fn new(settings: OutboundSettings, resolver: Arc<dyn Resolver>) -> Self {
+        Self::with_proxies(settings, resolver, Proxies::from_env())
+    }
+
+    /// Creates a client with these proxies for the operator's addresses.
+    pub(crate) fn with_proxies(
+        settings: OutboundSettings,
+        resolver: Arc<dyn Resolver>,
+        proxies: Proxies,
+    ) -> Self {
         let OutboundSettings { allow_list, tenant_roots, own_listeners } = settings;
         let guard = Guard {
             allow_list,
@@ -129,7 +139,7 @@ impl OutboundClient {
             operator_resolver: Arc::new(SystemResolver::default()),
         };
         Self {
-            connector: Arc::new(Connector::new(guard, tenant_roots)),
+            connector: Arc::new(Connector::new(guard, tenant_roots, proxies)),
             tenant_pool: Arc::default(),
             operator_pool: Arc::default(),
         }

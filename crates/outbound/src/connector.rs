@@ -30,12 +30,12 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Creates a connector with this guard. The roots are trusted in addition to the platform's, for
+    /// Creates a connector with this guard and these proxies. The roots are trusted in addition to the platform's, for
     /// addresses of tenants only.
-    pub fn new(guard: Guard, tenant_roots: TrustedRoots) -> Self {
+    pub fn new(guard: Guard, tenant_roots: TrustedRoots, proxies: Proxies) -> Self {
         Self {
             guard,
-            proxies: Proxies::from_env(),
+            proxies,
             tenant_tls: LazyTls::new(tenant_roots),
             operator_tls: LazyTls::new(TrustedRoots::default()),
         }

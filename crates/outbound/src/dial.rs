@@ -49,3 +49,24 @@ async fn attempt(address: SocketAddr) -> io::Result<TcpStream> {
     _ = socket.set_nodelay(true);
     Ok(socket)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn next_address_is_dialed_after_a_refused_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let open = listener.local_addr().unwrap();
+        let closed: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let socket = dial(&[closed, closed, open]).await.unwrap();
+        assert_eq!(socket.peer_addr().unwrap(), open);
+        assert!(matches!(dial(&[closed]).await, Err(SendError::ConnectionRefused(_))));
+        let many = [[closed; MAX_DIALED_ADDRESSES].as_slice(), &[open]].concat();
+        assert!(matches!(dial(&many).await, Err(SendError::ConnectionRefused(_))));
+    }
+}

@@ -120,7 +120,8 @@ pub fn of_connect(error: &io::Error) -> SendError {
 /// Returns why TLS failed.
 pub fn of_tls(error: &io::Error) -> SendError {
     let why = root_cause(error);
-    match find::<rustls::Error>(error) {
+    // An I/O error is not in its own chain of sources.
+    match error.get_ref().and_then(|it| it.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(_)) => SendError::InvalidCertificate(why),
         _ => SendError::TlsFailed(why),
     }

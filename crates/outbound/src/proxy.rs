@@ -101,3 +101,98 @@ pub async fn tunnel(
     };
     upgraded.map(TokioIo::new)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::disallowed_methods, reason = "the proxy runs beside the test")]
+
+    use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        task::JoinHandle,
+    };
+
+    use super::*;
+    use crate::{
+        AddressOwner, AllowList, OutboundClient, OutboundRequest, OutboundResponse, OutboundSettings,
+        resolver::SystemResolver,
+    };
+
+    /// Starts a proxy that sends this response to the first request and then closes the connection.
+    /// The task returns the head of the request.
+    async fn start(response: &'static str) -> (SocketAddr, JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                assert!(socket.read_buf(&mut head).await.unwrap() > 0);
+            }
+            socket.write_all(response.as_bytes()).await.unwrap();
+            String::from_utf8(head).unwrap()
+        });
+        (address, serving)
+    }
+
+    async fn send(proxy: SocketAddr, url: &str, set_by: AddressOwner) -> Result<OutboundResponse, SendError> {
+        let proxies = Proxies(Matcher::builder().all(format!("http://user:secret@{proxy}")).build());
+        let allow_list = AllowList::parse("127.0.0.1:1").unwrap();
+        let settings = OutboundSettings { allow_list, ..OutboundSettings::default() };
+        let client = OutboundClient::with_proxies(settings, Arc::new(SystemResolver::default()), proxies);
+        let request = OutboundRequest {
+            method: Method::GET,
+            url: url.parse().unwrap(),
+            set_by,
+            headers: hyper::HeaderMap::new(),
+            body: Bytes::new(),
+            timeout: Duration::from_secs(5),
+            max_body: 100,
+        };
+        client.send(request).await
+    }
+
+    #[tokio::test]
+    async fn proxy_forwards_plain_request_in_absolute_form() {
+        let (proxy, serving) = start("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        let url = "http://models.internal:8080/v1?a=b";
+        let response = send(proxy, url, AddressOwner::Operator).await.unwrap();
+        assert_eq!(&response.body[..], b"ok");
+        let head = serving.await.unwrap();
+        assert!(head.starts_with("GET http://models.internal:8080/v1?a=b HTTP/1.1\r\n"), "{head}");
+        for line in ["host: models.internal:8080", "proxy-authorization: Basic dXNlcjpzZWNyZXQ="] {
+            assert!(head.lines().any(|it| it == line), "{line}: {head}");
+        }
+    }
+
+    #[tokio::test]
+    async fn proxy_is_asked_for_tunnel_to_https_address() {
+        let url = "https://models.internal/v1";
+        let (proxy, serving) = start("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n").await;
+        let failure = send(proxy, url, AddressOwner::Operator).await.unwrap_err();
+        assert_eq!(failure, SendError::ConnectionFailed("the proxy returned status 407".to_owned()));
+        let head = serving.await.unwrap();
+        assert!(head.starts_with("CONNECT models.internal:443 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("proxy-authorization: Basic dXNlcjpzZWNyZXQ="), "{head}");
+
+        // Behind the tunnel is a server without TLS.
+        let (proxy, _serving) = start("HTTP/1.1 200 OK\r\n\r\nSSH-2.0-OpenSSH_9.9\r\n").await;
+        let failure = send(proxy, url, AddressOwner::Operator).await.unwrap_err();
+        assert!(matches!(failure, SendError::TlsFailed(_)), "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn proxy_is_not_used_for_tenants_and_this_machine() {
+        let (proxy, serving) = start("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        for set_by in [AddressOwner::Tenant, AddressOwner::Operator] {
+            let failure = send(proxy, "http://127.0.0.1:1/", set_by).await.unwrap_err();
+            assert!(matches!(failure, SendError::ConnectionRefused(_)), "{failure:?}");
+        }
+        let failure = send(proxy, "https://10.0.0.7/", AddressOwner::Tenant).await.unwrap_err();
+        assert!(matches!(failure, SendError::AddressRejected(_)), "{failure:?}");
+        assert!(!serving.is_finished());
+    }
+}

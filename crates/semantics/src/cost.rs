@@ -48,13 +48,13 @@ pub struct Cost {
     /// The cost in pico-dollars.
     pub pico: Pico,
     /// The derivation.
-    pub details: CostDetails,
+    pub details: CostDerivation,
 }
 
 /// The derivation of a cost, which `metadata.cost_details` shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
-pub enum CostDetails {
+pub enum CostDerivation {
     /// `metadata.cost_usd`.
     Metadata,
     /// The span's own cost.
@@ -84,10 +84,10 @@ pub struct PricedTokens {
 pub fn span_cost(input: &CostInput<'_>, price: impl FnMut(&str) -> Option<Rate>) -> Option<Cost> {
     let told = input.metadata_cost_usd.filter(|_| input.is_llm).and_then(money::from_usd);
     if let Some(pico) = told {
-        return Some(Cost { pico, details: CostDetails::Metadata });
+        return Some(Cost { pico, details: CostDerivation::Metadata });
     }
     if let Some(pico) = input.own_cost.and_then(money::from_usd) {
-        return Some(Cost { pico, details: CostDetails::Span });
+        return Some(Cost { pico, details: CostDerivation::Span });
     }
     if !input.usage.is_reported() {
         return None;
@@ -97,8 +97,8 @@ pub fn span_cost(input: &CostInput<'_>, price: impl FnMut(&str) -> Option<Rate>)
     let pico = total(&buckets, &rate.price);
     let tokens = PricedTokens { model: rate.model, rates: rate.price, buckets };
     let details = match rate.origin {
-        Origin::Tenant => CostDetails::Tenant(tokens),
-        Origin::File | Origin::Builtin => CostDetails::PriceTable(tokens),
+        Origin::Tenant => CostDerivation::Tenant(tokens),
+        Origin::File | Origin::Builtin => CostDerivation::PriceTable(tokens),
     };
     Some(Cost { pico, details })
 }

@@ -12,6 +12,7 @@ mod bodies;
 mod heads;
 mod names;
 mod notations;
+mod operator;
 mod rebinding;
 mod receiver;
 mod secure;
