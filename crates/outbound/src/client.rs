@@ -40,6 +40,12 @@ const FRAMING_HEADERS: [HeaderName; 9] = [
 /// The `User-Agent` header of requests that set none.
 const USER_AGENT: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
 
+/// Maximum number of idle connections to an origin that a tenant set.
+const MAX_IDLE_PER_TENANT_ORIGIN: usize = 4;
+
+/// Maximum number of idle connections to an origin that the operator set, which serves many tenants.
+const MAX_IDLE_PER_OPERATOR_ORIGIN: usize = 32;
+
 /// Who set an address, which decides what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressOwner {
@@ -140,8 +146,8 @@ impl OutboundClient {
         };
         Self {
             connector: Arc::new(Connector::new(guard, tenant_roots, proxies)),
-            tenant_pool: Arc::default(),
-            operator_pool: Arc::default(),
+            tenant_pool: Arc::new(Pool::new(MAX_IDLE_PER_TENANT_ORIGIN)),
+            operator_pool: Arc::new(Pool::new(MAX_IDLE_PER_OPERATOR_ORIGIN)),
         }
     }
 

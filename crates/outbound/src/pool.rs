@@ -14,23 +14,29 @@ use crate::connection::Connection;
 /// Maximum time that a connection is idle.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(15);
 
-/// Maximum number of idle connections per origin.
-const MAX_IDLE_PER_ORIGIN: usize = 4;
-
 /// Maximum number of idle connections in all.
 const MAX_IDLE_CONNECTIONS: usize = 128;
 
-/// Idle connections, the oldest first.
-#[derive(Default)]
-pub struct Pool(Mutex<Vec<Idle>>);
+/// Idle connections.
+pub struct Pool {
+    /// Maximum number of idle connections per origin.
+    max_per_origin: usize,
+    /// The connections, the oldest first.
+    idle: Mutex<Vec<IdleConnection>>,
+}
 
-struct Idle {
+struct IdleConnection {
     origin: String,
     since: Instant,
     connection: Connection,
 }
 
 impl Pool {
+    /// Creates a pool for at most this number of idle connections per origin.
+    pub fn new(max_per_origin: usize) -> Self {
+        Self { max_per_origin, idle: Mutex::default() }
+    }
+
     /// Takes a usable connection to this origin (scheme, host and port), the newest first.
     pub fn take(&self, origin: &str) -> Option<Connection> {
         let mut idle = self.fresh();
@@ -50,13 +56,13 @@ impl Pool {
         }
         let mut idle = self.fresh();
         let of_origin = idle.iter().filter(|it| it.origin == origin).count();
-        if of_origin >= MAX_IDLE_PER_ORIGIN {
+        if of_origin >= self.max_per_origin {
             return;
         }
         if idle.len() >= MAX_IDLE_CONNECTIONS {
             idle.remove(0);
         }
-        idle.push(Idle { origin: origin.to_owned(), since: Instant::now(), connection });
+        idle.push(IdleConnection { origin: origin.to_owned(), since: Instant::now(), connection });
     }
 
     /// Closes all idle connections.
@@ -65,8 +71,8 @@ impl Pool {
     }
 
     /// Returns the connections that are not too old.
-    fn fresh(&self) -> MutexGuard<'_, Vec<Idle>> {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn fresh(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|it| it.since.elapsed() < MAX_IDLE_TIME);
         idle
     }
