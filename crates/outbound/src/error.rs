@@ -81,20 +81,21 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why an address that a tenant set is rejected.
+/// Why an address that a tenant set is rejected, with the error code of the interface for webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRejection {
-    /// Another scheme, or a text that is not plainly one URL.
+    /// Another scheme, or a text that is not plainly one URL: `webhook.url.not_https`.
     #[error(
         "the address must be a complete https:// URL with a plain host name or IP address, without user name and password"
     )]
     NotHttps,
-    /// An address that is not public and not on the allow list, or this server's own.
+    /// An address that is not public and not on the allow list, or this server's own:
+    /// `webhook.url.private_ip`.
     #[error(
         "the address is not public, or its name resolves to one that is not; the operator of this server can allow addresses other than the server's own with LOUPE_EGRESS_ALLOW_CIDRS"
     )]
     Private,
-    /// The name has no address, or could not be resolved in time.
+    /// The name has no address, or could not be resolved in time: `webhook.url.unresolvable`.
     #[error("the host name does not resolve in DNS")]
     Unresolvable,
 }

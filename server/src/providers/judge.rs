@@ -7,7 +7,7 @@
 mod anthropic;
 mod failure;
 mod openai;
-mod way;
+mod request_features;
 
 use std::{fmt, time::Duration};
 
@@ -17,7 +17,7 @@ use semantics::usage::Usage;
 use serde_json::Value;
 
 pub use failure::{Failure, InvalidReply};
-pub use way::{Limit, OutputMode, RequestFeature, RequestFeatures};
+pub use request_features::{Limit, OutputMode, RequestFeature, RequestFeatures};
 
 use super::{OPENAI, json_post::JsonPost};
 

@@ -1,15 +1,15 @@
 //! The external services that this process calls through the crate `outbound`: model providers
 //! (`embedding`, `judge`) and identity providers (`jwks`).
 //!
-//! `json_post` builds requests to model providers, `said` parses their error responses, and `rest`
+//! `json_post` builds requests to model providers, `provider_error` parses their error responses, and `rest`
 //! contains the circuit breakers.
 
 pub mod embedding;
 mod json_post;
 pub mod judge;
 pub mod jwks;
+mod provider_error;
 pub mod rest;
-mod said;
 
 /// OpenAI's base URL.
 pub const OPENAI: &str = "https://api.openai.com/v1";
