@@ -252,7 +252,7 @@ fn a_reader_that_leaves_is_no_error() {
     let stub = Stub::new(|_, _| Reply::json(traces(0..200, Some("more"))));
     let mut child = Command::new(env!("CARGO_BIN_EXE_loupe"))
         .args(["traces", "list", "--all", "-o", "ndjson"])
-        .env("LOUPE_URL", &stub.url())
+        .env("LOUPE_URL", stub.url())
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
         .env("LOUPE_API_KEY", "lp_test")
         .stdout(Stdio::piped())

@@ -115,7 +115,7 @@ fn an_interrupt_ends_it_at_once_with_130() {
     });
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loupe"))
         .args(["traces", "tail"])
-        .env("LOUPE_URL", &stub.url())
+        .env("LOUPE_URL", stub.url())
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
         .env("LOUPE_API_KEY", "lp_test")
         .stdout(std::process::Stdio::null())
