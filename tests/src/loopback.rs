@@ -1,5 +1,7 @@
 //! A provider that tests write as a router: it listens on a loopback address until it is dropped.
 
+#![allow(clippy::unwrap_used, reason = "a test whose provider can't start fails")]
+
 use std::{io, net::SocketAddr};
 
 use axum::{Router, body::Body};
