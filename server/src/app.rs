@@ -3,6 +3,7 @@
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use api::ErrorCode;
+use outbound::{OutboundClient, resolver::Resolver};
 use queue::{ConcurrencyLimits, JobResult, Registry, worker};
 use semantics::prices::PriceTable;
 use store::{Db, Transaction, quotas::Quota, traces::TraceRules};
@@ -29,7 +30,6 @@ use crate::{
     limits::{Limits, LocalBuckets},
     memory::{Holder, MEMORY_WAIT, MemoryBudget, Reservation},
     metrics::ask::MetricsQueries,
-    providers::{Egress, resolve::Resolver},
     search::Search,
     telemetry::{Telemetry, http::Name},
 };
@@ -81,7 +81,7 @@ pub struct App {
     /// Announces the tenants with new or changed traces in this process.
     pub changed: broadcast::Sender<Uuid>,
     /// The outbound HTTP guard, for addresses set by tenants.
-    pub egress: Egress,
+    pub outbound: OutboundClient,
     /// Computes embeddings of spans and queries.
     pub embedder: Embedder,
     /// Requests verdicts from judges.
@@ -148,37 +148,37 @@ impl App {
         let prices = Arc::new(config.price_table()?);
         let (writer, queue) = Writer::new();
         let (changed, _) = broadcast::channel(1_024);
-        let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock))?.unzip();
+        let outbound = OutboundClient::new(config.egress.outbound(config.listen)?, resolver);
+        let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock), &outbound)?.unzip();
         let keys = |label| master.derive_all(label).into_iter().map(|it| it.1).collect::<Vec<_>>();
         let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with(provider);
         let pools = features.jobs.pools().to_vec();
         let telemetry = Arc::new(Telemetry::new(features.endpoints.into_iter(), pools, clock.now()));
         let (known, sealer) =
             (Arc::new(AccessCache::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
-        let egress = Egress::new(&config.egress, vec![config.listen], resolver)?;
         let embedder = Embedder::new(
             &config.embedding,
-            egress.clone(),
+            outbound.clone(),
             Arc::clone(&known),
             Arc::clone(&sealer),
             Arc::clone(&clock),
             Arc::clone(&telemetry),
-        )?;
+        );
         let judge = Judge::new(
             &config.judge,
             &config.embedding,
-            egress.clone(),
+            outbound.clone(),
             Arc::clone(&known),
             Arc::clone(&sealer),
             Arc::clone(&clock),
             Arc::clone(&telemetry),
-        )?;
+        );
         let app = Arc::new(Self {
             sessions,
             telemetry,
             cursors: Cursors::new(keys("cursor")),
             sealer,
-            egress,
+            outbound,
             embedder,
             judge,
             limits: Limits::new(db.clone()),

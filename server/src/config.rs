@@ -5,7 +5,6 @@ mod egress;
 mod embedding;
 mod judge;
 mod oidc;
-pub mod openings;
 pub mod origins;
 pub mod proxies;
 pub mod values;
@@ -282,7 +281,7 @@ impl Config {
         if let Some(format) = &self.log_format {
             ensure!(matches!(format.as_str(), "text" | "json"), "LOUPE_LOG_FORMAT must be text or json");
         }
-        self.egress.openings()?;
+        self.egress.check()?;
         self.embedding.check()?;
         self.judge.check()?;
         Ok(())

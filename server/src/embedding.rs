@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{ErrorCode, Plan};
 use entities::provider_credential;
+use outbound::{AddressOwner, OutboundClient};
 use queue::ConcurrencyLimits;
 use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
@@ -23,7 +24,6 @@ use crate::{
     error::{Result, problem},
     known::AccessCache,
     providers::{
-        Egress,
         embedding::{EmbeddingClient, Endpoint, Failure},
         rest::Rests,
     },
@@ -80,27 +80,22 @@ impl SelectedProvider {
 
 impl Embedder {
     /// Creates an embedder with the platform's provider from these settings.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the HTTP client can't be created.
     pub fn new(
         settings: &EmbeddingSettings,
-        egress: Egress,
+        outbound: OutboundClient,
         known: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let platform = settings.is_set().then(|| Endpoint {
             base_url: settings.base_url().map(str::to_owned),
             key: settings.embedding_api_key.clone().unwrap_or_default(),
             model: settings.model().to_owned(),
-            guarded: false,
+            set_by: AddressOwner::Operator,
         });
-        let client = EmbeddingClient::new(egress)?;
-        Ok(Self {
-            client,
+        Self {
+            client: EmbeddingClient::new(outbound),
             platform,
             known,
             sealer,
@@ -108,7 +103,7 @@ impl Embedder {
             telemetry,
             rests: Rests::new(0),
             turns: ConcurrencyLimits::default(),
-        })
+        }
     }
 
     /// Whether spans of a tenant on this plan are embedded.
@@ -172,8 +167,9 @@ impl Embedder {
         let key = self.sealer.open(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
         let platform = self.platform.as_ref().and_then(|it| it.base_url.as_deref());
         // The first start stores the operator's provider for a tenant, at any address.
-        let operators = row.base_url.is_some() && row.base_url.as_deref() == platform;
-        Ok(Endpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), guarded: !operators })
+        let is_operators = row.base_url.is_some() && row.base_url.as_deref() == platform;
+        let set_by = if is_operators { AddressOwner::Operator } else { AddressOwner::Tenant };
+        Ok(Endpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), set_by })
     }
 
     /// Returns the vectors of these texts, with metrics.

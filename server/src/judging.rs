@@ -16,6 +16,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
 use evaluators::judge::{JudgeRequest, PreferredProvider};
+use outbound::{AddressOwner, OutboundClient};
 use queue::ConcurrencyLimits;
 use store::{evaluations::JudgeUsage, sealed::PROVIDER_KEY};
 use uuid::Uuid;
@@ -36,7 +37,6 @@ use crate::{
     ingest::prices::PriceBook,
     known::AccessCache,
     providers::{
-        Egress,
         judge::{Endpoint, Failure, JudgeClient},
         rest::{Pause, Resting, Rests},
     },
@@ -123,23 +123,19 @@ pub struct Judge {
 
 impl Judge {
     /// Creates a judge with the platform's providers from these settings.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the HTTP client can't be created.
     pub fn new(
         settings: &JudgeSettings,
         embedding: &EmbeddingSettings,
-        egress: Egress,
+        outbound: OutboundClient,
         known: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let addresses = [Provider::OpenAi, Provider::Anthropic].map(|it| settings.base_url(it));
         let operators = addresses.into_iter().chain([embedding.base_url()]).flatten();
-        Ok(Self {
-            client: JudgeClient::new(egress)?,
+        Self {
+            client: JudgeClient::new(outbound),
             operators: operators.map(str::to_owned).collect(),
             settings: settings.clone(),
             known,
@@ -149,7 +145,7 @@ impl Judge {
             rests: Rests::new(MAX_CONSECUTIVE_FAILURES),
             turns: ConcurrencyLimits::default(),
             ways: OutputModeCache::default(),
-        })
+        }
     }
 
     /// Selects the judge for a tenant on this plan, preferably of the evaluator's preferred provider;
@@ -230,7 +226,7 @@ impl Judge {
             base_url: self.settings.base_url(provider).map(str::to_owned),
             key: self.settings.key(provider).unwrap_or_default().to_owned(),
             model: model.to_owned(),
-            guarded: false,
+            set_by: AddressOwner::Operator,
         }
     }
 
@@ -238,8 +234,9 @@ impl Judge {
         let key = self.sealer.open(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
         // The first start stores the operator's providers for a tenant, at any address.
         let is_operators = row.base_url.as_ref().is_some_and(|it| self.operators.contains(it));
-        let (base_url, guarded) = (row.base_url.clone(), !is_operators);
-        Ok(Endpoint { provider, base_url, key, model: model.to_owned(), guarded })
+        let set_by = if is_operators { AddressOwner::Operator } else { AddressOwner::Tenant };
+        let base_url = row.base_url.clone();
+        Ok(Endpoint { provider, base_url, key, model: model.to_owned(), set_by })
     }
 
     /// Calls the judge if the circuit breaker allows it and a permit is free.

@@ -2,13 +2,13 @@
 
 use api::{Plan, credential::Provider};
 use entities::{provider_credential, tenant};
+use outbound::remedy;
 use store::Db;
 
 use crate::{
     access::{api_key::ApiKey, seal::Sealer},
     config::{EmbeddingSettings, JudgeSettings},
     first_start,
-    providers::remedy,
 };
 
 /// Returns a warning for each setting that the first start would have stored and that its tenant does not

@@ -6,6 +6,7 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use outbound::resolver::SystemResolver;
 use server::{
     access::{api_key::ApiKey, seal::Sealer},
     admin,
@@ -16,7 +17,6 @@ use server::{
     features,
     first_start::{self, NewTenant},
     http, idle, later_start,
-    providers::resolve::SystemResolver,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

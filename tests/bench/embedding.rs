@@ -18,8 +18,8 @@ use measure::Processor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::access::{api_key::ApiKey, master_key::MasterKey};
-use tests::{Caller, process::Setup};
-use tokio::{net::TcpListener, task::JoinSet};
+use tests::{Caller, loopback::LoopbackServer, process::Setup};
+use tokio::task::JoinSet;
 
 /// Number of spans per request.
 const REQUEST: usize = 50;
@@ -49,7 +49,7 @@ async fn main() {
     if options.database.is_none() {
         run(&options, "without", None).await;
     }
-    run(&options, "with", Some(&provider)).await;
+    run(&options, "with", Some(&format!("{}/v1", provider.url()))).await;
 }
 
 /// Sends all spans to a new server. With a provider, waits until they are embedded.
@@ -135,8 +135,8 @@ async fn embedded(caller: &Caller) -> usize {
     line.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// Starts a provider of precomputed vectors. Returns its base URL.
-async fn provider() -> String {
+/// Starts a provider of precomputed vectors.
+async fn provider() -> LoopbackServer {
     #[derive(Deserialize)]
     struct Asked {
         input: Vec<serde::de::IgnoredAny>,
@@ -159,11 +159,7 @@ async fn provider() -> String {
             ([(CONTENT_TYPE, "application/json")], body)
         }
     };
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let router = Router::new().route("/v1/embeddings", post(answer));
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    url
+    LoopbackServer::start(Router::new().route("/v1/embeddings", post(answer))).await
 }
 
 fn options(mut given: impl Iterator<Item = String>) -> Options {

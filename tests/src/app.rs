@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use api::{Plan, Role};
+use outbound::resolver::{FakeResolver, Resolver};
 use queue::worker;
 use sea_orm::{EntityTrait, Set};
 use server::{
@@ -21,7 +22,6 @@ use server::{
     app::App,
     clock::{Clock, FakeClock},
     config, first_start,
-    providers::resolve::{FakeResolver, Resolver},
 };
 use store::{
     Db,

@@ -5,6 +5,7 @@ pub mod caller;
 pub mod conformance;
 pub mod declared;
 pub mod expectation;
+pub mod loopback;
 pub mod otlp;
 pub mod postgres;
 pub mod process;

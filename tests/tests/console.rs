@@ -4,15 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
-    io::{BufRead, BufReader, Write},
-    net::{TcpListener, TcpStream},
     path::Path,
-    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+use stub::{ResponseSwitch, StubResponse, StubServer};
 use tests::{process::built, terminal::Terminal};
 
 /// How long to wait for an immediate change.
@@ -20,78 +18,35 @@ const SOON: Duration = Duration::from_secs(20);
 /// How long to wait for a probe, which runs every 30 s.
 const PROBED: Duration = Duration::from_secs(50);
 
-/// How the server responds to requests for the list of traces.
-#[derive(Clone)]
-enum Behaviour {
-    Answer(u16, &'static str, String),
-    Silence,
-}
-
-/// A server whose behaviour changes while the console runs.
+/// A server whose response to requests for traces and evaluations changes while the console runs.
 struct Server {
-    url: String,
-    behaviour: Arc<Mutex<Behaviour>>,
+    stub: StubServer,
+    lists: ResponseSwitch,
 }
 
 impl Server {
-    fn new(behaviour: Behaviour) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let behaviour = Arc::new(Mutex::new(behaviour));
-        let shared = Arc::clone(&behaviour);
-        thread::spawn(move || {
-            for connection in listener.incoming().map_while(Result::ok) {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(connection, &shared));
-            }
+    fn new(lists: StubResponse) -> Self {
+        let lists = ResponseSwitch::new(lists);
+        let current = lists.clone();
+        let stub = StubServer::new(move |request, _| match request.path.as_str() {
+            "/v1/traces" => current.current(),
+            path if path.starts_with("/v1/eval/") => current.current(),
+            "/v1/me" => StubResponse::json(me()),
+            _ => StubResponse::error(404, "not_found"),
         });
-        Self { url, behaviour }
+        Self { stub, lists }
     }
 
-    fn turn(&self, behaviour: Behaviour) {
-        *self.behaviour.lock().unwrap() = behaviour;
+    fn turn(&self, lists: StubResponse) {
+        self.lists.set(lists);
     }
 
     /// Builds a console with an API key for this server.
     fn console(&self, folder: &Path, more: &[(&str, &str)]) -> Terminal {
-        let mut variables = vec![("LOUPE_URL", self.url.as_str()), ("LOUPE_API_KEY", "lp_test")];
+        let mut variables = vec![("LOUPE_URL", self.stub.url()), ("LOUPE_API_KEY", "lp_test")];
         variables.extend(more);
         console(folder, &[], &variables)
     }
-}
-
-fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
-    let mut reader = BufReader::new(connection.try_clone().unwrap());
-    let (mut path, mut line) = (String::new(), String::new());
-    while reader.read_line(&mut line).unwrap_or_default() > 2 {
-        if path.is_empty() {
-            path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        }
-        line.clear();
-    }
-    let behaviour = match path.split('?').next().unwrap_or_default() {
-        "/v1/traces" => behaviour.lock().unwrap().clone(),
-        path if path.starts_with("/v1/eval/") => behaviour.lock().unwrap().clone(),
-        "/v1/me" => answer(200, me()),
-        _ => refusal(404, "not_found"),
-    };
-    match behaviour {
-        Behaviour::Answer(status, kind, body) => {
-            let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
-            // The console may have disconnected.
-            _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        }
-        // Waits until the console drops the connection.
-        Behaviour::Silence => _ = reader.read_line(&mut line),
-    }
-}
-
-fn answer(status: u16, body: Value) -> Behaviour {
-    Behaviour::Answer(status, "application/json", body.to_string())
-}
-
-fn refusal(status: u16, code: &str) -> Behaviour {
-    answer(status, json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1" }))
 }
 
 fn me() -> Value {
@@ -106,7 +61,7 @@ fn me() -> Value {
 }
 
 /// Builds a page of traces in which every second one failed.
-fn traces(count: usize) -> Behaviour {
+fn traces(count: usize) -> StubResponse {
     let trace = |n: usize| {
         let failed = n % 2 == 1;
         json!({
@@ -122,7 +77,7 @@ fn traces(count: usize) -> Behaviour {
         })
     };
     let traces: Vec<Value> = (0..count).map(trace).collect();
-    answer(200, json!({ "traces": traces, "has_more": false, "next_cursor": null }))
+    StubResponse::json(json!({ "traces": traces, "has_more": false, "next_cursor": null }))
 }
 
 /// Starts `loupe console` in a terminal, with a profile in the folder.
@@ -147,10 +102,10 @@ fn styles(text: &str) -> Vec<u16> {
 #[test]
 fn refused_console_shows_a_stale_bar_and_recovers_by_itself() {
     // A credential that is refused, and a proxy that answers in place of the server.
-    let page = Behaviour::Answer(200, "text/html", "<html>Sign in</html>".to_owned());
+    let page = StubResponse::text("text/html", "<html>Sign in</html>");
     let cases = [
-        (refusal(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
-        (refusal(403, "member_removed"), "403 forbidden", "loupe members restore"),
+        (StubResponse::error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
+        (StubResponse::error(403, "member_removed"), "403 forbidden", "loupe members restore"),
         (page, "not the Loupe API", "an HTML page"),
     ];
     thread::scope(|scope| {
@@ -182,7 +137,7 @@ fn refused_console_shows_a_stale_bar_and_recovers_by_itself() {
 #[test]
 fn server_that_never_answers_is_reported_after_three_seconds() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(Behaviour::Silence);
+    let server = Server::new(StubResponse::silence());
     let terminal = server.console(folder.path(), &[]);
     terminal.wait_for("connecting", SOON);
     let started = Instant::now();
@@ -241,7 +196,7 @@ fn first_run_logs_in_and_opens_the_console() {
     terminal.wait_for("Quit", SOON);
     terminal.press(&["2"]);
     terminal.wait_for("Address of the server", SOON);
-    terminal.enter(&server.url);
+    terminal.enter(server.stub.url());
     terminal.press(&["Enter"]);
     terminal.wait_for("API key or session token:", SOON);
     terminal.enter("lp_secret");
@@ -348,9 +303,8 @@ fn demo_that_cannot_be_started_is_explained_without_error_numbers() {
 }
 
 /// Builds an evaluation as far as waiting for it needs.
-fn evaluation(status: &str) -> Behaviour {
-    answer(
-        200,
+fn evaluation(status: &str) -> StubResponse {
+    StubResponse::json(
         json!({ "id": EVALUATION, "metric_name": "helpfulness", "status": status, "score": 0.9, "label": "pass" }),
     )
 }
@@ -368,7 +322,7 @@ fn waiting(
     let profile = folder.join("profile");
     let mut all = vec![
         ("LOUPE_CONFIG_DIR", profile.to_str().unwrap()),
-        ("LOUPE_URL", server.url.as_str()),
+        ("LOUPE_URL", server.stub.url()),
         ("LOUPE_API_KEY", "lp_test"),
     ];
     all.extend(variables);

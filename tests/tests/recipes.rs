@@ -5,17 +5,14 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
-    sync::{Arc, Mutex},
-    thread,
 };
 
 use serde_json::{Value, json};
 use server::access::{api_key::ApiKey, master_key::MasterKey};
+use stub::{ResponseSwitch, StubResponse, StubServer};
 use tests::{
     On,
     postgres::Database,
@@ -242,52 +239,31 @@ async fn a_deploy_is_gated_on_metrics() {
 /// A judge provider that always gives the same score.
 struct Judge {
     url: String,
-    score: Arc<Mutex<f64>>,
+    response: ResponseSwitch,
 }
 
 impl Judge {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let score = Arc::new(Mutex::new(1.0));
-        let told = Arc::clone(&score);
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let told = Arc::clone(&told);
-                thread::spawn(move || answer(stream, *told.lock().unwrap()));
-            }
-        });
-        Self { url, score }
+        let response = ResponseSwitch::new(verdict(1.0));
+        let current = response.clone();
+        let stub = StubServer::new(move |_, _| current.current());
+        Self { url: format!("{}/v1", stub.url()), response }
     }
 
     fn says(&self, score: f64) {
-        *self.score.lock().unwrap() = score;
+        self.response.set(verdict(score));
     }
 }
 
-/// Responds to one request like OpenAI's chat completions.
-fn answer(mut stream: TcpStream, score: f64) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).unwrap_or_default() > 2 {
-        if let Some(it) = line.to_lowercase().strip_prefix("content-length:") {
-            length = it.trim().parse().unwrap();
-        }
-        line.clear();
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
+/// Builds a verdict like OpenAI's chat completions.
+fn verdict(score: f64) -> StubResponse {
     let verdict = json!({ "reasoning": "The recipe says so.", "score": score }).to_string();
     let message = json!({ "role": "assistant", "content": verdict });
-    let document = json!({
+    StubResponse::json(json!({
         "id": "c", "object": "chat.completion", "model": "gpt-4o-mini",
         "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940 },
-    })
-    .to_string();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
-    // The client may have disconnected.
-    _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{document}", document.len());
+    }))
 }
 
 impl World {

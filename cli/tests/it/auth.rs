@@ -23,7 +23,7 @@ fn me(role: &str) -> Value {
 }
 
 fn stub() -> Stub {
-    Stub::new(|request, _| match request.auth.as_str() {
+    Stub::new(|request, _| match request.header("authorization").unwrap_or_default() {
         "Bearer lp_good" | "Bearer tok" => Reply::json(me("owner")),
         _ => Reply::error(401, "unauthorized"),
     })
@@ -106,7 +106,7 @@ fn contexts_are_kept_and_chosen() {
 #[test]
 fn an_address_in_a_local_file_is_refused() {
     let stub = stub();
-    std::fs::write(stub.dir.path().join(".loupe.toml"), format!("url = \"{}\"", stub.url)).unwrap();
+    std::fs::write(stub.dir.path().join(".loupe.toml"), format!("url = \"{}\"", stub.url())).unwrap();
     let ran = run(stub.loupe(&["traces", "list"]));
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("url"), "{}", ran.stderr);
@@ -127,7 +127,9 @@ fn a_loose_credentials_file_is_warned_about() {
 #[test]
 fn the_doctor_says_what_is_wrong() {
     let stub = Stub::new(|request, _| match request.path.as_str() {
-        "/v1/me" if request.auth != "Bearer lp_test" => Reply::error(401, "unauthorized"),
+        "/v1/me" if request.header("authorization") != Some("Bearer lp_test") => {
+            Reply::error(401, "unauthorized")
+        }
         "/v1/me" => {
             Reply::json(me("member")).header("X-RateLimit-Limit: 60").header("X-RateLimit-Remaining: 7")
         }

@@ -227,7 +227,7 @@ fn who_stops_waiting_has_the_id() {
     ] {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loupe"))
             .args(args)
-            .env("LOUPE_URL", &stub.url)
+            .env("LOUPE_URL", stub.url())
             .env("LOUPE_CONFIG_DIR", stub.dir.path())
             .env("LOUPE_API_KEY", "lp_test")
             .stdout(std::process::Stdio::null())

@@ -45,7 +45,7 @@ fn on_terminal(stub: &Stub, arguments: &[&str], rows: u32, variables: &[(&str, &
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
-        .env("LOUPE_URL", &stub.url)
+        .env("LOUPE_URL", stub.url())
         .env("LOUPE_API_KEY", "lp_test")
         .env("TERM", "xterm-256color")
         .env("LOUPE_PAGER", "echo PAGED; cat")

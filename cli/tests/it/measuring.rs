@@ -215,7 +215,7 @@ fn conditions_are_judged_though_nobody_reads_on() {
     for (condition, code) in [("error_rate>5%", 6), ("error_rate>50%", 0)] {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loupe"))
             .args(["metrics", "show", "error_rate", "--project", BOT, "--fail-if", condition])
-            .env("LOUPE_URL", &stub.url)
+            .env("LOUPE_URL", stub.url())
             .env("LOUPE_CONFIG_DIR", stub.dir.path())
             .env("LOUPE_API_KEY", "lp_test")
             .stdout(std::process::Stdio::piped())

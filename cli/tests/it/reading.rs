@@ -26,7 +26,7 @@ fn json_is_one_document_in_the_api_s_shape_with_unknown_fields() {
         assert_eq!(document["traces"].as_array().unwrap().len(), 5);
         assert_eq!(document["has_more"], false);
     }
-    assert!(stub.requests().iter().all(|request| request.auth == "Bearer lp_test"));
+    assert!(stub.requests().iter().all(|request| request.header("authorization") == Some("Bearer lp_test")));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_reader_that_leaves_is_no_error() {
     let stub = Stub::new(|_, _| Reply::json(traces(0..200, Some("more"))));
     let mut child = Command::new(env!("CARGO_BIN_EXE_loupe"))
         .args(["traces", "list", "--all", "-o", "ndjson"])
-        .env("LOUPE_URL", &stub.url)
+        .env("LOUPE_URL", stub.url())
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
         .env("LOUPE_API_KEY", "lp_test")
         .stdout(Stdio::piped())

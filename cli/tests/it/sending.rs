@@ -118,7 +118,9 @@ fn with_projects() -> Stub {
         match request.path.as_str() {
             "/v1/projects" => Reply::json(json!({ "projects": projects, "has_more": false })),
             "/v1/projects/01980f6e-0000-7000-8000-000000000001" => Reply::json(projects[0].clone()),
-            _ if request.project == "häuser" => Reply::error(403, "error.project.archived"),
+            _ if request.header("x-project-name") == Some("häuser") => {
+                Reply::error(403, "error.project.archived")
+            }
             "/v1/ingest/batch" => batch(request),
             "/v1/ingest" => Reply::status(201, json!({ "id": "one", "span_count": 0 })),
             _ => Reply::json(json!({})),
@@ -140,7 +142,10 @@ fn traces_are_sent_to_the_project_of_the_flag() {
             let ran = send(&stub, &[arguments, &["-p", project]].concat(), input);
             assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
             let request = stub.requests().pop().unwrap();
-            assert_eq!((request.path.as_str(), request.project.as_str()), (path, sent));
+            assert_eq!(
+                (request.path.as_str(), request.header("x-project-name").unwrap_or_default()),
+                (path, sent)
+            );
             assert!(!request.body.contains("other"), "the flag wins: {}", request.body);
         }
     }
@@ -150,7 +155,11 @@ fn traces_are_sent_to_the_project_of_the_flag() {
     command.env("LOUPE_PROJECT", "bot").write_stdin(named);
     assert_eq!(run(command).code, 0);
     let request = stub.requests().pop().unwrap();
-    assert!(request.project == "bot" && request.body.contains("other"), "{}", request.body);
+    assert!(
+        request.header("x-project-name") == Some("bot") && request.body.contains("other"),
+        "{}",
+        request.body
+    );
 }
 
 #[test]

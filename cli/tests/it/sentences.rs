@@ -1,9 +1,6 @@
 //! Tests that errors are plain sentences without messages of libraries.
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-};
+use stub::StubServer;
 
 use crate::stub::{Ran, Reply, Stub, run};
 
@@ -42,18 +39,9 @@ fn told(ran: &Ran, what: &str) {
     assert!(ran.stderr.contains("error"), "{what}: {text}");
 }
 
-/// Starts a server that sends this response to every connection.
-fn raw(answer: &'static [u8]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut head = [0; 1024];
-            // A disconnected client is no failure of the test.
-            _ = stream.read(&mut head).and_then(|_| stream.write_all(answer));
-        }
-    });
-    url
+/// Starts a server that sends this response to every request, and returns its address.
+fn raw(response: &'static [u8]) -> String {
+    StubServer::new(move |_, _| Reply::raw(response)).url().to_owned()
 }
 
 #[test]
@@ -63,7 +51,7 @@ fn a_server_that_can_not_be_reached_is_described() {
     for (url, says, code) in [
         (closed, "the connection was refused", 5),
         ("http://no-such-host.invalid".to_owned(), "the name of the host can't be resolved", 5),
-        (stub.url.replace("http:", "https:"), "does not answer in TLS", 5),
+        (stub.url().replace("http:", "https:"), "does not answer in TLS", 5),
         (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "the response is not HTTP", 5),
         (raw(b""), "the connection was closed before the response was complete", 5),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{\"tra"), "before the response was complete", 5),

@@ -22,7 +22,7 @@ fn every_value_is_listed_with_its_source() {
         (row["value"].to_string(), row["source"].as_str().unwrap().to_owned())
     };
     for (key, value, source) in [
-        ("url", format!("\"{}\"", stub.url), "LOUPE_URL"),
+        ("url", format!("\"{}\"", stub.url()), "LOUPE_URL"),
         ("project", "\"bot\"".to_owned(), "context dev"),
         ("protected", "true".to_owned(), "context dev"),
         ("output.format", "\"json\"".to_owned(), "flag"),

@@ -14,7 +14,7 @@ fn start(stub: &Stub, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_loupe"))
         .env_clear()
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
-        .env("LOUPE_URL", &stub.url)
+        .env("LOUPE_URL", stub.url())
         .env("LOUPE_API_KEY", "lp_test")
         .current_dir(stub.dir.path())
         .args(arguments)

@@ -43,7 +43,7 @@ fn a_lagged_stream_is_resumed_behind_its_cursor() {
             0 => {
                 Reply::events(&[event(5), "id: c5\nevent: lagged\ndata: {\"cursor\":\"c5\"}\n\n".to_owned()])
             }
-            _ if request.last_event == "c5" => Reply::events(&[event(6), event(7)]),
+            _ if request.header("last-event-id") == Some("c5") => Reply::events(&[event(6), event(7)]),
             _ => Reply::error(400, "invalid_cursor"),
         },
         _ => Reply::json(traces([1], None)),
@@ -115,7 +115,7 @@ fn an_interrupt_ends_it_at_once_with_130() {
     });
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loupe"))
         .args(["traces", "tail"])
-        .env("LOUPE_URL", &stub.url)
+        .env("LOUPE_URL", stub.url())
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
         .env("LOUPE_API_KEY", "lp_test")
         .stdout(std::process::Stdio::null())

@@ -47,10 +47,33 @@ pub struct Rate {
 pub struct Cost {
     /// The cost in pico-dollars.
     pub pico: Pico,
-    /// JSON object for `metadata.cost_details`: `source` (`metadata`, `span`, `price_table` or
-    /// `tenant`), and for the last two `model`, `rates` (US dollars per million tokens) and `buckets`
-    /// (tokens; empty buckets are omitted).
-    pub details: String,
+    /// The derivation.
+    pub details: CostDerivation,
+}
+
+/// The derivation of a cost, which `metadata.cost_details` shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum CostDerivation {
+    /// `metadata.cost_usd`.
+    Metadata,
+    /// The span's own cost.
+    Span,
+    /// The price table of the server.
+    PriceTable(PricedTokens),
+    /// A price that the tenant set.
+    Tenant(PricedTokens),
+}
+
+/// Tokens and their price.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PricedTokens {
+    /// Base name of the model.
+    pub model: Arc<str>,
+    /// US dollars per million tokens.
+    pub rates: Price,
+    /// Token counts; empty buckets are omitted.
+    pub buckets: Buckets,
 }
 
 /// Computes the cost of a span; `None` if nothing determines it.
@@ -61,17 +84,23 @@ pub struct Cost {
 pub fn span_cost(input: &CostInput<'_>, price: impl FnMut(&str) -> Option<Rate>) -> Option<Cost> {
     let told = input.metadata_cost_usd.filter(|_| input.is_llm).and_then(money::from_usd);
     if let Some(pico) = told {
-        return Some(Cost { pico, details: r#"{"source":"metadata"}"#.to_owned() });
+        return Some(Cost { pico, details: CostDerivation::Metadata });
     }
     if let Some(pico) = input.own_cost.and_then(money::from_usd) {
-        return Some(Cost { pico, details: r#"{"source":"span"}"#.to_owned() });
+        return Some(Cost { pico, details: CostDerivation::Span });
     }
     if !input.usage.is_reported() {
         return None;
     }
     let rate = [input.model, input.request_model].into_iter().flatten().find_map(price)?;
     let buckets = input.usage.buckets();
-    Some(Cost { pico: total(&buckets, &rate.price), details: details(&buckets, &rate) })
+    let pico = total(&buckets, &rate.price);
+    let tokens = PricedTokens { model: rate.model, rates: rate.price, buckets };
+    let details = match rate.origin {
+        Origin::Tenant => CostDerivation::Tenant(tokens),
+        Origin::File | Origin::Builtin => CostDerivation::PriceTable(tokens),
+    };
+    Some(Cost { pico, details })
 }
 
 /// Returns the cost of the buckets in pico-dollars. A missing rate defaults to the input or output
@@ -93,24 +122,6 @@ pub fn total(buckets: &Buckets, price: &Price) -> Pico {
     ]
     .into_iter()
     .fold(0, |sum: Pico, (tokens, rate)| sum.saturating_add(money::of_tokens(tokens, rate)))
-}
-
-#[derive(Serialize)]
-struct Details<'a> {
-    source: &'static str,
-    model: &'a str,
-    rates: &'a Price,
-    buckets: &'a Buckets,
-}
-
-fn details(buckets: &Buckets, rate: &Rate) -> String {
-    let source = match rate.origin {
-        Origin::Tenant => "tenant",
-        Origin::File | Origin::Builtin => "price_table",
-    };
-    let details = Details { source, model: &rate.model, rates: &rate.price, buckets };
-    // Serializing strings and numbers can't fail; the fallback keeps the field an object.
-    serde_json::to_string(&details).unwrap_or_else(|_| "{}".to_owned())
 }
 
 #[cfg(test)]
@@ -149,7 +160,7 @@ mod tests {
     fn check(input: CostInput<'_>, expected: Option<(f64, &str)>) {
         let cost = span_cost(&input, |_| Some(rate(Origin::Builtin)));
         let got = cost.map(|it| {
-            let details: serde_json::Value = serde_json::from_str(&it.details).unwrap();
+            let details = serde_json::to_value(&it.details).unwrap();
             (money::to_usd(it.pico), details["source"].as_str().unwrap().to_owned())
         });
         assert_eq!(got, expected.map(|(usd, source)| (usd, source.to_owned())), "{input:?}");
@@ -226,7 +237,8 @@ mod tests {
     fn cost_details_contain_source_model_rates_and_buckets() {
         let usage = Usage { cached: Some(400), cached_in_prompt: true, ..usage() };
         let cost = span_cost(&input(&usage), |_| Some(rate(Origin::Tenant))).unwrap();
-        insta::assert_snapshot!(cost.details, @r#"{"source":"tenant","model":"gpt-4o","rates":{"input_per_million":2.5,"output_per_million":10.0,"cached_input_per_million":1.25},"buckets":{"input":600,"cached_input":400,"output":100}}"#);
+        let details = serde_json::to_string(&cost.details).unwrap();
+        insta::assert_snapshot!(details, @r#"{"source":"tenant","model":"gpt-4o","rates":{"input_per_million":2.5,"output_per_million":10.0,"cached_input_per_million":1.25},"buckets":{"input":600,"cached_input":400,"output":100}}"#);
         assert_eq!(cost.pico, 1_500_000_000 + 500_000_000 + 1_000_000_000);
     }
 }

@@ -1,13 +1,13 @@
 //! Settings of outbound requests to addresses that tenants set.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
+use anyhow::Context;
 use clap::{
     Args,
     builder::{OsStringValueParser, TypedValueParser},
 };
-
-use crate::config::openings::Openings;
+use outbound::{AllowList, OutboundSettings, TrustedRoots};
 
 /// Addresses that tenants' webhooks, callbacks and providers may use in addition to public https
 /// addresses.
@@ -25,13 +25,38 @@ pub struct EgressSettings {
 }
 
 impl EgressSettings {
-    /// Returns the allow list.
+    /// Validates what clap can't.
     ///
     /// # Errors
     ///
-    /// Fails when the list is invalid.
-    pub fn openings(&self) -> anyhow::Result<Openings> {
-        Openings::parse(self.egress_allow_cidrs.as_deref().unwrap_or_default())
+    /// Fails when the allow list is invalid.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.allow_list().map(drop)
+    }
+
+    /// Returns the settings of the client of a process that listens on `listener`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the allow list is invalid, or the file contains no certificate authorities.
+    pub fn outbound(&self, listener: SocketAddr) -> anyhow::Result<OutboundSettings> {
+        Ok(OutboundSettings {
+            allow_list: self.allow_list()?,
+            tenant_roots: self.roots()?,
+            own_listeners: vec![listener],
+        })
+    }
+
+    fn allow_list(&self) -> anyhow::Result<AllowList> {
+        AllowList::parse(self.egress_allow_cidrs.as_deref().unwrap_or_default())
+            .context("LOUPE_EGRESS_ALLOW_CIDRS")
+    }
+
+    fn roots(&self) -> anyhow::Result<TrustedRoots> {
+        let Some(path) = &self.egress_ca_file else { return Ok(TrustedRoots::default()) };
+        let context = || format!("LOUPE_EGRESS_CA_FILE: {}", path.display());
+        let text = std::fs::read(path).with_context(context)?;
+        TrustedRoots::from_pem(&text).with_context(context)
     }
 
     /// Treats empty settings as unset.

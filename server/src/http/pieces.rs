@@ -146,7 +146,7 @@ impl Pieces {
     pub fn of(mut value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut taker = TextTaker::default();
         value.texts(&mut taker);
-        Self::splice(serde_json::to_vec(&value)?, taker)
+        Self::with_texts(serde_json::to_vec(&value)?, taker)
     }
 
     /// Appends serialized JSON.
@@ -169,11 +169,12 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// Replaces the placeholders in serialised JSON by the texts of `taker`.
+    /// Returns serialized JSON with the texts of `taker` in the places of their placeholders.
     ///
     /// # Errors
-    /// When a placeholder is missing or occurs twice.
-    pub fn splice(mut json: Vec<u8>, mut taker: TextTaker) -> serde_json::Result<Self> {
+    ///
+    /// Fails when a placeholder is missing or occurs twice.
+    pub fn with_texts(mut json: Vec<u8>, mut taker: TextTaker) -> serde_json::Result<Self> {
         let mut pieces = Self::default();
         if let Some(mark) = taker.mark {
             let start = format!("\"{}-", mark.simple());

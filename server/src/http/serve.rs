@@ -85,7 +85,7 @@ async fn accept(
     stop: impl Future<Output = ()>,
 ) {
     match listener.local_addr() {
-        Ok(address) => app.egress.listens_on(address),
+        Ok(address) => app.outbound.listens_on(address),
         Err(error) => tracing::warn!(%error, "the address of the listener is not known"),
     }
     let mut server = http1::Builder::new();

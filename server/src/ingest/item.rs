@@ -27,9 +27,10 @@ use uuid::Uuid;
 
 use super::{
     checked::{bounded_text, label, object, unit_vector, without_nul},
+    object_text::ObjectText,
     part::{TraceValues, summarise},
     prices::PriceBook,
-    spans::{Receipt, empty_trace, metadata_cost, splice},
+    spans::{Receipt, empty_trace, metadata_cost},
 };
 use crate::error::Problem;
 
@@ -190,7 +191,7 @@ impl Source<'_> {
             |model| self.prices.find(model),
         );
         if let Some(cost) = &priced {
-            splice(metadata.get_or_insert_with(|| "{}".to_owned()), "cost_details", &cost.details);
+            metadata = Some(ObjectText::with(metadata, "cost_details", &cost.details));
         }
         let error = item.error.map(|it| row_text(without_nul(it)));
         let name = row_text(without_nul(item.name));

@@ -9,6 +9,7 @@ pub mod endpoints;
 mod exported;
 mod external;
 pub mod item;
+pub mod object_text;
 pub mod part;
 pub mod prices;
 pub mod spans;

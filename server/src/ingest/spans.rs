@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::{
     exported,
     item::MAX_TAGS,
+    object_text::ObjectText,
     part::{Hints, summarise},
     prices::PriceBook,
 };
@@ -183,11 +184,11 @@ fn span(
     prices: &PriceBook,
 ) -> (span::Model, Entry) {
     let started_at = draft.start_us.or(draft.end_us).unwrap_or(receipt.now);
-    let mut metadata = draft.metadata;
+    let mut metadata = ObjectText::from(draft.metadata);
     let cost = span_cost(
         &CostInput {
             is_llm: draft.span_type == api::SpanType::Llm,
-            metadata_cost_usd: metadata_cost(&metadata),
+            metadata_cost_usd: metadata_cost(metadata.as_str()),
             own_cost: draft.sent_cost,
             model: draft.model.as_deref(),
             request_model: draft.request_model.as_deref(),
@@ -196,7 +197,7 @@ fn span(
         |model| prices.find(model),
     );
     if let Some(cost) = &cost {
-        splice(&mut metadata, "cost_details", &cost.details);
+        metadata.set("cost_details", &cost.details);
     }
     let row = span::Model {
         tenant_id: receipt.tenant_id,
@@ -230,7 +231,7 @@ fn span(
     let entry = Entry {
         input: draft.input,
         output: draft.output,
-        metadata: (metadata != "{}").then_some(metadata),
+        metadata: metadata.into_nonempty(),
         trace_input: draft.trace_input,
         trace_output: draft.trace_output,
     };
@@ -268,25 +269,4 @@ pub fn metadata_cost(metadata: &str) -> Option<f64> {
         serde_json::Value::String(text) => text.parse().ok(),
         _ => None,
     }
-}
-
-/// Adds a member, given as JSON, to the text of a JSON object, replacing a member of that name.
-pub fn splice(object: &mut String, name: &str, value: &str) {
-    if object.contains(&format!("\"{name}\""))
-        && let Ok(mut members) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)
-        && members.remove(name).is_some()
-    {
-        *object = serde_json::Value::Object(members).to_string();
-    }
-    let Some(end) = object.rfind('}') else { return };
-    let empty = object[..end].trim_end().ends_with('{');
-    object.truncate(end);
-    if !empty {
-        object.push(',');
-    }
-    object.push('"');
-    object.push_str(name);
-    object.push_str("\":");
-    object.push_str(value);
-    object.push('}');
 }

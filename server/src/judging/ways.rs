@@ -82,6 +82,8 @@ fn place(endpoint: &Endpoint) -> ModelKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outbound::AddressOwner;
+
     use crate::providers::judge::OutputMode;
 
     const OPENAI: Provider = Provider::OpenAi;
@@ -92,7 +94,7 @@ mod tests {
             base_url: base_url.map(str::to_owned),
             key: String::new(),
             model: model.to_owned(),
-            guarded: false,
+            set_by: AddressOwner::Operator,
         }
     }
 

@@ -5,15 +5,17 @@ mod wire;
 
 use std::{fmt, time::Duration};
 
-use hyper::{HeaderMap, StatusCode, header::AUTHORIZATION};
+use outbound::{
+    AddressOwner, HeaderMap, OutboundClient, OutboundResponse, SendError, StatusCode, Url,
+    header::AUTHORIZATION,
+};
 use store::vectors::UnitVector;
-use url::Url;
 
 pub use failure::Failure;
 
 use super::{
-    Egress, OPENAI, SendError,
-    exchange::{Exchange, Post, Reply, key_header},
+    OPENAI,
+    json_post::{JsonPost, key_header},
 };
 
 /// Maximum bytes of a response per text: 1,536 decimal numbers take about 35 KiB.
@@ -31,33 +33,29 @@ pub struct Endpoint {
     pub key: String,
     /// The model.
     pub model: String,
-    /// Whether a tenant set the address.
-    pub guarded: bool,
+    /// Who set the address.
+    pub set_by: AddressOwner,
 }
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { base_url, key: _, model, guarded } = self;
+        let Self { base_url, key: _, model, set_by } = self;
         let mut shown = formatter.debug_struct("Endpoint");
         shown
             .field("base_url", base_url)
             .field("model", model)
-            .field("guarded", guarded)
+            .field("set_by", set_by)
             .finish_non_exhaustive()
     }
 }
 
 /// Requests vectors from providers.
-pub struct EmbeddingClient(Exchange);
+pub struct EmbeddingClient(OutboundClient);
 
 impl EmbeddingClient {
-    /// Creates a client that reaches tenants' addresses through `egress`.
-    ///
-    /// # Errors
-    ///
-    /// Fails when there are no certificate authorities.
-    pub fn new(egress: Egress) -> anyhow::Result<Self> {
-        Ok(Self(Exchange::new(egress)?))
+    /// Creates a client that sends through `outbound`.
+    pub fn new(outbound: OutboundClient) -> Self {
+        Self(outbound)
     }
 
     /// Returns the vectors of these texts in their order, within `timeout`. `now` is in microseconds.
@@ -77,10 +75,8 @@ impl EmbeddingClient {
         if reply.status != StatusCode::OK {
             return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
         }
-        if reply.truncated {
-            return Err(Failure::Unusable(format!("its response is larger than {most} bytes")));
-        }
-        wire::vectors(&reply.body, texts.len()).map_err(Failure::Unusable)
+        let body = reply.complete().map_err(|it| Failure::Unusable(it.to_string()))?;
+        wire::vectors(body, texts.len()).map_err(Failure::Unusable)
     }
 
     async fn ask(
@@ -89,12 +85,12 @@ impl EmbeddingClient {
         body: Vec<u8>,
         timeout: Duration,
         max_body: usize,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<OutboundResponse, Failure> {
         let address = format!("{}/embeddings", endpoint.base_url.as_deref().unwrap_or(OPENAI));
         let url: Url = address.parse().map_err(|_| Failure::Denied("its address is invalid".to_owned()))?;
-        let (guarded, headers) = (endpoint.guarded, headers(&endpoint.key)?);
-        let post = Post { url, guarded, headers, body, timeout, max_body };
-        self.0.post(post).await.map_err(|it| unreached(&it))
+        let (set_by, headers) = (endpoint.set_by, headers(&endpoint.key)?);
+        let post = JsonPost { url, set_by, headers, timeout, max_body };
+        self.0.send(post.with_body(body)).await.map_err(|it| unreached(&it))
     }
 }
 
@@ -110,7 +106,7 @@ fn headers(key: &str) -> Result<HeaderMap, Failure> {
 
 fn unreached(error: &SendError) -> Failure {
     match error {
-        SendError::Refused(_) => Failure::Denied(error.to_string()),
+        SendError::AddressRejected(_) => Failure::Denied(error.to_string()),
         _ => Failure::passing(error.to_string()),
     }
 }

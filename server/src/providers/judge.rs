@@ -7,23 +7,19 @@
 mod anthropic;
 mod failure;
 mod openai;
-mod way;
+mod request_features;
 
 use std::{fmt, time::Duration};
 
 use api::credential::Provider;
-use hyper::StatusCode;
+use outbound::{AddressOwner, OutboundClient, StatusCode, Url};
 use semantics::usage::Usage;
 use serde_json::Value;
-use url::Url;
 
 pub use failure::{Failure, InvalidReply};
-pub use way::{Limit, OutputMode, RequestFeature, RequestFeatures};
+pub use request_features::{Limit, OutputMode, RequestFeature, RequestFeatures};
 
-use super::{
-    Egress, OPENAI,
-    exchange::{Exchange, Post},
-};
+use super::{OPENAI, json_post::JsonPost};
 
 /// Anthropic's base URL.
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
@@ -49,19 +45,19 @@ pub struct Endpoint {
     pub key: String,
     /// The model.
     pub model: String,
-    /// Whether a tenant set the address.
-    pub guarded: bool,
+    /// Who set the address.
+    pub set_by: AddressOwner,
 }
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { provider, base_url, key: _, model, guarded } = self;
+        let Self { provider, base_url, key: _, model, set_by } = self;
         let mut shown = formatter.debug_struct("Endpoint");
         shown
             .field("provider", provider)
             .field("base_url", base_url)
             .field("model", model)
-            .field("guarded", guarded)
+            .field("set_by", set_by)
             .finish_non_exhaustive()
     }
 }
@@ -93,16 +89,12 @@ pub struct JudgeReply {
 }
 
 /// Calls judges.
-pub struct JudgeClient(Exchange);
+pub struct JudgeClient(OutboundClient);
 
 impl JudgeClient {
-    /// Creates a client that reaches tenants' addresses through `egress`.
-    ///
-    /// # Errors
-    ///
-    /// Fails when there are no certificate authorities.
-    pub fn new(egress: Egress) -> anyhow::Result<Self> {
-        Ok(Self(Exchange::new(egress)?))
+    /// Creates a client that sends through `outbound`.
+    pub fn new(outbound: OutboundClient) -> Self {
+        Self(outbound)
     }
 
     /// Sends one request. `now` is in microseconds.
@@ -133,16 +125,13 @@ impl JudgeClient {
         let headers =
             headers.ok_or_else(|| Failure::denied("its key contains characters that can't be sent"))?;
         let body = body.to_string().into_bytes();
-        let (guarded, max_body) = (endpoint.guarded, MAX_RESPONSE_BYTES);
-        let post = Post { url, guarded, headers, body, timeout, max_body };
-        let reply = self.0.post(post).await.map_err(|it| Failure::unreached(&it))?;
+        let post = JsonPost { url, set_by: endpoint.set_by, headers, timeout, max_body: MAX_RESPONSE_BYTES };
+        let reply = self.0.send(post.with_body(body)).await.map_err(|it| Failure::unreached(&it))?;
         if reply.status != StatusCode::OK {
             return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
         }
-        if reply.truncated {
-            return Err(Failure::Unusable(format!("its response is larger than {MAX_RESPONSE_BYTES} bytes")));
-        }
-        let body: Value = serde_json::from_slice(&reply.body)
+        let body = reply.complete().map_err(|it| Failure::Unusable(it.to_string()))?;
+        let body: Value = serde_json::from_slice(body)
             .map_err(|_| Failure::Unusable("its response is not JSON: is its address correct?".to_owned()))?;
         let answer = if is_anthropic { anthropic::answer(&body) } else { openai::answer(&body) };
         answer.map_err(|spoilt| match spoilt {

@@ -3,25 +3,33 @@
 //! The operator configured the address, so private addresses are allowed. It must be https or on this
 //! machine, because anyone who can change the response in transit can sign tokens.
 
+use std::time::Duration;
+
 use anyhow::{Context, ensure};
 use futures::future::BoxFuture;
+use outbound::{
+    AddressOwner, Bytes, HeaderMap, Method, OutboundClient, OutboundRequest, Url,
+    header::{ACCEPT, HeaderValue},
+};
 use serde::Deserialize;
-use url::Url;
 
 use crate::config::trusted_url;
 
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
+/// Maximum duration of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A source of a provider's keys.
 pub trait KeySource: Send + Sync + 'static {
     /// Returns the currently published JWK set, in JSON.
-    fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Vec<u8>>>;
+    fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Bytes>>;
 }
 
 /// Keys at an address that the discovery document names, or that the operator set.
 pub struct Published {
-    http: reqwest::Client,
+    outbound: OutboundClient,
     issuer: String,
     keys: Option<Url>,
 }
@@ -39,19 +47,13 @@ impl Published {
     /// # Errors
     ///
     /// Fails when an address is not trustworthy.
-    pub fn new(issuer: &str, keys: Option<&str>) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder()
-            // The response must come from the address itself.
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("loupe-server/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .context("can't create the HTTP client for the identity provider")?;
+    pub fn new(issuer: &str, keys: Option<&str>, outbound: OutboundClient) -> anyhow::Result<Self> {
         trusted_url(issuer).context("the issuer")?;
         let keys = keys.map(trusted_url).transpose().context("the address of the keys")?;
-        Ok(Self { http, issuer: issuer.to_owned(), keys })
+        Ok(Self { outbound, issuer: issuer.to_owned(), keys })
     }
 
-    async fn published(&self) -> anyhow::Result<Vec<u8>> {
+    async fn published(&self) -> anyhow::Result<Bytes> {
         let address = match &self.keys {
             Some(address) => address.clone(),
             None => self.discovered().await?,
@@ -74,26 +76,25 @@ impl Published {
         trusted_url(&found.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
     }
 
-    async fn get(&self, address: Url) -> anyhow::Result<Vec<u8>> {
-        let sent = self.http.get(address.clone()).header("accept", "application/json").send().await;
-        let mut answer = sent.map_err(reqwest::Error::without_url).with_context(|| address.to_string())?;
-        ensure!(answer.status().is_success(), "{address} returned status {}", answer.status());
-        let mut body = Vec::new();
-        while let Some(piece) =
-            answer.chunk().await.map_err(reqwest::Error::without_url).with_context(|| address.to_string())?
-        {
-            ensure!(
-                body.len() + piece.len() <= MAX_RESPONSE_BYTES,
-                "the response of {address} is larger than {MAX_RESPONSE_BYTES} bytes"
-            );
-            body.extend_from_slice(&piece);
-        }
-        Ok(body)
+    async fn get(&self, address: Url) -> anyhow::Result<Bytes> {
+        let shown = address.to_string();
+        let request = OutboundRequest {
+            method: Method::GET,
+            url: address,
+            set_by: AddressOwner::Operator,
+            headers: HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]),
+            body: Bytes::new(),
+            timeout: REQUEST_TIMEOUT,
+            max_body: MAX_RESPONSE_BYTES,
+        };
+        let response = self.outbound.send(request).await.with_context(|| shown.clone())?;
+        ensure!(response.status.is_success(), "{shown} returned status {}", response.status);
+        Ok(response.complete().context(shown)?.clone())
     }
 }
 
 impl KeySource for Published {
-    fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Vec<u8>>> {
+    fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Bytes>> {
         Box::pin(self.published())
     }
 }

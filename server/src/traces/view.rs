@@ -9,7 +9,7 @@ use semantics::money;
 use serde_json::value::RawValue;
 use store::traces::{SpanTexts, Texts, failure_of};
 
-use crate::ingest::{part::details_of, spans::splice};
+use crate::ingest::{object_text::ObjectText, part::details_of};
 
 /// Maximum length of a text in a preview, in characters.
 const PREVIEW_CHARS: usize = 2_048;
@@ -145,8 +145,7 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         if repeated_cost {
             usage.extend(cost.map(|it| ("cost".to_owned(), money::to_usd(it).into())));
         }
-        let usage = serde_json::Value::Object(usage).to_string();
-        splice(metadata.get_or_insert_with(|| "{}".to_owned()), "usage", &usage);
+        metadata = Some(ObjectText::with(metadata, "usage", &usage));
     }
     // A span sent as JSON has ended when it is received; a span of OpenTelemetry may still be running.
     let received = otel_span_id.is_none().then(|| created_at.max(started_at));

@@ -1,6 +1,6 @@
 //! Literal addresses: every address that is not global unicast is rejected, and its neighbours are accepted.
 
-use crate::{Verdict, egress, judge};
+use crate::{Verdict, client, judge};
 
 /// Addresses that no tenant may reach.
 const REFUSED: &[&str] = &[
@@ -255,7 +255,7 @@ async fn only_global_unicast_is_public() {
     assert!(REFUSED.len() >= 120 && ACCEPTED.len() >= 30, "{} and {}", REFUSED.len(), ACCEPTED.len());
     let refused = REFUSED.iter().map(|it| (format!("https://{it}/hook"), Verdict::Private));
     let accepted = ACCEPTED.iter().map(|it| (format!("https://{it}/hook"), Verdict::Fine));
-    judge(&egress("", &[]), refused.chain(accepted)).await;
+    judge(&client("", &[]), refused.chain(accepted)).await;
 }
 
 #[tokio::test]
@@ -263,8 +263,8 @@ async fn resolved_address_is_checked_like_a_literal_one() {
     for (list, verdict) in [(REFUSED, Verdict::Private), (ACCEPTED, Verdict::Fine)] {
         for literal in list {
             let address = literal.trim_matches(['[', ']']);
-            let egress = egress("", &[("hook.example", &[address])]);
-            judge(&egress, [("https://hook.example/".to_owned(), verdict)]).await;
+            let client = client("", &[("hook.example", &[address])]);
+            judge(&client, [("https://hook.example/".to_owned(), verdict)]).await;
         }
     }
 }

@@ -30,7 +30,7 @@ async fn response_body_limit_is_exact() {
             let receiver = Receiver::closing(bytes).await;
             let answer = send(&receiver).await.unwrap();
             assert_eq!(answer.body, text[..length.min(CAP)], "{length} by {how}");
-            assert_eq!(answer.truncated, length > CAP, "{length} by {how}");
+            assert_eq!(answer.is_truncated, length > CAP, "{length} by {how}");
             receiver.is_left_alone().await;
         }
     }
@@ -62,9 +62,9 @@ async fn endless_response_body_is_truncated_at_the_limit() {
     for (what, receiver) in endless {
         let begun = Instant::now();
         let answer = send(&receiver).await.unwrap();
-        assert_eq!((answer.body.len(), answer.truncated), (CAP, true), "{what}");
+        assert_eq!((answer.body.len(), answer.is_truncated), (CAP, true), "{what}");
         assert!(
-            begun.elapsed() < Duration::from_secs(2) && answer.took <= begun.elapsed(),
+            begun.elapsed() < Duration::from_secs(2) && answer.elapsed <= begun.elapsed(),
             "{what}: {:?}",
             begun.elapsed()
         );
@@ -79,7 +79,7 @@ async fn full_response_body_ends_quickly() {
     let begun = Instant::now();
     let answer = send(&receiver).await.unwrap();
     // The length of the rest is unknown.
-    assert_eq!((answer.body.len(), answer.truncated), (CAP, true));
+    assert_eq!((answer.body.len(), answer.is_truncated), (CAP, true));
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 

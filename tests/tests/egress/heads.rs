@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use server::providers::{Outbound, SendError};
+use outbound::{OutboundRequest, SendError, Stage};
 use tokio::{io::AsyncReadExt, net::TcpStream, time::Instant};
 
 use crate::{
-    egress, post,
+    client, post,
     receiver::{Receiver, request},
     send,
 };
@@ -22,8 +22,8 @@ async fn redirect_is_returned_not_followed() {
             ))
             .await;
             // The canary's address is exempted too, so the guard is not the reason why it gets no request.
-            let egress = egress(&format!("{},{}", receiver.address, canary.address), &[]);
-            let answer = egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
+            let client = client(&format!("{},{}", receiver.address, canary.address), &[]);
+            let answer = client.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
             assert_eq!((answer.status.as_u16(), &answer.body[..]), (status, &b"no"[..]));
         }
     }
@@ -33,7 +33,7 @@ async fn redirect_is_returned_not_followed() {
 #[tokio::test]
 async fn framing_headers_of_caller_are_ignored() {
     let receiver = Receiver::answering("HTTP/1.1 204 No\r\nx-answer: 1\r\n\r\n").await;
-    let egress = egress(&receiver.address.to_string(), &[]);
+    let client = client(&receiver.address.to_string(), &[]);
     let mut headers = HeaderMap::new();
     for (name, value) in [
         (header::HOST, "inside.example"),
@@ -47,7 +47,7 @@ async fn framing_headers_of_caller_are_ignored() {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let url = format!("http://{}/hook?a=b", receiver.address);
-    let answer = egress.send(Outbound { headers, ..post(&url) }).await.unwrap();
+    let answer = client.send(OutboundRequest { headers, ..post(&url) }).await.unwrap();
     assert_eq!(
         (answer.status.as_u16(), answer.headers.get("x-answer")),
         (204, Some(&HeaderValue::from_static("1")))
@@ -57,15 +57,16 @@ async fn framing_headers_of_caller_are_ignored() {
     lines.retain(|it| !it.is_empty());
     lines.sort();
     let host = format!("host: {}", receiver.address);
-    assert_eq!(lines, ["content-length: 16", "content-type: application/json", &host]);
+    let user_agent = format!("user-agent: loupe-server/{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines, ["content-length: 16", "content-type: application/json", &host, &user_agent]);
 }
 
 #[tokio::test]
 async fn idle_connection_is_reused() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
-    let egress = egress(&receiver.address.to_string(), &[]);
+    let client = client(&receiver.address.to_string(), &[]);
     for _ in 0..20 {
-        egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
+        client.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
     }
     assert_eq!(receiver.connections(), 1);
 }
@@ -77,9 +78,9 @@ async fn unsolicited_response_closes_the_connection() {
         "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nminetHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nother",
     )
     .await;
-    let egress = egress(&receiver.address.to_string(), &[]);
+    let client = client(&receiver.address.to_string(), &[]);
     for _ in 0..20 {
-        let answer = egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
+        let answer = client.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
         assert_eq!(&answer.body[..], b"mine");
     }
 }
@@ -88,19 +89,30 @@ async fn unsolicited_response_closes_the_connection() {
 async fn slowness_ends_with_the_time() {
     let second = Duration::from_secs(1);
     let slow = [
-        ("silent", Receiver::endless("", "", second).await),
-        ("a byte of the head at a time", Receiver::endless("HTTP/1.1 200 OK\r\nx: ", "a", second / 10).await),
-        ("100 Continue for ever", Receiver::endless("", "HTTP/1.1 100 Continue\r\n\r\n", second / 10).await),
+        ("silent", Stage::Head, Receiver::endless("", "", second).await),
+        (
+            "a byte of the head at a time",
+            Stage::Head,
+            Receiver::endless("HTTP/1.1 200 OK\r\nx: ", "a", second / 10).await,
+        ),
+        (
+            "100 Continue for ever",
+            Stage::Head,
+            Receiver::endless("", "HTTP/1.1 100 Continue\r\n\r\n", second / 10).await,
+        ),
         (
             "a flood of 103",
+            Stage::Head,
             Receiver::endless("", "HTTP/1.1 103 Hints\r\nlink: a\r\n\r\n", Duration::ZERO).await,
         ),
         (
             "a body by drops",
+            Stage::Body,
             Receiver::endless("HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n", "a", second / 10).await,
         ),
         (
             "a chunk by drops",
+            Stage::Body,
             Receiver::endless(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n270f\r\n",
                 "a",
@@ -108,12 +120,16 @@ async fn slowness_ends_with_the_time() {
             )
             .await,
         ),
-        ("an end that does not come", Receiver::endless("HTTP/1.1 200 OK\r\n\r\n", "", second).await),
+        (
+            "an end that does not come",
+            Stage::Body,
+            Receiver::endless("HTTP/1.1 200 OK\r\n\r\n", "", second).await,
+        ),
     ];
-    let sends = slow.map(|(what, receiver)| {
+    let sends = slow.map(|(what, stage, receiver)| {
         tokio::spawn(async move {
             let begun = Instant::now();
-            assert_eq!(send(&receiver).await.unwrap_err(), SendError::Timeout, "{what}");
+            assert_eq!(send(&receiver).await.unwrap_err(), SendError::TimedOut(stage), "{what}");
             let took = begun.elapsed();
             assert!((1_900..6_000).contains(&took.as_millis()), "{what}: {took:?}");
             receiver.is_left_alone().await;
@@ -136,11 +152,12 @@ async fn receiver_that_does_not_read_is_timed_out() {
         assert!(all < BODY, "it was sent to the end");
     })
     .await;
-    let egress = egress(&receiver.address.to_string(), &[]);
+    let client = client(&receiver.address.to_string(), &[]);
     let body = vec![b'a'; BODY].into();
     let begun = Instant::now();
-    let outcome = egress.send(Outbound { body, ..post(&format!("http://{}/", receiver.address)) }).await;
-    assert_eq!(outcome.unwrap_err(), SendError::Timeout);
+    let outcome =
+        client.send(OutboundRequest { body, ..post(&format!("http://{}/", receiver.address)) }).await;
+    assert_eq!(outcome.unwrap_err(), SendError::TimedOut(Stage::Head));
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
     receiver.is_left_alone().await;
 }
@@ -150,32 +167,45 @@ async fn response_that_is_not_http_is_an_error() {
     let flood = format!("HTTP/1.1 200 OK\r\n{}\r\n\r\n", "x: y\r\n".repeat(100_000));
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(1_000_000));
     let reason = format!("HTTP/1.1 200 {}\r\n\r\n", "a".repeat(1_000_000));
-    let cases: &[(&str, &str)] = &[
-        ("nothing", ""),
-        ("half a head", "HTTP/1.1 200 OK\r\nx: y\r\n"),
-        ("another protocol", "SSH-2.0-OpenSSH_9.9\r\n"),
-        ("a greeting", "220 mail.example ESMTP\r\n"),
-        ("no status", "HTTP/1.1\r\n\r\n"),
-        ("a large status", "HTTP/1.1 99999 OK\r\n\r\n"),
-        ("a later version", "HTTP/2.0 200 OK\r\n\r\n"),
-        ("bytes", "\u{0}\u{1}\u{2}\u{3}\r\n\r\n"),
-        ("a header without a name", "HTTP/1.1 200 OK\r\n: x\r\n\r\n"),
-        ("NUL in a header", "HTTP/1.1 200 OK\r\nx: a\u{0}b\r\n\r\n"),
-        ("two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
-        ("a negative length", "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nab"),
-        ("a length beyond 64 bits", "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nab"),
-        ("a body cut short", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab"),
-        ("no chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nab\r\n"),
-        ("a huge chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n"),
-        ("a chunk cut short", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\nab"),
-        ("a flood of headers", &flood),
-        ("a header of a megabyte", &long),
-        ("a reason of a megabyte", &reason),
+    // What, whether the response is incomplete rather than invalid, and the bytes.
+    let cases: &[(&str, bool, &str)] = &[
+        ("nothing", true, ""),
+        ("half a head", true, "HTTP/1.1 200 OK\r\nx: y\r\n"),
+        ("another protocol", false, "SSH-2.0-OpenSSH_9.9\r\n"),
+        ("a greeting", false, "220 mail.example ESMTP\r\n"),
+        ("no status", false, "HTTP/1.1\r\n\r\n"),
+        ("a large status", false, "HTTP/1.1 99999 OK\r\n\r\n"),
+        ("a later version", false, "HTTP/2.0 200 OK\r\n\r\n"),
+        ("bytes", false, "\u{0}\u{1}\u{2}\u{3}\r\n\r\n"),
+        ("a header without a name", false, "HTTP/1.1 200 OK\r\n: x\r\n\r\n"),
+        ("NUL in a header", false, "HTTP/1.1 200 OK\r\nx: a\u{0}b\r\n\r\n"),
+        ("two lengths", false, "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
+        ("a negative length", false, "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nab"),
+        (
+            "a length beyond 64 bits",
+            false,
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nab",
+        ),
+        ("a body cut short", true, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab"),
+        ("no chunk", false, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nab\r\n"),
+        (
+            "a huge chunk",
+            false,
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n",
+        ),
+        ("a chunk cut short", true, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\nab"),
+        ("a flood of headers", false, &flood),
+        ("a header of a megabyte", false, &long),
+        ("a reason of a megabyte", false, &reason),
     ];
-    for (what, bytes) in cases {
+    for (what, is_incomplete, bytes) in cases {
         let receiver = Receiver::closing(*bytes).await;
         let outcome = send(&receiver).await;
-        assert!(matches!(outcome, Err(SendError::Broken(_))), "{what}: {outcome:?}");
+        match outcome {
+            Err(SendError::ConnectionClosed(_)) if *is_incomplete => {}
+            Err(SendError::InvalidResponse(_)) if !*is_incomplete => {}
+            other => panic!("{what}: {other:?}"),
+        }
         receiver.is_left_alone().await;
     }
 }
@@ -188,19 +218,19 @@ async fn reset_and_closed_port_are_distinguished() {
     })
     .await;
     let outcome = send(&receiver).await;
-    assert!(matches!(outcome, Err(SendError::Broken(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(SendError::ConnectionClosed(_))), "{outcome:?}");
 
     let address = receiver.address;
     drop(receiver);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let outcome = egress(&address.to_string(), &[]).send(post(&format!("http://{address}/"))).await;
-    assert!(matches!(outcome, Err(SendError::Connect(_))), "{outcome:?}");
+    let outcome = client(&address.to_string(), &[]).send(post(&format!("http://{address}/"))).await;
+    assert!(matches!(outcome, Err(SendError::ConnectionRefused(_))), "{outcome:?}");
 }
 
 #[tokio::test]
 async fn unresolvable_name_is_temporary_when_sending() {
-    let outcome = egress("", &[]).send(post("https://nowhere.example/")).await;
-    assert_eq!(outcome.unwrap_err(), SendError::Dns);
+    let outcome = client("", &[]).send(post("https://nowhere.example/")).await;
+    assert_eq!(outcome.unwrap_err(), SendError::NameNotResolved);
 }
 
 #[tokio::test]

@@ -7,11 +7,12 @@
 #![allow(clippy::disallowed_methods, reason = "receivers run beside the test")]
 
 mod addresses;
+mod allow_list;
 mod bodies;
 mod heads;
 mod names;
 mod notations;
-mod openings;
+mod operator;
 mod rebinding;
 mod receiver;
 mod secure;
@@ -20,9 +21,9 @@ mod urls;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, Method};
-use server::{
-    config::EgressSettings,
-    providers::{Egress, Outbound, OutboundResponse, Refusal, SendError, resolve::FakeResolver},
+use outbound::{
+    AddressOwner, AddressRejection, AllowList, OutboundClient, OutboundRequest, OutboundResponse,
+    OutboundSettings, SendError, resolver::FakeResolver,
 };
 
 /// The expected result for a URL.
@@ -30,18 +31,22 @@ use server::{
 enum Verdict {
     /// The URL is accepted.
     Fine,
-    /// [`Refusal::NotHttps`].
+    /// [`AddressRejection::NotHttps`].
     NotHttps,
-    /// [`Refusal::Private`].
+    /// [`AddressRejection::Private`].
     Private,
-    /// [`Refusal::Unresolvable`].
+    /// [`AddressRejection::Unresolvable`].
     Unresolvable,
 }
 
 /// Creates an outbound client with this allow list and these names.
-fn egress(openings: &str, names: &[(&str, &[&str])]) -> Egress {
-    let settings = EgressSettings { egress_allow_cidrs: Some(openings.to_owned()), egress_ca_file: None };
-    Egress::new(&settings, Vec::new(), Arc::new(resolver(names))).unwrap()
+fn client(allow_list: &str, names: &[(&str, &[&str])]) -> OutboundClient {
+    OutboundClient::new(allowing(allow_list), Arc::new(resolver(names)))
+}
+
+/// Returns settings with this allow list.
+fn allowing(allow_list: &str) -> OutboundSettings {
+    OutboundSettings { allow_list: AllowList::parse(allow_list).unwrap(), ..OutboundSettings::default() }
 }
 
 fn resolver(names: &[(&str, &[&str])]) -> FakeResolver {
@@ -54,14 +59,14 @@ fn resolver(names: &[(&str, &[&str])]) -> FakeResolver {
 }
 
 /// Checks each URL against its expected result. Reports all failures at once.
-async fn judge(egress: &Egress, cases: impl IntoIterator<Item = (String, Verdict)>) {
+async fn judge(client: &OutboundClient, cases: impl IntoIterator<Item = (String, Verdict)>) {
     let mut wrong = Vec::new();
     for (url, expected) in cases {
-        let verdict = match egress.check(&url).await {
+        let verdict = match client.check(&url).await {
             Ok(_) => Verdict::Fine,
-            Err(Refusal::NotHttps) => Verdict::NotHttps,
-            Err(Refusal::Private) => Verdict::Private,
-            Err(Refusal::Unresolvable) => Verdict::Unresolvable,
+            Err(AddressRejection::NotHttps) => Verdict::NotHttps,
+            Err(AddressRejection::Private) => Verdict::Private,
+            Err(AddressRejection::Unresolvable) => Verdict::Unresolvable,
         };
         if verdict != expected {
             wrong.push(format!("{url:?} is {verdict:?}, not {expected:?}"));
@@ -71,10 +76,11 @@ async fn judge(egress: &Egress, cases: impl IntoIterator<Item = (String, Verdict
 }
 
 /// Builds a POST of a few bytes, with a limit of two seconds and 4,096 bytes for the response.
-fn post(url: &str) -> Outbound {
-    Outbound {
+fn post(url: &str) -> OutboundRequest {
+    OutboundRequest {
         method: Method::POST,
         url: url.parse().unwrap(),
+        set_by: AddressOwner::Tenant,
         headers: HeaderMap::new(),
         body: r#"{"event":"ping"}"#.into(),
         timeout: Duration::from_secs(2),
@@ -84,6 +90,6 @@ fn post(url: &str) -> Outbound {
 
 /// Sends [`post`] over HTTP to a receiver on the allow list.
 async fn send(receiver: &receiver::Receiver) -> Result<OutboundResponse, SendError> {
-    let egress = egress(&receiver.address.to_string(), &[]);
-    egress.send(post(&format!("http://{}/hook", receiver.address))).await
+    let client = client(&receiver.address.to_string(), &[]);
+    client.send(post(&format!("http://{}/hook", receiver.address))).await
 }

@@ -2,17 +2,14 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use server::{
-    config::EgressSettings,
-    providers::{
-        Egress, Refusal,
-        resolve::{Lookup, Resolver, SystemResolver},
-    },
+use outbound::{
+    AddressRejection, OutboundClient,
+    resolver::{Lookup, Resolver, SystemResolver},
 };
 
 use crate::{
     Verdict::{self, Fine, Private, Unresolvable},
-    egress, judge,
+    allowing, client, judge,
 };
 
 const PUBLIC: &str = "93.184.216.34";
@@ -46,8 +43,8 @@ const CASES: &[(&[&str], Verdict)] = &[
 #[tokio::test]
 async fn one_bad_address_refuses_the_name() {
     for (addresses, verdict) in CASES {
-        let egress = egress("", &[("hook.example", addresses)]);
-        judge(&egress, [("https://hook.example/".to_owned(), *verdict)]).await;
+        let client = client("", &[("hook.example", addresses)]);
+        judge(&client, [("https://hook.example/".to_owned(), *verdict)]).await;
     }
 }
 
@@ -60,9 +57,9 @@ async fn allow_list_must_cover_every_address_of_a_name() {
         ("10.0.0.0/8,192.168.0.1", &["10.1.2.3", "192.168.0.1"], Fine),
         ("10.0.0.0/8", &["::ffff:10.1.2.3"], Private),
     ];
-    for (openings, addresses, verdict) in cases {
-        let egress = egress(openings, &[("hook.example", addresses)]);
-        judge(&egress, [("https://hook.example/".to_owned(), verdict)]).await;
+    for (allow_list, addresses, verdict) in cases {
+        let client = client(allow_list, &[("hook.example", addresses)]);
+        judge(&client, [("https://hook.example/".to_owned(), verdict)]).await;
     }
 }
 
@@ -77,9 +74,9 @@ impl Resolver for Silent {
 
 #[tokio::test]
 async fn silent_name_server_is_timed_out() {
-    let egress = Egress::new(&EgressSettings::default(), Vec::new(), Arc::new(Silent)).unwrap();
+    let client = OutboundClient::new(allowing(""), Arc::new(Silent));
     let begun = tokio::time::Instant::now();
-    assert_eq!(egress.check("https://hook.example/").await, Err(Refusal::Unresolvable));
+    assert_eq!(client.check("https://hook.example/").await, Err(AddressRejection::Unresolvable));
     assert!(begun.elapsed().as_secs() < 7, "{:?}", begun.elapsed());
 }
 
@@ -92,7 +89,7 @@ async fn system_resolver_resolves_localhost() {
 /// A look-up blocks a thread and can't be cancelled.
 #[tokio::test]
 async fn slow_names_hold_up_only_their_own_lane() {
-    let resolver = Arc::new(SystemResolver::asking(|name| {
+    let resolver = Arc::new(SystemResolver::with(|name| {
         if name.ends_with(".slow.example") {
             std::thread::sleep(Duration::from_secs(1));
         }

@@ -2,11 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use server::providers::address::is_public;
+use outbound::address::is_public;
 
 use crate::{
     Verdict::{Fine, NotHttps, Private},
-    egress, judge,
+    client, judge,
 };
 
 /// Number of addresses.
@@ -17,7 +17,7 @@ async fn private_address_is_rejected_in_every_notation() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let egress = egress("", &[]);
+    let client = client("", &[]);
     let cases = (0..ADDRESSES).map(|_| {
         let ip = Ipv4Addr::from_bits(some_address(&mut random));
         let text = write(ip, &mut random);
@@ -28,7 +28,7 @@ async fn private_address_is_rejected_in_every_notation() {
         };
         (format!("https://{text}/"), verdict)
     });
-    judge(&egress, cases).await;
+    judge(&client, cases).await;
 }
 
 /// Returns a random address; half of them are in or near ranges that are not public.

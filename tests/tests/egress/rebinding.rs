@@ -2,15 +2,12 @@
 
 use std::{io, net::IpAddr, sync::Arc};
 
-use server::{
-    config::EgressSettings,
-    providers::{
-        Egress, Refusal, SendError,
-        resolve::{Lookup, Resolver},
-    },
+use outbound::{
+    AddressRejection, OutboundClient, SendError,
+    resolver::{Lookup, Resolver},
 };
 
-use crate::{post, receiver::Receiver};
+use crate::{allowing, post, receiver::Receiver};
 
 /// Number of requests.
 const SENDS: usize = 2_000;
@@ -47,21 +44,21 @@ async fn no_answer_leads_to_an_address_that_was_not_judged() {
         canaries.extend(Receiver::at(&format!("{address}:{port}"), closing(answer)).await);
     }
     assert!(canaries.len() >= 2);
-    let settings =
-        EgressSettings { egress_allow_cidrs: Some(format!("{OPEN}:{port}")), egress_ca_file: None };
-    let egress = Egress::new(&settings, Vec::new(), Arc::new(Fickle)).unwrap();
+    let client = OutboundClient::new(allowing(&format!("{OPEN}:{port}")), Arc::new(Fickle));
 
     let url = format!("http://hook.example:{port}/");
     let (mut sent, mut refused) = (0, 0);
     for _ in 0..SENDS / 20 {
         let sends = (0..20).map(|_| {
-            let (egress, request) = (egress.clone(), post(&url));
-            tokio::spawn(async move { egress.send(request).await })
+            let (client, request) = (client.clone(), post(&url));
+            tokio::spawn(async move { client.send(request).await })
         });
         for send in sends.collect::<Vec<_>>() {
             match send.await.unwrap() {
                 Ok(_) => sent += 1,
-                Err(SendError::Refused(Refusal::NotHttps) | SendError::Dns) => refused += 1,
+                Err(SendError::AddressRejected(AddressRejection::NotHttps) | SendError::NameNotResolved) => {
+                    refused += 1
+                }
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -78,14 +75,12 @@ async fn no_answer_leads_to_an_address_that_was_not_judged() {
 async fn stored_address_is_checked_again_when_used() {
     let canary = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let resolver = Arc::new(crate::resolver(&[("hook.example", &["93.184.216.34"])]));
-    let egress =
-        Egress::new(&EgressSettings::default(), Vec::new(), Arc::clone(&resolver) as Arc<dyn Resolver>)
-            .unwrap();
-    let url = egress.check(&format!("https://hook.example:{}/", canary.address.port())).await.unwrap();
+    let client = OutboundClient::new(allowing(""), Arc::clone(&resolver) as Arc<dyn Resolver>);
+    let url = client.check(&format!("https://hook.example:{}/", canary.address.port())).await.unwrap();
     for address in CLOSED {
         resolver.set("hook.example", &[address.parse().unwrap()]);
-        let outcome = egress.send(post(url.as_str())).await;
-        assert_eq!(outcome.unwrap_err(), SendError::Refused(Refusal::Private), "{address}");
+        let outcome = client.send(post(url.as_str())).await;
+        assert_eq!(outcome.unwrap_err(), SendError::AddressRejected(AddressRejection::Private), "{address}");
     }
     assert_eq!(canary.connections(), 0);
 }

@@ -2,11 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use outbound::{OutboundClient, OutboundResponse, OutboundSettings, SendError, Stage, TrustedRoots};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
-use server::{
-    config::EgressSettings,
-    providers::{Egress, OutboundResponse, SendError},
-};
+use server::config::EgressSettings;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use tokio_rustls::{
     TlsAcceptor,
@@ -14,15 +12,15 @@ use tokio_rustls::{
 };
 
 use crate::{
-    post,
+    allowing, post,
     receiver::{Receiver, request},
     resolver,
 };
 
-/// A certificate authority of the test, and the file of the operator's setting.
+/// A certificate authority of the test.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    file: tempfile::NamedTempFile,
+    pem: String,
 }
 
 impl Authority {
@@ -31,9 +29,8 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), params.self_signed(&key).unwrap().pem()).unwrap();
-        Self { issuer: Issuer::new(params, key), file }
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
     }
 
     /// Starts a TLS receiver on 127.0.0.1 with a certificate for these names that expires at the end of the
@@ -73,15 +70,13 @@ impl Authority {
 
     /// Sends a request to a host. If the host is a name, it resolves to 127.0.0.1.
     async fn send(&self, host: &str, receiver: &Receiver) -> Result<OutboundResponse, SendError> {
-        self.egress(host).send(post(&url(host, receiver))).await
+        self.client(host).send(post(&url(host, receiver))).await
     }
 
-    fn egress(&self, host: &str) -> Egress {
-        let settings = EgressSettings {
-            egress_allow_cidrs: Some("127.0.0.0/8".to_owned()),
-            egress_ca_file: Some(self.file.path().to_owned()),
-        };
-        Egress::new(&settings, Vec::new(), Arc::new(resolver(&[(host, &["127.0.0.1"])]))).unwrap()
+    fn client(&self, host: &str) -> OutboundClient {
+        let tenant_roots = TrustedRoots::from_pem(self.pem.as_bytes()).unwrap();
+        let settings = OutboundSettings { tenant_roots, ..allowing("127.0.0.0/8") };
+        OutboundClient::new(settings, Arc::new(resolver(&[(host, &["127.0.0.1"])])))
     }
 }
 
@@ -106,9 +101,9 @@ async fn tls_server_name_is_the_requested_host() {
 async fn secure_connections_are_used_again() {
     let authority = Authority::new();
     let receiver = authority.receiver(&["hook.example"], 2099).await;
-    let egress = authority.egress("hook.example");
+    let client = authority.client("hook.example");
     for _ in 0..10 {
-        egress.send(post(&url("hook.example", &receiver))).await.unwrap();
+        client.send(post(&url("hook.example", &receiver))).await.unwrap();
     }
     assert_eq!(receiver.connections(), 1);
 }
@@ -125,7 +120,7 @@ async fn invalid_certificate_is_rejected() {
     ];
     for (what, receiver) in cases {
         let outcome = authority.send("hook.example", &receiver).await;
-        let Err(SendError::Tls(why)) = outcome else { panic!("{what}: {outcome:?}") };
+        let Err(SendError::InvalidCertificate(why)) = outcome else { panic!("{what}: {outcome:?}") };
         assert!(why.contains("certificate"), "{what}: {why}");
     }
 }
@@ -134,10 +129,10 @@ async fn invalid_certificate_is_rejected() {
 async fn without_the_file_the_authority_is_unknown() {
     let authority = Authority::new();
     let receiver = authority.receiver(&["hook.example"], 2099).await;
-    let outcome = crate::egress("127.0.0.0/8", &[("hook.example", &["127.0.0.1"])])
+    let outcome = crate::client("127.0.0.0/8", &[("hook.example", &["127.0.0.1"])])
         .send(post(&url("hook.example", &receiver)))
         .await;
-    assert!(matches!(outcome, Err(SendError::Tls(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(SendError::InvalidCertificate(_))), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -151,7 +146,7 @@ async fn server_without_tls_is_rejected() {
     let gone = Receiver::new(|socket: TcpStream| async move { drop(socket) }).await;
     for (what, receiver) in [("hasty", hasty), ("gone", gone)] {
         let outcome = authority.send("hook.example", &receiver).await;
-        assert!(matches!(outcome, Err(SendError::Tls(_))), "{what}: {outcome:?}");
+        assert!(matches!(outcome, Err(SendError::TlsFailed(_))), "{what}: {outcome:?}");
     }
     let silent = Receiver::new(|socket: TcpStream| async move {
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -161,7 +156,7 @@ async fn server_without_tls_is_rejected() {
     // The plain receiver waits for a request and gets a TLS greeting instead.
     for (what, receiver) in [("plain", plain), ("silent", silent)] {
         let outcome = authority.send("hook.example", &receiver).await;
-        assert_eq!(outcome.unwrap_err(), SendError::Timeout, "{what}");
+        assert_eq!(outcome.unwrap_err(), SendError::TimedOut(Stage::Tls), "{what}");
     }
 }
 
@@ -177,7 +172,7 @@ fn ca_file_without_certificates_is_an_error() {
             std::fs::write(&path, content).unwrap();
         }
         let settings = EgressSettings { egress_allow_cidrs: None, egress_ca_file: Some(path) };
-        let Err(error) = Egress::new(&settings, Vec::new(), Arc::new(resolver(&[]))) else {
+        let Err(error) = settings.outbound("127.0.0.1:0".parse().unwrap()) else {
             panic!("{name} was taken");
         };
         let error = format!("{error:#}");

@@ -2,7 +2,7 @@
 
 use crate::{
     Verdict::{self, Fine, NotHttps, Private, Unresolvable},
-    egress, judge,
+    client, judge,
 };
 
 /// Names that the resolver of the tests knows.
@@ -299,14 +299,14 @@ const CASES: &[(&str, Verdict)] = &[
 async fn ambiguous_url_is_rejected_before_lookup() {
     assert!(CASES.len() >= 200, "{}", CASES.len());
     let cases = CASES.iter().map(|&(url, verdict)| (url.to_owned(), verdict));
-    judge(&egress("", NAMES), cases).await;
+    judge(&client("", NAMES), cases).await;
 }
 
 #[tokio::test]
 async fn too_long_url_is_rejected() {
     let label = "a".repeat(63);
     let longest = [label.as_str(), &label, &label, &"a".repeat(61)].join(".");
-    let egress = egress("", &[(&longest, &["93.184.216.34"])]);
+    let client = client("", &[(&longest, &["93.184.216.34"])]);
     let cases = [
         (format!("https://{longest}/"), Fine),
         (format!("https://{longest}a/"), NotHttps),
@@ -317,28 +317,28 @@ async fn too_long_url_is_rejected() {
         (format!("https://{longest}/{}", "é".repeat(1_000)), Fine),
         (format!("https://{longest}/{}", "é".repeat(3_000)), NotHttps),
     ];
-    judge(&egress, cases).await;
+    judge(&client, cases).await;
 }
 
 #[tokio::test]
 async fn stored_url_is_in_normal_form() {
-    let egress = egress("", NAMES);
+    let client = client("", NAMES);
     for (given, normal) in [
         ("HTTPS://Example.COM:443/a/../b?q#f", "https://example.com/b?q#f"),
         ("https://BÜCHER.example", "https://xn--bcher-kva.example/"),
         ("https://[2606:4700:4700:0:0:0:0:1111]/", "https://[2606:4700:4700::1111]/"),
     ] {
-        let url = egress.check(given).await.unwrap();
+        let url = client.check(given).await.unwrap();
         assert_eq!(url.as_str(), normal);
-        assert_eq!(egress.check(normal).await.unwrap(), url);
+        assert_eq!(client.check(normal).await.unwrap(), url);
     }
 }
 
 #[tokio::test]
 async fn stored_url_passes_the_check_again() {
-    let egress = egress("", NAMES);
+    let client = client("", NAMES);
     for (url, _) in CASES.iter().filter(|(_, verdict)| *verdict == Fine) {
-        let stored = egress.check(url).await.unwrap();
-        assert_eq!(egress.check(stored.as_str()).await.as_ref(), Ok(&stored), "{url}");
+        let stored = client.check(url).await.unwrap();
+        assert_eq!(client.check(stored.as_str()).await.as_ref(), Ok(&stored), "{url}");
     }
 }

@@ -16,7 +16,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tests::loopback::{LoopbackServer, endless_body};
 
 /// The behaviour of a provider.
 #[derive(Clone, Debug)]
@@ -63,18 +63,16 @@ pub struct Provider {
     /// The address of the provider.
     pub address: SocketAddr,
     inside: Inside,
-    serving: JoinHandle<()>,
+    _server: LoopbackServer,
 }
 
 impl Provider {
     /// Starts a provider that responds correctly.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let inside = Inside { mood: Arc::new(Mutex::new(Mood::Well)), asked: Arc::default() };
         let router = Router::new().route("/v1/embeddings", post(answer)).with_state(inside.clone());
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, inside, serving }
+        let server = LoopbackServer::start(router).await;
+        Self { address: server.address, inside, _server: server }
     }
 
     /// Returns the base URL.
@@ -90,12 +88,6 @@ impl Provider {
     /// Takes the requests recorded so far.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.inside.asked.lock().unwrap())
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        self.serving.abort();
     }
 }
 
@@ -126,10 +118,7 @@ async fn answer(State(inside): State<Inside>, headers: HeaderMap, body: Bytes) -
             tokio::time::sleep(Duration::from_secs(600)).await;
             StatusCode::OK.into_response()
         }
-        Mood::Endless => {
-            let pieces = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 64 * 1024]));
-            axum::body::Body::from_stream(pieces).into_response()
-        }
+        Mood::Endless => endless_body().into_response(),
         Mood::Refusing(word) => refuse(texts.iter().any(|it| it.contains(word))),
         Mood::Short(longest) => refuse(texts.iter().any(|it| it.chars().count() > longest)),
         Mood::Few(most) => refuse(texts.len() > most),

@@ -15,7 +15,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use tests::loopback::{LoopbackServer, endless_body};
+use tokio::sync::Notify;
 
 /// A valid verdict.
 pub const VERDICT: &str = r#"{"reasoning": "It answers the question.", "score": 0.75}"#;
@@ -88,18 +89,15 @@ pub struct Provider {
     /// The address of the provider.
     pub address: SocketAddr,
     inside: Inside,
-    serving: JoinHandle<()>,
+    _server: LoopbackServer,
 }
 
 impl Provider {
     /// Starts a provider that responds correctly.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let inside = Inside::default();
-        let router = Router::new().fallback(answer).with_state(inside.clone());
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, inside, serving }
+        let server = LoopbackServer::start(Router::new().fallback(answer).with_state(inside.clone())).await;
+        Self { address: server.address, inside, _server: server }
     }
 
     /// Returns the base URL.
@@ -125,12 +123,6 @@ impl Provider {
     /// Returns the number of requests so far.
     pub fn count(&self) -> usize {
         self.inside.asked.lock().unwrap().len()
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        self.serving.abort();
     }
 }
 
@@ -181,10 +173,7 @@ async fn behave(asked: &Asked, key: &str, mood: Mood) -> Response {
             tokio::time::sleep(Duration::from_secs(600)).await;
             StatusCode::OK.into_response()
         }
-        Mood::Endless => {
-            let pieces = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 64 * 1024]));
-            Body::from_stream(pieces).into_response()
-        }
+        Mood::Endless => endless_body().into_response(),
         Mood::Drips => {
             let pieces = futures::stream::unfold((), |()| async {
                 tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,7 +1,5 @@
 //! An identity provider on its own port, which can be slow, broken or unavailable.
 
-#![allow(clippy::disallowed_methods, reason = "the provider runs beside the test")]
-
 use std::{
     sync::{
         Arc, Mutex,
@@ -19,8 +17,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use server::clock::Clock;
-use tests::{On, TestApp};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tests::{On, TestApp, loopback::LoopbackServer};
 
 use crate::signer::Signer;
 
@@ -28,9 +25,10 @@ use crate::signer::Signer;
 pub const AUDIENCE: &str = "https://loupe.example";
 
 /// The behaviour of the provider.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Mood {
     /// Responds correctly.
+    #[default]
     Well,
     /// Responds with this status.
     Failing(u16),
@@ -45,9 +43,10 @@ pub struct Provider {
     /// The issuer.
     pub issuer: String,
     state: Arc<Published>,
-    serving: JoinHandle<()>,
+    _server: LoopbackServer,
 }
 
+#[derive(Default)]
 struct Published {
     issuer: Mutex<Value>,
     jwks_uri: Mutex<String>,
@@ -59,22 +58,15 @@ struct Published {
 impl Provider {
     /// Starts a provider with these keys.
     pub async fn with(keys: &[&Signer]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let issuer = format!("http://{}", listener.local_addr().unwrap());
-        let state = Arc::new(Published {
-            issuer: Mutex::new(json!(issuer)),
-            jwks_uri: Mutex::new(format!("{issuer}/keys")),
-            keys: Mutex::default(),
-            mood: Mutex::new(Mood::Well),
-            fetches: AtomicUsize::new(0),
-        });
+        let state = Arc::<Published>::default();
         let router = Router::new()
             .route("/.well-known/openid-configuration", routing::get(discovery))
             .route("/keys", routing::get(jwks))
             .route("/moved", routing::get(async || (StatusCode::FOUND, [("location", "/keys")])))
             .with_state(Arc::clone(&state));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        let provider = Self { issuer, state, serving };
+        let server = LoopbackServer::start(router).await;
+        let provider = Self { issuer: server.url(), state, _server: server };
+        provider.claims_to_be(json!(provider.issuer), &format!("{}/keys", provider.issuer));
         provider.publish(keys);
         provider
     }
@@ -123,12 +115,6 @@ impl Provider {
             "iss": self.issuer, "aud": AUDIENCE, "sub": "auth0|ada", "tenant_id": app.tenant, "role": "owner",
             "iat": now, "exp": now + 3_600,
         })
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        self.serving.abort();
     }
 }
 

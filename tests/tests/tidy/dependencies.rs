@@ -7,18 +7,21 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// The crates of the workspace that each crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 11] = [
-    ("api", &[]),
+const ARROWS: [(&str, &[&str]); 13] = [
+    ("api", &["stub"]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
     ("entities", &["api"]),
     ("migrations", &["entities"]),
     ("store", &["api", "semantics", "entities", "migrations"]),
     ("queue", &["entities", "store"]),
-    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
+    ("outbound", &[]),
+    // For the tests of clients only.
+    ("stub", &[]),
+    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue", "outbound"]),
     ("present", &["api"]),
-    ("tui", &["api", "present"]),
-    ("cli", &["api", "evaluators", "present", "tui"]),
+    ("tui", &["api", "present", "stub"]),
+    ("cli", &["api", "evaluators", "present", "stub", "tui"]),
 ];
 
 /// Libraries of the server that programs on a user's machine do not need.

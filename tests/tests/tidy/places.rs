@@ -44,13 +44,21 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["reqwest"],
-        places: &["server/src/providers/", "crates/api/src/client/"],
-        instead: "the server calls out in server/src/providers only, the programs through api::client",
+        places: &["crates/api/src/client/"],
+        instead: "the server sends through crates/outbound, the programs through api::client",
     },
     Home {
-        names: &["TcpStream::connect", "lookup_host", "to_socket_addrs", "tokio_rustls", "hyper::client"],
-        places: &["server/src/providers/"],
-        instead: "send through App::egress, which judges what a tenant set before it dials",
+        names: &[
+            "TcpStream::connect",
+            "lookup_host",
+            "to_socket_addrs",
+            "tokio_rustls",
+            "rustls_platform_verifier",
+            "hyper::client",
+            "hyper_util::client",
+        ],
+        places: &["crates/outbound/"],
+        instead: "send through App::outbound, which checks the addresses that tenants set",
     },
     Home {
         names: &["clap"],

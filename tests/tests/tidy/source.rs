@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
 /// in `crates`.
-pub const CRATES: [&str; 12] = [
+pub const CRATES: [&str; 14] = [
     "api",
     "semantics",
     "evaluators",
@@ -13,6 +13,8 @@ pub const CRATES: [&str; 12] = [
     "migrations",
     "store",
     "queue",
+    "outbound",
+    "stub",
     "present",
     "server",
     "tui",

@@ -1,13 +1,9 @@
 //! Errors, failures and silence of a server, over real sockets. The test controls the clock, so half a
 //! minute passes at once.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::TcpListener, time::Duration};
 
+use stub::{ResponseSwitch, StubResponse, StubServer};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
@@ -17,96 +13,55 @@ use crate::{
 };
 use crate::{tests::screens::screen, tests::*};
 
-/// How the server responds to requests for the list.
-#[derive(Clone, Debug)]
-enum Behaviour {
-    /// It responds with this status, content type and body.
-    Answer(u16, &'static str, String),
-    /// It reads the request and sends nothing.
-    Silence,
-    /// It opens a live stream and sends no event on it.
-    SilentStream,
+/// An error response, with the plan that the console names.
+fn error(status: u16, code: &str) -> StubResponse {
+    let body = serde_json::json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1",
+        "required_plan": (status == 402).then_some("pro") });
+    StubResponse::status(status, body)
 }
 
-impl Behaviour {
-    fn error(status: u16, code: &str) -> Self {
-        let body = serde_json::json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1",
-            "required_plan": (status == 402).then_some("pro") });
-        Self::Answer(status, "application/json", body.to_string())
-    }
-
-    fn traces(count: i64) -> Self {
-        let page = last_page((0..count).map(trace).collect());
-        Self::Answer(200, "application/json", serde_json::to_string(&page).unwrap())
-    }
-
-    fn html(status: u16) -> Self {
-        Self::Answer(status, "text/html", "<html><body>Sign in to the proxy</body></html>".into())
-    }
+fn traces(count: i64) -> StubResponse {
+    let page = last_page((0..count).map(trace).collect());
+    StubResponse::json(serde_json::to_value(&page).unwrap())
 }
 
-/// A server whose behaviour changes during the test.
+fn html(status: u16) -> StubResponse {
+    StubResponse::text("text/html", "<html><body>Sign in to the proxy</body></html>").with_status(status)
+}
+
+/// A server whose response to requests for the list changes during the test.
 struct Server {
-    url: String,
-    behaviour: Arc<Mutex<Behaviour>>,
+    stub: StubServer,
+    list: ResponseSwitch,
 }
 
 impl Server {
-    fn new(behaviour: Behaviour) -> Self {
-        Self::start(behaviour, false)
+    fn new(list: StubResponse) -> Self {
+        Self::start(list, false)
     }
 
-    /// Starts a server that opens live streams.
-    fn with_streams(behaviour: Behaviour) -> Self {
-        Self::start(behaviour, true)
+    /// Starts a server that opens live streams and sends no event on them.
+    fn with_streams(list: StubResponse) -> Self {
+        Self::start(list, true)
     }
 
-    fn start(behaviour: Behaviour, streams: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let behaviour = Arc::new(Mutex::new(behaviour));
-        let shared = Arc::clone(&behaviour);
-        std::thread::spawn(move || {
-            for connection in listener.incoming().map_while(Result::ok) {
-                let shared = Arc::clone(&shared);
-                std::thread::spawn(move || serve(connection, &shared, streams));
-            }
+    fn start(list: StubResponse, streams: bool) -> Self {
+        let list = ResponseSwitch::new(list);
+        let current = list.clone();
+        let stub = StubServer::new(move |request, _| match request.path.as_str() {
+            "/v1/traces" => current.current(),
+            "/v1/traces/stream" if streams => StubResponse::events(&[": hello\n\n".to_owned()]).held_open(),
+            _ => error(404, "not_found"),
         });
-        Self { url, behaviour }
+        Self { stub, list }
     }
 
-    fn turn(&self, behaviour: Behaviour) {
-        *self.behaviour.lock().unwrap() = behaviour;
+    fn url(&self) -> &str {
+        self.stub.url()
     }
-}
 
-fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>, streams: bool) {
-    let mut reader = BufReader::new(connection.try_clone().unwrap());
-    let mut path = String::new();
-    let mut line = String::new();
-    while reader.read_line(&mut line).unwrap_or_default() > 2 {
-        if path.is_empty() {
-            path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        }
-        line.clear();
-    }
-    let behaviour = match path.split('?').next() {
-        Some("/v1/traces") => behaviour.lock().unwrap().clone(),
-        Some("/v1/traces/stream") if streams => Behaviour::SilentStream,
-        _ => Behaviour::error(404, "not_found"),
-    };
-    match behaviour {
-        Behaviour::Answer(status, kind, body) => {
-            let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
-            // A disconnected console is no failure of the test.
-            _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        }
-        // Until the console drops the connection.
-        Behaviour::Silence => _ = reader.read_line(&mut line),
-        Behaviour::SilentStream => {
-            _ = write!(connection, "HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n");
-            _ = reader.read_line(&mut line);
-        }
+    fn turn(&self, list: StubResponse) {
+        self.list.set(list);
     }
 }
 
@@ -171,43 +126,43 @@ impl Console {
 }
 
 /// A response, and the console's description of it.
-fn refusals() -> Vec<(Behaviour, &'static str, &'static str)> {
+fn refusals() -> Vec<(StubResponse, &'static str, &'static str)> {
     vec![
-        (Behaviour::error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
-        (Behaviour::error(402, "plan_upgrade_required"), "402 plan", "takes the plan Pro"),
-        (Behaviour::error(403, "member_removed"), "403 forbidden", "loupe members restore"),
-        (Behaviour::error(403, "forbidden_role"), "403 forbidden", "another role or API key"),
-        (Behaviour::error(404, "not_found"), "404 not found", "server is older"),
-        (Behaviour::error(400, "invalid_filter"), "error 400", "changes the filter"),
-        (Behaviour::html(200), "not the Loupe API", "an HTML page"),
-        (Behaviour::html(200), "not the Loupe API", "Check the address: curl"),
-        (Behaviour::html(404), "not the Loupe API", "a proxy, a login page"),
-        (Behaviour::html(403), "not the Loupe API", "a proxy, a login page"),
-        (Behaviour::Answer(200, "application/json", "[1]".into()), "not the Loupe API", "not understand"),
+        (error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
+        (error(402, "plan_upgrade_required"), "402 plan", "takes the plan Pro"),
+        (error(403, "member_removed"), "403 forbidden", "loupe members restore"),
+        (error(403, "forbidden_role"), "403 forbidden", "another role or API key"),
+        (error(404, "not_found"), "404 not found", "server is older"),
+        (error(400, "invalid_filter"), "error 400", "changes the filter"),
+        (html(200), "not the Loupe API", "an HTML page"),
+        (html(200), "not the Loupe API", "Check the address: curl"),
+        (html(404), "not the Loupe API", "a proxy, a login page"),
+        (html(403), "not the Loupe API", "a proxy, a login page"),
+        (StubResponse::json(serde_json::json!([1])), "not the Loupe API", "not understand"),
     ]
 }
 
 #[tokio::test]
 async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds() {
-    for (behaviour, label, hint) in refusals() {
-        let server = Server::new(behaviour.clone());
-        let mut console = Console::new(&server.url);
+    for (response, label, hint) in refusals() {
+        let server = Server::new(response.clone());
+        let mut console = Console::new(server.url());
         console.settle().await;
         let (header, text) = (console.header(), screen(&console.state));
-        assert!(header.contains(&format!("NO DATA · {label}")), "{behaviour:?}: {header}");
-        assert!(text.contains(hint), "{behaviour:?}: {hint}\n{text}");
+        assert!(header.contains(&format!("NO DATA · {label}")), "{response:?}: {header}");
+        assert!(text.contains(hint), "{response:?}: {hint}\n{text}");
         assert!(!text.contains("live") && !text.contains("following"), "{text}");
 
         console.pass(29);
-        assert!(!console.asks_for_the_list(), "{behaviour:?} is asked again too early");
-        server.turn(Behaviour::traces(3));
+        assert!(!console.asks_for_the_list(), "{response:?} is asked again too early");
+        server.turn(traces(3));
         console.pass(1);
         console.settle().await;
         console.state.shell.toast = None;
         let text = screen(&console.state);
         assert!(
             text.contains("answer_question") && text.contains("following newest"),
-            "{behaviour:?}:\n{text}"
+            "{response:?}:\n{text}"
         );
         assert!(console.header().contains("live 2s"), "{}", console.header());
     }
@@ -215,25 +170,25 @@ async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds()
 
 #[tokio::test]
 async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
-    for (behaviour, label, _) in refusals() {
-        let server = Server::new(Behaviour::traces(3));
-        let mut console = Console::new(&server.url);
+    for (response, label, _) in refusals() {
+        let server = Server::new(traces(3));
+        let mut console = Console::new(server.url());
         console.settle().await;
         assert!(freshness::is_live(&console.state.shell));
 
-        server.turn(behaviour.clone());
+        server.turn(response.clone());
         console.pass(2);
         console.settle().await;
         let (header, text) = (console.header(), screen(&console.state));
         assert!(header.contains(&format!("STALE since 14:03 · {label} · retry 30s")), "{header}");
         assert!(text.contains("answer_question"), "the rows stay:\n{text}");
-        assert!(!text.contains("live") && !text.contains("following"), "{behaviour:?}:\n{text}");
+        assert!(!text.contains("live") && !text.contains("following"), "{response:?}:\n{text}");
 
         // The first probe is refused as well.
         console.pass(30);
         console.settle().await;
         assert!(console.header().contains("STALE since 14:03"), "{}", console.header());
-        server.turn(Behaviour::traces(5));
+        server.turn(traces(5));
         console.pass(30);
         console.settle().await;
         assert!(freshness::is_live(&console.state.shell), "{}", console.header());
@@ -244,16 +199,16 @@ async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
 
 #[tokio::test]
 async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds() {
-    let server = Server::new(Behaviour::Silence);
-    let mut console = Console::new(&server.url);
+    let server = Server::new(StubResponse::silence());
+    let mut console = Console::new(server.url());
     console.pass(2);
     assert!(console.header().contains("connecting"), "{}", console.header());
     console.pass(1);
     let text = screen(&console.state);
     assert!(console.header().contains("NO DATA · no answer for 3s"), "{text}");
-    assert!(text.contains(&format!("No answer from {} for 00:03.", server.url)), "{text}");
+    assert!(text.contains(&format!("No answer from {} for 00:03.", server.url())), "{text}");
 
-    server.turn(Behaviour::traces(2));
+    server.turn(traces(2));
     let effects = press(&mut console.state, "R");
     console.perform(effects);
     console.settle().await;
@@ -263,10 +218,10 @@ async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds()
 
 #[tokio::test]
 async fn server_that_falls_silent_later_makes_the_list_stale() {
-    let server = Server::new(Behaviour::traces(2));
-    let mut console = Console::new(&server.url);
+    let server = Server::new(traces(2));
+    let mut console = Console::new(server.url());
     console.settle().await;
-    server.turn(Behaviour::Silence);
+    server.turn(StubResponse::silence());
     console.pass(2);
     assert!(console.asks_for_the_list() && freshness::is_live(&console.state.shell));
     console.pass(5);
@@ -277,8 +232,8 @@ async fn server_that_falls_silent_later_makes_the_list_stale() {
 
 #[tokio::test]
 async fn silent_stream_is_replaced_by_requests_when_a_heartbeat_is_overdue() {
-    let server = Server::with_streams(Behaviour::traces(2));
-    let mut console = Console::new(&server.url);
+    let server = Server::with_streams(traces(2));
+    let mut console = Console::new(server.url());
     console.settle().await;
     assert!(console.state.shell.link == Link::Streaming, "{}", console.header());
     console.pass(19);
@@ -291,7 +246,7 @@ async fn silent_stream_is_replaced_by_requests_when_a_heartbeat_is_overdue() {
     console.settle().await;
     assert!(console.state.shell.link == Link::Streaming, "{}", console.header());
 
-    server.turn(Behaviour::Silence);
+    server.turn(StubResponse::silence());
     console.pass(20);
     assert!(freshness::is_live(&console.state.shell), "{}", console.header());
     console.pass(5);
@@ -318,8 +273,8 @@ async fn server_that_is_away_is_tried_again_after_growing_and_spread_waits() {
 
 #[tokio::test]
 async fn pages_of_a_gateway_pass_and_its_retry_after_is_bounded() {
-    let server = Server::new(Behaviour::html(502));
-    let mut console = Console::new(&server.url);
+    let server = Server::new(html(502));
+    let mut console = Console::new(server.url());
     console.settle().await;
     assert!(console.header().contains("error 502 · retry"), "{}", console.header());
     let limited = NetError { retry_after: Some(86_400), ..answered(429, "rate_limited", "slow down") };

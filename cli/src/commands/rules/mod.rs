@@ -221,12 +221,8 @@ async fn decisions(ctx: &mut Ctx, client: &Client, args: DecisionsArgs) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{Read, Write},
-        net::TcpListener,
-    };
-
     use api::client::Options;
+    use stub::{StubResponse, StubServer};
     use uuid::Uuid;
 
     use super::*;
@@ -237,22 +233,14 @@ mod tests {
     /// Returns a client of a server that responds after three times the client's default timeout.
     #[expect(clippy::disallowed_methods, reason = "the server's own threads, on no runtime")]
     fn slow() -> Client {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut options = Options::new(format!("http://{}", listener.local_addr().unwrap()));
+        let server = StubServer::new(|_, _| {
+            std::thread::sleep(SHORT * 3);
+            StubResponse::json(serde_json::json!({}))
+        });
+        let mut options = Options::new(server.url());
         options.api_key = Some("lp_test".to_owned());
         options.timeout = SHORT;
         options.retry.base = Duration::from_millis(1);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().map_while(std::result::Result::ok) {
-                std::thread::spawn(move || {
-                    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
-                    std::thread::sleep(SHORT * 3);
-                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
-                    // A disconnected client is no failure of the test.
-                    _ = stream.write_all(answer);
-                });
-            }
-        });
         Client::new(options).unwrap()
     }
 

@@ -1,33 +1,16 @@
 //! Tests of the client against a scripted HTTP server.
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::TcpListener, time::Duration};
 
 use serde_json::Value;
+use stub::{StubResponse, StubServer};
 
 use super::*;
 
-/// Starts a server that returns the given responses in order and records the request heads.
-fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let heads = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&heads);
-    std::thread::spawn(move || {
-        for answer in answers {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut buffer = vec![0; 64 * 1024];
-            let length = stream.read(&mut buffer).unwrap();
-            seen.lock().unwrap().push(String::from_utf8_lossy(&buffer[..length]).into_owned());
-            stream.write_all(answer.as_bytes()).unwrap();
-        }
-    });
-    (url, heads)
+/// Starts a server that returns the given responses in order.
+fn server(responses: Vec<&'static str>) -> StubServer {
+    StubServer::in_order(responses.into_iter().map(StubResponse::raw).collect())
 }
 
 fn client(url: &str) -> Client {
@@ -53,48 +36,40 @@ const TRUNCATED_RESPONSE: &str =
 
 #[tokio::test]
 async fn get_is_retried_and_unknown_fields_pass_through() {
-    let (url, heads) = server(vec![BUSY_RESPONSE, LIMITED_RESPONSE, OK_RESPONSE]);
-    let value: Value = client(&url).value(&calls::trace("a/../b")).await.unwrap();
+    let server = server(vec![BUSY_RESPONSE, LIMITED_RESPONSE, OK_RESPONSE]);
+    let value: Value = client(server.url()).value(&calls::trace("a/../b")).await.unwrap();
     assert_eq!(value["new_field"], 1);
-    let heads = heads.lock().unwrap();
-    assert_eq!(heads.len(), 3);
-    assert!(heads[0].starts_with("GET /v1/traces/a%2F..%2Fb HTTP/1.1"), "{}", heads[0]);
-    assert!(heads[0].to_lowercase().contains("authorization: bearer lp_key"));
-}
-
-/// Returns the value of a header in a request head.
-fn header(head: &str, name: &str) -> Option<String> {
-    let of = |line: &str| {
-        line.split_once(": ").filter(|(it, _)| it.eq_ignore_ascii_case(name)).map(|it| it.1.to_owned())
-    };
-    head.lines().find_map(of)
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[0].head.starts_with("GET /v1/traces/a%2F..%2Fb HTTP/1.1"), "{}", requests[0].head);
+    assert_eq!(requests[0].header("authorization"), Some("Bearer lp_key"));
 }
 
 #[tokio::test]
 async fn retried_post_keeps_its_idempotency_key_and_next_post_gets_a_new_one() {
-    let (url, heads) = server(vec![BUSY_RESPONSE, IN_FLIGHT_RESPONSE, OK_RESPONSE, OK_RESPONSE]);
-    let client = client(&url);
+    let server = server(vec![BUSY_RESPONSE, IN_FLIGHT_RESPONSE, OK_RESPONSE, OK_RESPONSE]);
+    let client = client(server.url());
     for _ in 0..2 {
         client.send(&calls::ingest(serde_json::json!({}))).await.unwrap();
     }
-    let heads = heads.lock().unwrap();
-    let keys: Vec<String> = heads.iter().map(|head| header(head, IDEMPOTENCY_KEY_HEADER).unwrap()).collect();
+    let requests = server.requests();
+    let keys: Vec<&str> = requests.iter().map(|it| it.header(IDEMPOTENCY_KEY_HEADER).unwrap()).collect();
     assert!(keys[0] == keys[1] && keys[1] == keys[2], "{keys:?}");
     assert_ne!(keys[2], keys[3]);
 }
 
 #[tokio::test]
 async fn repeatable_post_is_sent_without_idempotency_key() {
-    let (url, heads) = server(vec![BUSY_RESPONSE, OK_RESPONSE]);
-    client(&url).send(&calls::ingest(serde_json::json!({ "id": "a" }))).await.unwrap();
-    let heads = heads.lock().unwrap();
-    assert!(heads.len() == 2 && heads.iter().all(|head| header(head, IDEMPOTENCY_KEY_HEADER).is_none()));
+    let server = server(vec![BUSY_RESPONSE, OK_RESPONSE]);
+    client(server.url()).send(&calls::ingest(serde_json::json!({ "id": "a" }))).await.unwrap();
+    let requests = server.requests();
+    assert!(requests.len() == 2 && requests.iter().all(|it| it.header(IDEMPOTENCY_KEY_HEADER).is_none()));
 }
 
 #[tokio::test]
 async fn retried_delete_that_gets_404_succeeds() {
-    let (url, _) = server(vec![BUSY_RESPONSE, MISSING_RESPONSE, LIMITED_RESPONSE, MISSING_RESPONSE]);
-    let client = client(&url);
+    let server = server(vec![BUSY_RESPONSE, MISSING_RESPONSE, LIMITED_RESPONSE, MISSING_RESPONSE]);
+    let client = client(server.url());
     assert_eq!(client.send(&calls::delete_trace("a")).await.unwrap().status, 204);
     let error = client.send(&calls::delete_trace("b")).await.unwrap_err();
     assert_eq!(error.status(), Some(404), "an attempt that was rejected deleted nothing");
@@ -102,18 +77,18 @@ async fn retried_delete_that_gets_404_succeeds() {
 
 #[tokio::test]
 async fn idempotency_key_of_caller_is_kept() {
-    let (url, heads) = server(vec![REPLAYED_RESPONSE]);
+    let server = server(vec![REPLAYED_RESPONSE]);
     let call = calls::ingest(serde_json::json!({})).header("idempotency-key", "mine");
-    assert!(client(&url).send(&call).await.unwrap().is_replayed());
-    let heads = heads.lock().unwrap();
-    assert_eq!(header(&heads[0], IDEMPOTENCY_KEY_HEADER).as_deref(), Some("mine"));
-    assert_eq!(heads[0].to_lowercase().matches("idempotency-key").count(), 1);
+    assert!(client(server.url()).send(&call).await.unwrap().is_replayed());
+    let requests = server.requests();
+    assert_eq!(requests[0].header(IDEMPOTENCY_KEY_HEADER), Some("mine"));
+    assert_eq!(requests[0].head.to_lowercase().matches("idempotency-key").count(), 1);
 }
 
 #[tokio::test]
 async fn truncated_download_is_an_error() {
-    let (url, _) = server(vec![BUSY_RESPONSE, CHUNKED_RESPONSE, TRUNCATED_RESPONSE]);
-    let client = client(&url);
+    let server = server(vec![BUSY_RESPONSE, CHUNKED_RESPONSE, TRUNCATED_RESPONSE]);
+    let client = client(server.url());
     let call = calls::export_traces(&crate::filter::Filter::default(), None, "jsonl");
     let mut download = client.download(&call).await.unwrap();
     let mut body = Vec::new();
@@ -148,8 +123,8 @@ fn retry_delay_follows_rate_limit_reset_without_retry_after() {
 
 #[tokio::test]
 async fn api_error_contains_code_message_and_request_id() {
-    let (url, _) = server(vec![LIMITED_RESPONSE; 3]);
-    let error = client(&url).call(&calls::me()).await.unwrap_err();
+    let server = server(vec![LIMITED_RESPONSE; 3]);
+    let error = client(server.url()).call(&calls::me()).await.unwrap_err();
     let answer = error.answer().unwrap();
     assert_eq!((answer.status, answer.code.as_str()), (429, "rate_limited"));
     assert_eq!(answer.request_id.as_deref(), Some("r-1"));
@@ -158,10 +133,10 @@ async fn api_error_contains_code_message_and_request_id() {
 
 #[tokio::test]
 async fn api_key_is_not_sent_to_session_only_endpoint() {
-    let (url, heads) = server(vec![OK_RESPONSE]);
-    let error = client(&url).send(&calls::api_keys(&calls::Page::default())).await.unwrap_err();
+    let server = server(vec![OK_RESPONSE]);
+    let error = client(server.url()).send(&calls::api_keys(&calls::Page::default())).await.unwrap_err();
     assert!(matches!(error, Error::NoCredential { session: true }));
-    assert!(heads.lock().unwrap().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -183,19 +158,10 @@ async fn absolute_path_to_another_server_is_rejected() {
 
 #[tokio::test]
 async fn stream_without_heartbeats_ends_with_an_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        let (mut connection, _) = listener.accept().unwrap();
-        assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
-        connection
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n")
-            .unwrap();
-        // Stays open until the client drops the connection.
-        while connection.read(&mut [0; 1024]).is_ok_and(|length| length > 0) {}
-    });
+    let hello = StubResponse::events(&[": hello\n\n".to_owned()]).held_open();
+    let server = StubServer::in_order(vec![hello]);
     let mut stream =
-        client(&url).stream(&calls::trace_stream(&Default::default(), None), None).await.unwrap();
+        client(server.url()).stream(&calls::trace_stream(&Default::default(), None), None).await.unwrap();
     assert!(stream.max_silence >= 2 * HEARTBEAT_INTERVAL && stream.max_silence < 3 * HEARTBEAT_INTERVAL);
     stream.max_silence = Duration::from_millis(100);
     assert!(matches!(stream.next().await, Some(Ok(StreamEvent::Alive))));

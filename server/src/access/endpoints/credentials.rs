@@ -12,6 +12,7 @@ use axum::{
     http::StatusCode,
 };
 use entities::provider_credential;
+use outbound::remedy;
 use serde_json::json;
 use store::{credentials::last4, sealed::PROVIDER_KEY};
 
@@ -26,7 +27,6 @@ use crate::{
         read::{self, ApiJson},
         route::{Route, route},
     },
-    providers::remedy,
     span_embedding::backfill::Backfill,
 };
 
@@ -233,7 +233,7 @@ async fn base_url(
         return Ok(stored.map(str::to_owned));
     }
     let refused = |it| Problem::field("base_url", remedy::describe(it, given));
-    let url = app.egress.check(given).await.map_err(refused)?;
+    let url = app.outbound.check(given).await.map_err(refused)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(Problem::field("base_url", "must have no query and no fragment").into());
     }

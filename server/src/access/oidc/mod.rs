@@ -9,6 +9,8 @@ mod key_set;
 
 use std::sync::Arc;
 
+use outbound::OutboundClient;
+
 pub use self::cache::Keeper;
 use self::cache::Keys;
 use super::{
@@ -35,6 +37,7 @@ impl Provider {
     pub fn configured(
         settings: &OidcSettings,
         clock: Arc<dyn Clock>,
+        outbound: &OutboundClient,
     ) -> anyhow::Result<Option<(Self, Keeper)>> {
         let Some(issuer) = &settings.oidc_issuer else { return Ok(None) };
         if settings.oidc_audience.is_none() {
@@ -43,7 +46,7 @@ impl Provider {
                 "LOUPE_OIDC_AUDIENCE is not set: tokens that this issuer made for other applications are accepted too"
             );
         }
-        let source = Published::new(issuer, settings.oidc_jwks_url.as_deref())?;
+        let source = Published::new(issuer, settings.oidc_jwks_url.as_deref(), outbound.clone())?;
         let (keys, keeper) = Keys::new(Box::new(source), clock);
         let provider = Self {
             issuer: issuer.clone(),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hyper::{HeaderMap, StatusCode};
+use outbound::{HeaderMap, StatusCode};
 
 use crate::providers::{
+    provider_error::{parse_error, redacted_line, retry_after},
     rest::Pause,
-    said::{pause, reason, without},
 };
 
 /// Cool-down after a failure that requires another key, model or address.
@@ -43,12 +43,12 @@ impl Failure {
     /// Classifies an error response, at `now` in microseconds. `secret` is removed from the message,
     /// because some providers repeat the key.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], secret: &str, now: i64) -> Self {
-        let words = reason(body).map(|it| without(&it.message, secret)).unwrap_or_default();
+        let words = parse_error(body).map(|it| redacted_line(&it.message, secret)).unwrap_or_default();
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
         let why = format!("it returned status {}{said}", status.as_u16());
         match status.as_u16() {
             400 | 413 | 422 => Self::Unfit(why),
-            408 | 409 | 425 | 429 | 500..=599 => Self::Passing { why, after: pause(headers, now) },
+            408 | 409 | 425 | 429 | 500..=599 => Self::Passing { why, after: retry_after(headers, now) },
             // Redirects are not followed: the configured address must be changed.
             _ => Self::Denied(why),
         }

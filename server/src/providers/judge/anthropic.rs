@@ -1,6 +1,6 @@
 //! `POST /v1/messages` of Anthropic's protocol: builds requests and parses responses. Pure.
 
-use hyper::{
+use outbound::{
     HeaderMap,
     header::{HeaderName, HeaderValue},
 };
@@ -11,7 +11,7 @@ use super::{
     Endpoint, InvalidReply, JudgeReply, OutputMode, Question, RequestFeatures, VERDICT_DESCRIPTION,
     VERDICT_NAME, count, without_bounds,
 };
-use crate::providers::exchange::key_header;
+use crate::providers::json_post::key_header;
 
 /// The version of the protocol.
 const PROTOCOL_VERSION: &str = "2023-06-01";
@@ -96,6 +96,7 @@ fn usage(usage: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use api::credential::Provider;
+    use outbound::AddressOwner;
 
     use super::*;
 
@@ -105,7 +106,7 @@ mod tests {
             base_url: None,
             key: String::new(),
             model: "m".to_owned(),
-            guarded: false,
+            set_by: AddressOwner::Operator,
         };
         let turns = ["one", "two", "three"].map(str::to_owned);
         let schema = json!({"properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}}});

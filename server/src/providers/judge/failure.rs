@@ -5,14 +5,11 @@
 
 use std::time::Duration;
 
-use hyper::{HeaderMap, StatusCode};
+use outbound::{HeaderMap, SendError, StatusCode};
 use serde_json::Value;
 
 use super::RequestFeature;
-use crate::providers::{
-    SendError,
-    said::{ProviderError, pause, reason, without},
-};
+use crate::providers::provider_error::{ProviderError, parse_error, redacted_line, retry_after};
 
 /// Why there is no reply. The messages are suitable for the tenant who configured the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,29 +145,28 @@ impl Failure {
 
     /// Creates the failure for a request without a response.
     pub fn unreached(error: &SendError) -> Self {
-        let at_once = matches!(error, SendError::Connect(_) | SendError::Broken(_));
         match error {
-            SendError::Refused(_) => Self::denied(error.to_string()),
-            _ => Self::Passing { why: error.to_string(), after: None, at_once },
+            SendError::AddressRejected(_) => Self::denied(error.to_string()),
+            _ => Self::Passing { why: error.to_string(), after: None, at_once: error.may_succeed_at_once() },
         }
     }
 
     /// Classifies an error response, at `now` in microseconds. `secret` is removed from the message,
     /// because some providers repeat the key.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], secret: &str, now: i64) -> Self {
-        let said = reason(body).unwrap_or_default();
+        let said = parse_error(body).unwrap_or_default();
         let status = status.as_u16();
         Self::sorted(
             status,
             &said,
             message_without(&format!("it returned status {status}"), &said, secret),
-            pause(headers, now),
+            retry_after(headers, now),
         )
     }
 
     /// Classifies an error in a response of status 200.
     pub fn in_answer(error: &Value, secret: &str) -> Self {
-        let said = reason(error.to_string().as_bytes()).unwrap_or_default();
+        let said = parse_error(error.to_string().as_bytes()).unwrap_or_default();
         let why = message_without("it returned status 200 with an error", &said, secret);
         let words = words(&said);
         match said.status.filter(|it| (400..600).contains(it)) {
@@ -277,7 +273,7 @@ fn any(words: &str, some: &[&str]) -> bool {
 }
 
 fn message_without(what: &str, said: &ProviderError, secret: &str) -> String {
-    let words = without(if said.message.is_empty() { &said.codes } else { &said.message }, secret);
+    let words = redacted_line(if said.message.is_empty() { &said.codes } else { &said.message }, secret);
     if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
 }
 

@@ -1,6 +1,6 @@
 //! `POST /chat/completions` of OpenAI's protocol: builds requests and parses responses. Pure.
 
-use hyper::{HeaderMap, header::AUTHORIZATION};
+use outbound::{HeaderMap, header::AUTHORIZATION};
 use semantics::usage::Usage;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     Endpoint, InvalidReply, JudgeReply, Limit, OutputMode, Question, RequestFeatures, VERDICT_DESCRIPTION,
     VERDICT_NAME, count,
 };
-use crate::providers::exchange::key_header;
+use crate::providers::json_post::key_header;
 
 /// Returns the authentication headers; `None` if the key is not a valid header value.
 pub fn headers(key: &str) -> Option<HeaderMap> {
@@ -139,6 +139,7 @@ fn usage(usage: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use api::credential::Provider;
+    use outbound::AddressOwner;
 
     use super::*;
 
@@ -148,7 +149,7 @@ mod tests {
             base_url: None,
             key: String::new(),
             model: "m".to_owned(),
-            guarded: false,
+            set_by: AddressOwner::Operator,
         };
         let turns = ["one", "two", "three"].map(str::to_owned);
         let schema = json!({"type": "object"});

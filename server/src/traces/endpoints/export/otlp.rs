@@ -154,7 +154,7 @@ impl<'a> OtlpLine<'a> {
         };
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, row.id));
-        self.push(JsonPieces::splice(text.into_bytes(), taker)?).await?;
+        self.push(JsonPieces::with_texts(text.into_bytes(), taker)?).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }
@@ -198,7 +198,7 @@ impl<'a> OtlpLine<'a> {
         write_span(&mut text, span, self.events(events, Uuid::nil()));
         let escaped = if text.len() > SMALL_BYTES { 2 * text.len() } else { 0 };
         self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
-        self.push(JsonPieces::splice(text.into_bytes(), TextTaker::default())?).await?;
+        self.push(JsonPieces::with_texts(text.into_bytes(), TextTaker::default())?).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use hyper::{HeaderMap, header};
+use outbound::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -26,7 +26,7 @@ pub struct ProviderError {
 
 /// Parses an error response in the usual forms: an object `error` with a `message`, or a text; or
 /// `message` or `detail` at the top level.
-pub fn reason(body: &[u8]) -> Option<ProviderError> {
+pub fn parse_error(body: &[u8]) -> Option<ProviderError> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -66,7 +66,7 @@ pub fn reason(body: &[u8]) -> Option<ProviderError> {
 }
 
 /// Returns one line of a provider's message, without the key, which some providers repeat.
-pub fn without(words: &str, secret: &str) -> String {
+pub fn redacted_line(words: &str, secret: &str) -> String {
     let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "…") };
     let line: String = words.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     match line.char_indices().nth(MAX_MESSAGE_CHARS) {
@@ -77,9 +77,9 @@ pub fn without(words: &str, secret: &str) -> String {
 
 /// Returns the delay in `Retry-After` at `now`, microseconds: seconds, or a date (RFC 9110, section
 /// 10.2.3).
-pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap, now: i64) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    let pause = match text.parse::<f64>() {
+    let delay = match text.parse::<f64>() {
         // Some providers send fractions, which the standard does not allow.
         Ok(seconds) if seconds >= 0.0 => {
             Duration::try_from_secs_f64(seconds.min(MAX_RETRY_AFTER.as_secs_f64())).ok()?
@@ -90,7 +90,7 @@ pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
             Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or_default())
         }
     };
-    Some(pause.min(MAX_RETRY_AFTER))
+    Some(delay.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn parsed(body: &str) -> Option<ProviderError> {
-        reason(body.as_bytes())
+        parse_error(body.as_bytes())
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             ("-1", None),
         ] {
             let headers = [(header::RETRY_AFTER, text.parse().unwrap())].into_iter().collect();
-            assert_eq!(pause(&headers, 1_000_000), seconds.map(Duration::from_secs_f64), "{text}");
+            assert_eq!(retry_after(&headers, 1_000_000), seconds.map(Duration::from_secs_f64), "{text}");
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn provider_message_omits_key_and_is_truncated() {
-        assert_eq!(without("Incorrect key sk-1\nprovided", "sk-1"), "Incorrect key … provided");
-        assert_eq!(without(&"é".repeat(9_000), "").chars().count(), MAX_MESSAGE_CHARS + 1);
+        assert_eq!(redacted_line("Incorrect key sk-1\nprovided", "sk-1"), "Incorrect key … provided");
+        assert_eq!(redacted_line(&"é".repeat(9_000), "").chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 }

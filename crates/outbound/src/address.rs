@@ -8,6 +8,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use url::Host;
+
 /// Special ranges within 1.0.0.0 to 223.255.255.255, each with its prefix length.
 const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     // Private use.
@@ -85,4 +87,19 @@ pub fn behind_nat64(ip: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(ip) = ip else { return None };
     let [.., a, b, c, d] = ip.octets();
     ((ip.to_bits() ^ WELL_KNOWN.to_bits()) >> 32 == 0).then_some(Ipv4Addr::new(a, b, c, d))
+}
+
+/// Whether a name is `localhost` or a subdomain of it, which always mean this machine (RFC 6761).
+pub fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether a host is this machine: `localhost`, or a loopback address.
+pub fn is_loopback_host(host: &Host) -> bool {
+    match host {
+        Host::Domain(name) => is_localhost(name),
+        Host::Ipv4(ip) => ip.is_loopback(),
+        Host::Ipv6(ip) => ip.is_loopback(),
+    }
 }

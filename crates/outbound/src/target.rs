@@ -10,7 +10,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use hyper::{Uri, header::HeaderValue};
 use url::{Host, Position, Url};
 
-use super::{address, guard::Refusal};
+use crate::{
+    AddressRejection,
+    address::{self, is_localhost},
+};
 
 /// Maximum length of a URL in bytes: parsing names in other scripts is expensive.
 const MAX_URL_BYTES: usize = 8 * 1024;
@@ -23,7 +26,7 @@ const MAX_LABEL_BYTES: usize = 63;
 
 /// A well-formed URL, whose addresses are not checked yet.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct TargetUrl {
     /// The URL in normal form.
     pub url: Url,
     /// Path and query as sent.
@@ -33,31 +36,31 @@ pub struct Target {
     /// The port, from 1 on; 443 or 80 if the URL contains none.
     pub port: u16,
     /// Whether the scheme is http instead of https.
-    pub plain: bool,
+    pub is_plain: bool,
 }
 
-impl Target {
+impl TargetUrl {
     /// Parses a URL.
     ///
     /// # Errors
     ///
-    /// Fails with [`Refusal::Private`] for a private address in an unusual notation, and with
-    /// [`Refusal::NotHttps`] for everything else that is not a plain http or https URL.
-    pub fn parse(text: &str) -> Result<Self, Refusal> {
+    /// Fails with [`AddressRejection::Private`] for a private address in an unusual notation, and with
+    /// [`AddressRejection::NotHttps`] for everything else that is not a plain http or https URL.
+    pub fn parse(text: &str) -> Result<Self, AddressRejection> {
         if text.len() > MAX_URL_BYTES {
-            return Err(Refusal::NotHttps);
+            return Err(AddressRejection::NotHttps);
         }
-        let url = Url::parse(text).map_err(|_| Refusal::NotHttps)?;
+        let url = Url::parse(text).map_err(|_| AddressRejection::NotHttps)?;
         // The normal form is parsed again when it is used, and may be three times as long.
         if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > MAX_URL_BYTES {
-            return Err(Refusal::NotHttps);
+            return Err(AddressRejection::NotHttps);
         }
-        let host = url.host().ok_or(Refusal::NotHttps)?.to_owned();
-        let plain = url.scheme() == "http";
+        let host = url.host().ok_or(AddressRejection::NotHttps)?.to_owned();
+        let is_plain = url.scheme() == "http";
         match Self::plain_text(text, &url, &host) {
-            Some((path, port)) => Ok(Self { url, path, host, port, plain }),
-            None if !plain && hides_private(&host) => Err(Refusal::Private),
-            None => Err(Refusal::NotHttps),
+            Some((path, port)) => Ok(Self { url, path, host, port, is_plain }),
+            None if !is_plain && hides_private(&host) => Err(AddressRejection::Private),
+            None => Err(AddressRejection::NotHttps),
         }
     }
 
@@ -84,8 +87,13 @@ impl Target {
     }
 
     /// Returns the origin: scheme, host and port.
-    pub fn place(&self) -> &str {
+    pub fn origin(&self) -> &str {
         &self.url[..Position::BeforePath]
+    }
+
+    /// Returns host and port, which a tunnel through a proxy leads to.
+    pub fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
     }
 
     /// Returns the `Host` header: the host, and the port if it is not the default.
@@ -93,9 +101,9 @@ impl Target {
     /// # Errors
     ///
     /// Never fails for a parsed target, whose host is ASCII.
-    pub fn host_header(&self) -> Result<HeaderValue, Refusal> {
+    pub fn host_header(&self) -> Result<HeaderValue, AddressRejection> {
         let host = &self.url[Position::BeforeHost..Position::BeforePath];
-        HeaderValue::from_str(host).map_err(|_| Refusal::NotHttps)
+        HeaderValue::from_str(host).map_err(|_| AddressRejection::NotHttps)
     }
 
     /// Returns the address, if the host is one.
@@ -133,10 +141,4 @@ fn is_plain_name(name: &str) -> bool {
             (1..=MAX_LABEL_BYTES).contains(&label.len())
                 && label.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'))
         })
-}
-
-/// Whether it is `localhost` or a subdomain of it, which always mean this machine (RFC 6761).
-pub fn is_localhost(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    name == "localhost" || name.ends_with(".localhost")
 }

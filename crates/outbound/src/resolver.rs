@@ -28,47 +28,47 @@ const LOOKUP_GROUPS: usize = 32;
 const MAX_LOOKUPS_PER_GROUP: usize = 8;
 
 /// A blocking function that resolves one name.
-type Ask = fn(&str) -> io::Result<Vec<IpAddr>>;
+type LookupFunction = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 /// The system's resolver: the hosts file, DNS, or what else the machine is configured with.
 pub struct SystemResolver {
-    ask: Ask,
+    look_up: LookupFunction,
     /// Keyed randomly, so that the group of a name can't be predicted.
     hasher: RandomState,
-    lanes: Vec<Arc<Semaphore>>,
+    groups: Vec<Arc<Semaphore>>,
 }
 
 impl Default for SystemResolver {
     fn default() -> Self {
-        Self::asking(|name| Ok((name, 0).to_socket_addrs()?.map(|it| it.ip()).collect()))
+        Self::with(|name| Ok((name, 0).to_socket_addrs()?.map(|it| it.ip()).collect()))
     }
 }
 
 impl SystemResolver {
     /// Creates a resolver with another look-up function.
-    pub fn asking(ask: Ask) -> Self {
-        let lanes = (0..LOOKUP_GROUPS).map(|_| Arc::new(Semaphore::new(MAX_LOOKUPS_PER_GROUP))).collect();
-        Self { ask, hasher: RandomState::new(), lanes }
+    pub fn with(look_up: LookupFunction) -> Self {
+        let groups = (0..LOOKUP_GROUPS).map(|_| Arc::new(Semaphore::new(MAX_LOOKUPS_PER_GROUP))).collect();
+        Self { look_up, hasher: RandomState::new(), groups }
     }
 
     /// Returns the group of a name. Names with the same last two labels probably have the same owner.
-    fn lane(&self, name: &str) -> Arc<Semaphore> {
+    fn group(&self, name: &str) -> Arc<Semaphore> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let owner = name.rmatch_indices('.').nth(1).map_or(name, |(dot, _)| &name[dot..]);
-        let lane = self.hasher.hash_one(owner.trim_start_matches('.')) % LOOKUP_GROUPS as u64;
-        Arc::clone(&self.lanes[lane as usize])
+        let group = self.hasher.hash_one(owner.trim_start_matches('.')) % LOOKUP_GROUPS as u64;
+        Arc::clone(&self.groups[group as usize])
     }
 }
 
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a> {
         Box::pin(async move {
-            let permit = self.lane(name).acquire_owned().await.map_err(io::Error::other)?;
-            let (ask, name) = (self.ask, name.to_owned());
+            let permit = self.group(name).acquire_owned().await.map_err(io::Error::other)?;
+            let (look_up, name) = (self.look_up, name.to_owned());
             let lookup = tokio::task::spawn_blocking(move || {
                 // If the request is cancelled, the thread is still busy.
                 let _permit = permit;
-                ask(&name)
+                look_up(&name)
             });
             lookup.await.map_err(io::Error::other)?
         })

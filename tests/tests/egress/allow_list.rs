@@ -2,23 +2,25 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use server::{
-    config::{EgressSettings, openings::Openings},
-    providers::{Egress, Refusal, SendError},
-};
+use outbound::{AddressRejection, OutboundClient, OutboundSettings, SendError};
+use server::config::EgressSettings;
 use tests::{On, TestApp};
 
 use crate::{
     Verdict::{Fine, NotHttps, Private},
-    egress, judge, post,
+    allowing, client, judge, post,
     receiver::Receiver,
     resolver,
 };
 
-fn own(openings: &str, own: &[&str]) -> Egress {
-    let settings = EgressSettings { egress_allow_cidrs: Some(openings.to_owned()), egress_ca_file: None };
-    let own: Vec<SocketAddr> = own.iter().map(|it| it.parse().unwrap()).collect();
-    Egress::new(&settings, own, Arc::new(resolver(&[]))).unwrap()
+fn own(allow_list: &str, own: &[&str]) -> OutboundClient {
+    let own_listeners: Vec<SocketAddr> = own.iter().map(|it| it.parse().unwrap()).collect();
+    let settings = OutboundSettings { own_listeners, ..allowing(allow_list) };
+    OutboundClient::new(settings, Arc::new(resolver(&[])))
+}
+
+fn parsed(allow_list: &str) -> anyhow::Result<()> {
+    EgressSettings { egress_allow_cidrs: Some(allow_list.to_owned()), egress_ca_file: None }.check()
 }
 
 #[test]
@@ -32,7 +34,7 @@ fn allow_list_is_parsed_strictly() {
         "[fd00::7]:11434,::1",
         "0.0.0.0/0,::/0",
     ] {
-        Openings::parse(good).unwrap();
+        parsed(good).unwrap();
     }
     for (bad, why) in [
         ("10.0.0.7/8", "write 10.0.0.0/8 for the range, or 10.0.0.7 for the one address"),
@@ -51,14 +53,14 @@ fn allow_list_is_parsed_strictly() {
         ("http://10.0.0.7", "write a range"),
         ("010.0.0.7", "write a range"),
     ] {
-        let error = format!("{:#}", Openings::parse(bad).unwrap_err());
+        let error = format!("{:#}", parsed(bad).unwrap_err());
         assert!(error.contains("LOUPE_EGRESS_ALLOW_CIDRS") && error.contains(why), "{bad}: {error}");
     }
 }
 
 #[tokio::test]
 async fn allow_list_entry_allows_only_its_addresses() {
-    let egress = egress("10.1.0.0/16,192.168.0.7,fd00:1::/32,172.16.0.9:11434,[fd00:2::9]:11434", &[]);
+    let client = client("10.1.0.0/16,192.168.0.7,fd00:1::/32,172.16.0.9:11434,[fd00:2::9]:11434", &[]);
     let cases = [
         ("https://10.1.2.3/", Fine),
         ("https://10.1.2.3:8443/", Fine),
@@ -85,12 +87,12 @@ async fn allow_list_entry_allows_only_its_addresses() {
         ("http://8.8.8.8/", NotHttps),
         ("http://172.16.0.10:11434/", NotHttps),
     ];
-    judge(&egress, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+    judge(&client, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
 }
 
 #[tokio::test]
 async fn http_is_allowed_if_all_addresses_allow_it() {
-    let egress = egress(
+    let client = client(
         "172.16.0.9:11434,172.16.0.10:11434",
         &[
             ("ollama", &["172.16.0.9"]),
@@ -108,12 +110,12 @@ async fn http_is_allowed_if_all_addresses_allow_it() {
         ("https://ollama:11434/v1", Fine),
         ("https://mixed:11434/v1", Fine),
     ];
-    judge(&egress, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+    judge(&client, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
 }
 
 #[tokio::test]
 async fn nat64_gateway_is_checked_by_inner_address() {
-    let egress = own("64:ff9b::/96,10.1.0.0/16", &["10.1.0.1:4600"]);
+    let client = own("64:ff9b::/96,10.1.0.0/16", &["10.1.0.1:4600"]);
     let cases = [
         ("https://[64:ff9b::8.8.8.8]/", Fine),
         ("https://[64:ff9b::10.1.2.3]/", Fine),
@@ -123,7 +125,7 @@ async fn nat64_gateway_is_checked_by_inner_address() {
         ("https://[64:ff9b::10.1.0.1]/", Fine),
         ("https://[64:ff9b::10.1.0.1]:4600/", Private),
     ];
-    judge(&egress, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+    judge(&client, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
 }
 
 #[tokio::test]
@@ -173,11 +175,11 @@ async fn own_address() -> std::net::IpAddr {
 #[tokio::test]
 async fn later_listener_of_the_server_is_rejected() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-    let egress = egress(&receiver.address.to_string(), &[]);
+    let client = client(&receiver.address.to_string(), &[]);
     let url = format!("http://{}/", receiver.address);
-    egress.send(post(&url)).await.unwrap();
-    egress.listens_on(receiver.address);
-    assert_eq!(egress.check(&url).await, Err(Refusal::Private));
+    client.send(post(&url)).await.unwrap();
+    client.listens_on(receiver.address);
+    assert_eq!(client.check(&url).await, Err(AddressRejection::Private));
 }
 
 #[tokio::test]
@@ -186,10 +188,10 @@ async fn own_listener_is_rejected_despite_allow_list() {
     // The server knows its address from its first response on.
     app.anonymous().get("/healthz").await;
     let port = app.url.rsplit(':').next().unwrap();
-    let egress = &app.app.egress;
-    assert_eq!(egress.check(&format!("https://127.0.0.1:{port}/")).await, Err(Refusal::Private));
-    let outcome = egress.send(post(&format!("https://127.0.0.1:{port}/v1/me"))).await;
-    assert_eq!(outcome.unwrap_err(), SendError::Refused(Refusal::Private));
-    egress.check("https://127.0.0.1:1/").await.unwrap();
+    let client = &app.app.outbound;
+    assert_eq!(client.check(&format!("https://127.0.0.1:{port}/")).await, Err(AddressRejection::Private));
+    let outcome = client.send(post(&format!("https://127.0.0.1:{port}/v1/me"))).await;
+    assert_eq!(outcome.unwrap_err(), SendError::AddressRejected(AddressRejection::Private));
+    client.check("https://127.0.0.1:1/").await.unwrap();
     app.stop().await;
 }

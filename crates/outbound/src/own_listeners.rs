@@ -27,7 +27,7 @@ impl OwnListeners {
     }
 
     /// Whether a connection to this address and port would reach a listener of this process.
-    pub fn is(&self, ip: IpAddr, port: u16) -> bool {
+    pub fn contains(&self, ip: IpAddr, port: u16) -> bool {
         let reached = reached(ip);
         let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         listeners.iter().filter(|it| it.port() == port).any(|it| match it.ip().to_canonical() {
