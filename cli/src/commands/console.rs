@@ -139,7 +139,7 @@ fn keys(settings: &Settings) -> Result<tui::Rebinding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{args::GlobalArgs, config::env::Env};
+    use crate::{args::GlobalArgs, env::Env};
 
     fn settings(config: &str) -> (tempfile::TempDir, Settings) {
         let dir = tempfile::tempdir().unwrap();

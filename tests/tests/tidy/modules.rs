@@ -107,6 +107,27 @@ const TUI: &[Arrows<'_>] = &[
     ("", &["app", "bookmarks", "keymap", "net", "options", "screen", "terminal", "theme"]),
 ];
 
+/// The modules of the command line, from the lowest layer to the highest. All commands are one module, so that a
+/// new one needs no entry here.
+const CLI: &[Arrows<'_>] = &[
+    ("env", &[]),
+    ("exit", &[]),
+    ("format", &[]),
+    ("args", &["env", "format"]),
+    ("error", &["exit"]),
+    ("pages", &["error"]),
+    ("output", &["args", "env", "error", "exit", "format"]),
+    ("config", &["args", "env", "error", "exit", "format"]),
+    ("find", &["config", "error", "exit", "pages"]),
+    ("ctx", &["args", "config", "env", "error", "find", "output"]),
+    ("prompt", &["ctx", "error", "exit"]),
+    (
+        "commands",
+        &["args", "config", "ctx", "env", "error", "exit", "find", "format", "output", "pages", "prompt"],
+    ),
+    ("", &["args", "commands", "config", "ctx", "env", "error", "exit", "format", "output", "prompt"]),
+];
+
 /// The modules of the server, from the lowest layer to the highest: what the state of the process consists of,
 /// the state (`app`), the features that use it, HTTP, and the list of features.
 const SERVER: &[Arrows<'_>] = &[
@@ -225,6 +246,11 @@ const SERVER: &[Arrows<'_>] = &[
 #[test]
 fn modules_of_the_server_import_what_their_table_allows() {
     report(violations("server", SERVER));
+}
+
+#[test]
+fn modules_of_the_command_line_import_what_their_table_allows() {
+    report(violations("cli", CLI));
 }
 
 #[test]

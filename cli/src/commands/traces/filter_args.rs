@@ -4,8 +4,8 @@ use api::filter::Filter;
 use clap::Args;
 
 use crate::{
-    config::env::now,
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
 };
 
