@@ -27,13 +27,13 @@ const TUI: &[Arrows<'_>] = &[
     ("record", &[]),
     // Rows for unit tests.
     ("fixture", &[]),
-    ("evaluations", &[]),
     ("widgets", &["theme"]),
     ("keymap", &["theme"]),
     ("travel", &["keymap"]),
     ("options", &["keymap"]),
     ("dialog", &["change", "fuzzy", "ids", "input"]),
-    ("net", &["bookmarks", "change", "options"]),
+    ("net", &["bookmarks", "options"]),
+    ("evaluations", &["net"]),
     ("shell", &["bookmarks", "dialog", "ids", "input", "keymap", "net", "options", "theme", "widgets"]),
     ("screen::planned", &["keymap", "net", "shell", "theme", "widgets"]),
     (
@@ -86,6 +86,7 @@ const TUI: &[Arrows<'_>] = &[
             "bookmarks",
             "change",
             "dialog",
+            "evaluations",
             "fuzzy",
             "ids",
             "input",

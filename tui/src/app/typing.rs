@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::{
         options::Target,
-        shell::Screen,
+        shell::ScreenLines,
         theme::{Glyphs, Theme},
     };
     use present::format::Zone;

@@ -7,8 +7,8 @@ use crate::{
         Action, Scope,
         groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS},
     },
-    net::{Destination, Effect},
-    shell::{Screen, Shell, Tab},
+    net::{Destination, Effect, NetError, RequestId, Response},
+    shell::{Screen, ScreenActions, ScreenLines, ScreenRecords, ScreenReplies, ScreenView, Shell, Tab},
     theme::Tone,
     widgets::table::put_panel,
 };
@@ -55,11 +55,15 @@ impl Screen for Planned {
     fn scope(&self) -> Scope {
         PANEL_SCOPE
     }
+}
 
+impl ScreenActions for Planned {
     fn act(&mut self, _shell: &mut Shell, action: Action) -> Vec<Effect> {
         if action == Action::Back { vec![Effect::Go(Destination::Screen(1))] } else { Vec::new() }
     }
+}
 
+impl ScreenView for Planned {
     fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         let title = self.tab.title;
         let lines = [
@@ -74,3 +78,27 @@ impl Screen for Planned {
         put_panel(buffer, area, &shell.theme, &lines);
     }
 }
+
+// These screens send no requests.
+impl ScreenReplies for Planned {
+    fn owns(&self, _request: RequestId) -> bool {
+        false
+    }
+
+    fn is_busy(&self, _shell: &Shell) -> bool {
+        false
+    }
+
+    fn reply(
+        &mut self,
+        _shell: &mut Shell,
+        _request: RequestId,
+        _result: Result<Response, NetError>,
+    ) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+
+impl ScreenRecords for Planned {}
+
+impl ScreenLines for Planned {}

@@ -11,7 +11,7 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
-    net::requests::{Requests, connect},
+    net::server::{self, connect},
     options::Connection,
     shell::{Purpose, freshness},
 };
@@ -46,12 +46,12 @@ impl Behaviour {
 }
 
 /// A server whose behaviour changes during the test.
-struct Server {
+struct StubServer {
     url: String,
     behaviour: Arc<Mutex<Behaviour>>,
 }
 
-impl Server {
+impl StubServer {
     fn new(behaviour: Behaviour) -> Self {
         Self::start(behaviour, false)
     }
@@ -113,7 +113,7 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>, streams: bool)
 /// The console without a terminal: its state, its requests, and the test's clock.
 struct Console {
     state: App,
-    requests: Requests,
+    requests: server::Server,
     inbox: mpsc::UnboundedReceiver<Msg>,
 }
 
@@ -122,7 +122,7 @@ impl Console {
         let connection =
             Connection { url: url.to_owned(), api_key: Some("lp_test".into()), ..Connection::default() };
         let (sender, inbox) = mpsc::unbounded_channel();
-        let requests = Requests::new(connect(&connection), sender);
+        let requests = server::Server::new(connect(&connection), sender);
         let now = Timestamp::from_micros(BASE_MICROS + 60_000_000);
         let mut state = App::new(Target::of(&connection), UNICODE_THEME, Zone::Utc, now, (80, 24));
         let effects = start(&mut state, &Options::default());
@@ -216,7 +216,7 @@ async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds()
 #[tokio::test]
 async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
     for (behaviour, label, _) in refusals() {
-        let server = Server::new(Behaviour::traces(3));
+        let server = StubServer::new(Behaviour::traces(3));
         let mut console = Console::new(&server.url);
         console.settle().await;
         assert!(freshness::is_live(&console.state.shell));
@@ -244,7 +244,7 @@ async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
 
 #[tokio::test]
 async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds() {
-    let server = Server::new(Behaviour::Silence);
+    let server = StubServer::new(Behaviour::Silence);
     let mut console = Console::new(&server.url);
     console.pass(2);
     assert!(console.header().contains("connecting"), "{}", console.header());
@@ -263,7 +263,7 @@ async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds()
 
 #[tokio::test]
 async fn server_that_falls_silent_later_makes_the_list_stale() {
-    let server = Server::new(Behaviour::traces(2));
+    let server = StubServer::new(Behaviour::traces(2));
     let mut console = Console::new(&server.url);
     console.settle().await;
     server.turn(Behaviour::Silence);
@@ -277,7 +277,7 @@ async fn server_that_falls_silent_later_makes_the_list_stale() {
 
 #[tokio::test]
 async fn silent_stream_is_replaced_by_requests_when_a_heartbeat_is_overdue() {
-    let server = Server::with_streams(Behaviour::traces(2));
+    let server = StubServer::with_streams(Behaviour::traces(2));
     let mut console = Console::new(&server.url);
     console.settle().await;
     assert!(console.state.shell.link == Link::Streaming, "{}", console.header());
@@ -318,7 +318,7 @@ async fn server_that_is_away_is_tried_again_after_growing_and_spread_waits() {
 
 #[tokio::test]
 async fn pages_of_a_gateway_pass_and_its_retry_after_is_bounded() {
-    let server = Server::new(Behaviour::html(502));
+    let server = StubServer::new(Behaviour::html(502));
     let mut console = Console::new(&server.url);
     console.settle().await;
     assert!(console.header().contains("error 502 · retry"), "{}", console.header());

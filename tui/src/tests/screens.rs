@@ -149,7 +149,7 @@ fn projects_and_an_archived_one() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     let projects = vec![project(1, "2025-pilot", true), project(2, "checkout-bot", false)];
-    reply(&mut state, &effects, Ok(Reply::Projects(projects)));
+    reply(&mut state, &effects, Ok(Response::new(projects)));
     press(&mut state, "hjj");
     snap("projects", &state);
     let effects = key(&mut state, KeyCode::Enter);
@@ -161,7 +161,7 @@ fn projects_and_an_archived_one() {
 fn archived_project_without_traces_promises_none() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
-    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(1, "2025-pilot", true)])));
+    reply(&mut state, &effects, Ok(Response::new(vec![project(1, "2025-pilot", true)])));
     press(&mut state, "hj");
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![]));

@@ -9,7 +9,7 @@ use crate::{
     input::Input,
     layout,
     shell::freshness::{Cause, Stale},
-    shell::{Link, Overlay, freshness},
+    shell::{Link, Overlay, freshness, notice},
     theme::Tone,
     widgets::table::{Pieces, put, put_over},
 };
@@ -46,6 +46,9 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         }
         Some(Overlay::Palette { .. }) => palette::draw(&app.shell, buffer, parts.body),
         Some(Overlay::Help { .. } | Overlay::Problems { .. }) => help::draw(&app.shell, buffer, parts.body),
+        None if app.shell.is_unauthorized() && !app.screen().has_records(&app.shell) => {
+            notice::draw(&app.shell, buffer, parts.body);
+        }
         None => app.screen().draw(&app.shell, buffer, parts.body),
     }
     if let Some(input) = &app.shell.input {

@@ -18,7 +18,7 @@ use crate::{
     find,
     net::NetError,
     screen::evals::rules::state::Rules,
-    shell::{Older, Pending},
+    shell::{Older, Pending, RequestPurpose},
 };
 use present::evaluation::EvaluationMark;
 
@@ -73,6 +73,12 @@ pub enum EvalsRequest {
     RuleSample(Uuid),
     /// The decisions of a rule.
     Decisions(Uuid),
+}
+
+impl RequestPurpose for EvalsRequest {
+    fn is_shown(self) -> bool {
+        matches!(self, Self::First | Self::Older(_) | Self::Rules | Self::Decisions(_))
+    }
 }
 
 /// The state of the screen.

@@ -9,7 +9,10 @@ use api::{
     project::Project,
 };
 
-use crate::{net::NetError, shell::Pending};
+use crate::{
+    net::NetError,
+    shell::{Pending, RequestPurpose},
+};
 use present::chart::per_column;
 
 /// A time that ends now.
@@ -140,6 +143,12 @@ pub enum MetricsRequest {
     RetryCap,
     /// The feedback within the time shown.
     Feedback,
+}
+
+impl RequestPurpose for MetricsRequest {
+    fn is_shown(self) -> bool {
+        self == Self::Current
+    }
 }
 
 /// The state of the screen.

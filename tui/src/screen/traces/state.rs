@@ -16,7 +16,7 @@ use crate::{
     find,
     net::TraceQuery,
     screen::traces::detail::Detail,
-    shell::{Older, Pending, Shell},
+    shell::{Older, Pending, RequestPurpose, Shell},
 };
 
 /// Maximum number of traces that are kept; older ones are dropped.
@@ -50,9 +50,10 @@ impl TracesRequest {
     pub const fn is_of_feed(self) -> bool {
         matches!(self, Self::First | Self::Newest | Self::Gap(_))
     }
+}
 
-    /// Returns whether the reader waits for the response.
-    pub const fn is_shown(self) -> bool {
+impl RequestPurpose for TracesRequest {
+    fn is_shown(self) -> bool {
         matches!(
             self,
             Self::First

@@ -1,16 +1,17 @@
 //! What the keys of the rules do, and the requests for rules, decisions and samples.
 
 use api::{
-    client::calls::EvaluationFilter,
+    client::calls::{self, EvaluationFilter, Page},
     eval::EvaluationStatus,
     eval_rule::{RuleDecisionList, RuleTest},
+    page::MAX_LIMIT,
 };
 use uuid::Uuid;
 
 use crate::{
     change::Change,
     dialog::{Dialog, Form},
-    evaluations::MAX_PAGE_ROWS,
+    evaluations::{MAX_PAGE_ROWS, first_page},
     ids::{IdError, is_suffix, resolve_suffix},
     input::{Input, InputKind},
     keymap::Action,
@@ -39,10 +40,12 @@ const HOUR: i64 = 3_600_000_000;
 /// Requests the rules.
 pub fn load(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.rules.next = None;
-    vec![Effect::LoadRules {
-        request: evals.pending.start(shell.ticket(), EvalsRequest::Rules),
-        project: shell.project_id(),
-    }]
+    let project = shell.project_id();
+    vec![
+        evals
+            .pending
+            .send_all(shell.ticket(), EvalsRequest::Rules, move |page| calls::eval_rules(project, page)),
+    ]
 }
 
 /// Requests the recent evaluations of a visible rule, one at a time.
@@ -72,8 +75,8 @@ pub fn sample(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
         from: Some(api::Timestamp::from_micros(shell.now.micros() - day)),
         ..EvaluationFilter::default()
     };
-    let request = evals.pending.start(shell.ticket(), EvalsRequest::RuleSample(id));
-    vec![Effect::LoadEvaluations { request, filter, limit: MAX_PAGE_ROWS, cursor: None }]
+    let call = first_page(&filter, MAX_PAGE_ROWS);
+    vec![evals.pending.send(shell.ticket(), EvalsRequest::RuleSample(id), call)]
 }
 
 pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> {
@@ -187,8 +190,8 @@ pub fn why(
     let Some(rule) = evals.rules.current().map(|rule| rule.id) else { return Ok(Vec::new()) };
     evals.rules.top = 0;
     evals.rules.side = RulePane::Decisions { rule, trace, answer: None };
-    let request = evals.pending.start(shell.ticket(), EvalsRequest::Decisions(rule));
-    Ok(vec![Effect::LoadDecisions { request, rule, trace }])
+    let call = calls::rule_decisions(rule, trace, &Page { limit: Some(MAX_LIMIT), cursor: None });
+    Ok(vec![evals.pending.send(shell.ticket(), EvalsRequest::Decisions(rule), call)])
 }
 
 /// Stores the decisions of a rule.

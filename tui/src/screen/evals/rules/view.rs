@@ -11,7 +11,7 @@ use crate::{
     screen::evals::state::{Evals, EvalsSection},
     screen::evals::view::{rule, stale},
     shell::notice::{describe, failure},
-    shell::{Screen as _, Shell},
+    shell::{ScreenReplies as _, Shell},
     theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };

@@ -10,7 +10,7 @@ use crate::{
     screen::traces::detail::{Detail, Focus, Pane},
     screen::traces::state::Traces,
     shell::notice::{describe, failure},
-    shell::{Screen as _, Shell},
+    shell::{ScreenReplies as _, Shell},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
     widgets::waterfall::Scale,
