@@ -1,8 +1,9 @@
 //! Which module of a crate may import which, and that no two of them import each other in a circle.
 //!
 //! A crate has one table: its modules, lowest first, each with the modules that it may import. A file belongs
-//! to the longest entry that its path begins with, so a folder can be one module or several. Tests are not
-//! part of the graph.
+//! to the longest entry that its path begins with, so a folder can be one module or several. An entry that ends in
+//! `*` stands for each module of a folder: they have the same arrows, and none to each other. Tests are not part of
+//! the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,18 +36,8 @@ const TUI: &[Arrows<'_>] = &[
     ("net", &["bookmarks", "options"]),
     ("evaluations", &["net"]),
     ("shell", &["bookmarks", "dialog", "ids", "input", "keymap", "net", "options", "theme", "widgets"]),
-    ("screen::planned", &["keymap", "net", "shell", "theme", "widgets"]),
     (
-        "screen::search",
-        &["ids", "input", "keymap", "layout", "net", "record", "shell", "theme", "travel", "widgets"],
-    ),
-    ("screen::metrics", &["keymap", "layout", "net", "shell", "theme", "travel", "widgets"]),
-    (
-        "screen::manage",
-        &["change", "dialog", "keymap", "layout", "net", "shell", "theme", "travel", "widgets"],
-    ),
-    (
-        "screen::evals",
+        "screen::*",
         &[
             "change",
             "dialog",
@@ -57,29 +48,14 @@ const TUI: &[Arrows<'_>] = &[
             "keymap",
             "layout",
             "net",
+            "record",
             "shell",
             "theme",
             "travel",
             "widgets",
         ],
     ),
-    (
-        "screen::traces",
-        &["evaluations", "find", "input", "keymap", "layout", "net", "record", "shell", "theme", "widgets"],
-    ),
-    (
-        "screen",
-        &[
-            "keymap",
-            "screen::evals",
-            "screen::manage",
-            "screen::metrics",
-            "screen::planned",
-            "screen::search",
-            "screen::traces",
-            "shell",
-        ],
-    ),
+    ("screen", &["keymap", "screen::*", "shell"]),
     (
         "app",
         &[
@@ -95,9 +71,7 @@ const TUI: &[Arrows<'_>] = &[
             "net",
             "options",
             "screen",
-            "screen::evals",
-            "screen::manage",
-            "screen::traces",
+            "screen::*",
             "shell",
             "terminal",
             "theme",
@@ -270,28 +244,38 @@ pub fn violations(name: &str, table: &[Arrows<'_>]) -> Vec<String> {
 fn check(folder: &str, sources: &[Source], table: &[Arrows<'_>]) -> Vec<String> {
     let files: BTreeSet<Vec<String>> = sources.iter().map(|it| module_of(&it.path, folder)).collect();
     let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let is_module = |path: &[String]| files.iter().any(|it| it.starts_with(path));
+    // The entry of the table that owns a path, and the module that it stands for there.
     let entry = |path: &[String]| {
-        (0..=path.len()).rev().map(|end| path[..end].join("::")).find(|it| allowed.contains_key(it.as_str()))
+        (0..=path.len()).rev().find_map(|end| {
+            let module = path[..end].join("::");
+            if allowed.contains_key(module.as_str()) {
+                return Some((module.clone(), module));
+            }
+            let each = [&path[..end.saturating_sub(1)], &["*".to_owned()]].concat().join("::");
+            let owned = end > 0 && allowed.contains_key(each.as_str()) && is_module(&path[..end]);
+            owned.then_some((each, module))
+        })
     };
     let mut used = BTreeSet::new();
     let mut found = Vec::new();
     for source in sources {
         let path = module_of(&source.path, folder);
-        let Some(from) = entry(&path).filter(|it| !it.is_empty() || path.is_empty()) else {
+        let Some((from, module)) = entry(&path).filter(|(it, _)| !it.is_empty() || path.is_empty()) else {
             found.push(source.at(1, "this module is not in the table of its crate: add it with its arrows"));
             continue;
         };
         used.insert((from.clone(), String::new()));
         for (line, target) in imports(source, &path, &files) {
-            let Some(to) = entry(&target) else { continue };
-            if to == from {
+            let Some((to, imported)) = entry(&target) else { continue };
+            if imported == module {
                 continue;
             }
             if allowed[from.as_str()].contains(&to.as_str()) {
                 used.insert((from.clone(), to));
             } else {
                 let message = format!(
-                    "`{from}` imports `{to}`, which its table does not allow: move what both need below them"
+                    "`{module}` imports `{imported}`, which its table does not allow: move what both need below them"
                 );
                 found.push(source.at(line, &message));
             }
@@ -493,5 +477,24 @@ mod tests {
             ("screen", &["screen::one"]),
         ];
         assert_eq!(check("x/src/", &sources, table), Vec::<String>::new());
+    }
+
+    #[test]
+    fn modules_of_a_starred_entry_do_not_import_each_other() {
+        let sources = sources(&[
+            ("lib.rs", ""),
+            ("base.rs", ""),
+            ("screen/mod.rs", "use one::One;\nuse crate::base::B;\n"),
+            ("screen/one/mod.rs", "use crate::base::B;\nuse crate::screen::one::keys::K;\n"),
+            ("screen/one/keys.rs", ""),
+            ("screen/two.rs", "use crate::screen::one::One;\n"),
+        ]);
+        let table: &[Arrows<'_>] =
+            &[("", &[]), ("base", &[]), ("screen::*", &["base"]), ("screen", &["base", "screen::*"])];
+        let found = check("x/src/", &sources, table);
+        assert!(
+            matches!(&found[..], [it] if it.contains("`screen::two` imports `screen::one`")),
+            "{found:?}"
+        );
     }
 }

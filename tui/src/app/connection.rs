@@ -124,8 +124,8 @@ fn check(app: &mut App) -> Vec<Effect> {
 fn update_project(shell: &mut Shell, project: Project) {
     let Some(shown) = shell.project.as_mut().filter(|shown| shown.id == project.id) else { return };
     let notice = match (shown.status, project.status) {
-        (ProjectStatus::Active, ProjectStatus::Archived) => Some("was archived; it takes no new traces"),
-        (ProjectStatus::Archived, ProjectStatus::Active) => Some("was restored; it takes traces again"),
+        (ProjectStatus::Active, ProjectStatus::Archived) => Some("was archived; it accepts no new traces"),
+        (ProjectStatus::Archived, ProjectStatus::Active) => Some("was restored; it accepts traces again"),
         _ => None,
     };
     *shown = project.clone();

@@ -4,8 +4,8 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     keymap::{
-        Action, Scope,
-        groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS},
+        Action, Binding, Scope, bindings,
+        groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS},
     },
     net::{Destination, Effect, NetError, RequestId, Response},
     shell::{Screen, ScreenActions, ScreenLines, ScreenRecords, ScreenReplies, ScreenView, Shell, Tab},
@@ -15,6 +15,13 @@ use crate::{
 
 /// The key scope of these screens.
 pub const PANEL_SCOPE: Scope = Scope::screen("Screen", &[COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS]);
+
+/// The bindings of these screens.
+pub const SCREEN_BINDINGS: &[Binding] = bindings! {
+    Action::Screen(4), "screen.failures", ["4"], SCREEN_KEYS, "Failures";
+    Action::Screen(5), "screen.approvals", ["5"], SCREEN_KEYS, "Approvals";
+    Action::Screen(6), "screen.webhooks", ["6"], SCREEN_KEYS, "Webhooks";
+};
 
 /// A screen that is still to come.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ pub const PLANNED_SCREENS: [Planned; 3] = [
     Planned {
         tab: Tab { digit: 5, title: "Approvals", short: "Appr" },
         content: "Remediations and deployments that wait for a decision.",
-        alternative: "Nothing waits yet: this server does not act by itself. Deciding will need a session token.",
+        alternative: "Nothing is waiting: this server takes no actions yet. Decisions will need a session token.",
     },
     Planned {
         tab: Tab { digit: 6, title: "Webhooks", short: "Hooks" },
@@ -67,13 +74,13 @@ impl ScreenView for Planned {
     fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         let title = self.tab.title;
         let lines = [
-            (Tone::Strong, format!("The screen {title} is not part of this version of the console yet.")),
+            (Tone::Strong, format!("This version of the console does not have the screen {title} yet.")),
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("What it will show: {}", self.content)),
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("Until then: {}", self.alternative)),
             (Tone::Plain, String::new()),
-            (Tone::Dim, "1 or esc goes to Traces, - to the place before.".to_owned()),
+            (Tone::Dim, "1 or esc goes to Traces, - to the previous place.".to_owned()),
         ];
         put_panel(buffer, area, &shell.theme, &lines);
     }

@@ -173,7 +173,9 @@ fn no_server(shell: &Shell, micros: i64, waiting: bool) -> Vec<(Tone, String)> {
             if waiting {
                 format!("The server took the request and has not answered it yet; {again} asks again.")
             } else {
-                format!("It is asked again by itself; {again} asks now, {log} shows why.")
+                format!(
+                    "The request is repeated automatically; {again} repeats it now, {log} shows the cause."
+                )
             },
         ),
         (Tone::Plain, String::new()),

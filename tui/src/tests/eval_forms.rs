@@ -170,13 +170,13 @@ fn lost_response_of_an_evaluation_reads_the_list() {
         vec![it]
     };
     for (after, told) in [
-        (begun(70, |_| {}), "its answer was lost"),
-        (begun(50, |_| {}), "may be the one that was asked for, or another's"),
-        (begun(70, |it| it.id = id(4711)), "it did not happen"),
-        (begun(70, |it| it.span_id = None), "it did not happen"),
-        (begun(70, |it| it.evaluator_type = EvaluatorType::Rule), "it did not happen"),
-        (begun(70, |it| it.rule_id = Some(id(701))), "it did not happen"),
-        (vec![], "it did not happen"),
+        (begun(70, |_| {}), "its response was lost"),
+        (begun(50, |_| {}), "may be the requested one or another client's"),
+        (begun(70, |it| it.id = id(4711)), "the change was not made"),
+        (begun(70, |it| it.span_id = None), "the change was not made"),
+        (begun(70, |it| it.evaluator_type = EvaluatorType::Rule), "the change was not made"),
+        (begun(70, |it| it.rule_id = Some(id(701))), "the change was not made"),
+        (vec![], "the change was not made"),
     ] {
         let mut state = opened((80, 24), UNICODE_THEME);
         let effects = press(&mut state, "]]]");
@@ -204,7 +204,7 @@ fn lost_response_of_an_evaluation_reads_the_list() {
         );
         let renewed = evaluation_requests(&effects).len() == 1
             && state.screens.evals.wanted == Some(id(after.first().map_or(0, |it| it.id.as_u128() & 0xffff)));
-        assert_eq!(renewed, told != "it did not happen", "{told}: {effects:?}");
+        assert_eq!(renewed, told != "the change was not made", "{told}: {effects:?}");
         let text = match &state.shell.dialog {
             Some(dialog) => dialog.complaint.clone().unwrap(),
             None => state.shell.toast.as_ref().unwrap().text.clone(),
@@ -223,7 +223,7 @@ fn viewers_read_only_consoles_and_query_keys_change_nothing() {
         (state.shell.toast.take().unwrap().text, screen(&state))
     };
     let (told, text) = tried(|state| state.shell.me.as_mut().unwrap().role = Role::Viewer);
-    assert!(told.contains("takes the role member") && text.contains("run (member)"), "{told}\n{text}");
+    assert!(told.contains("requires the role member") && text.contains("run (member)"), "{told}\n{text}");
     let (told, text) = tried(|state| state.shell.target.read_only = true);
     assert!(told.contains("read-only") && !text.contains("c run"), "{told}\n{text}");
     let (told, _) = tried(|state| {

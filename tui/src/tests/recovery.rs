@@ -190,7 +190,7 @@ fn refusals() -> Vec<(Behaviour, &'static str, &'static str)> {
 #[tokio::test]
 async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds() {
     for (behaviour, label, hint) in refusals() {
-        let server = Server::new(behaviour.clone());
+        let server = StubServer::new(behaviour.clone());
         let mut console = Console::new(&server.url);
         console.settle().await;
         let (header, text) = (console.header(), screen(&console.state));

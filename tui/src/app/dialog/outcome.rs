@@ -85,7 +85,7 @@ pub fn sent(app: &mut App, result: Result<Response, NetError>) -> Vec<Effect> {
                 Some(secret) => app.shell.dialog = Some(Dialog::secret(name, access, secret, now)),
                 None => {
                     app.shell.dialog = None;
-                    app.shell.report(format!("{}, but the answer holds no secret", change.done()));
+                    app.shell.report(format!("{}, but the response contains no secret", change.done()));
                 }
             }
             manage::update::load(&mut app.screens.manage, &mut app.shell)
@@ -147,7 +147,7 @@ fn show_new(app: &mut App) -> Vec<Effect> {
         return traces::detail::update::show_evals(&mut app.screens.traces, &mut app.shell);
     }
     let key = app.shell.key_named("trace.evals");
-    app.shell.notify(format!("the evaluation was asked for; {key} shows it"));
+    app.shell.notify(format!("the evaluation was requested; {key} shows it"));
     Vec::new()
 }
 
@@ -163,7 +163,7 @@ fn refused(app: &mut App, error: &NetError) {
         Body::Confirm { change, .. } if error.status == Some(404) => {
             let name = change.name().to_owned();
             app.shell.dialog = None;
-            app.shell.report(format!("{name} is gone: someone else was first"));
+            app.shell.report(format!("{name} no longer exists: it was deleted elsewhere"));
         }
         _ => {
             app.shell.dialog = None;
@@ -262,28 +262,28 @@ pub fn checked(app: &mut App, result: Result<Response, NetError>) -> Vec<Effect>
     let record = match landed {
         ChangeOutcome::No => {
             if let Some(dialog) = &mut app.shell.dialog {
-                dialog.ask_again(format!("it did not happen: {why}"), now);
+                dialog.ask_again(format!("the change was not made: {why}"), now);
             }
             return Vec::new();
         }
         ChangeOutcome::Yes(_) if matches!(change, Change::CreateKey { .. }) => {
             app.shell.dialog = None;
             app.shell.report(format!(
-                "{}, but its secret was lost with the answer; revoke it and make another",
+                "{}, but its secret was lost with the response; revoke it and create another",
                 change.done()
             ));
             return Vec::new();
         }
         ChangeOutcome::Yes(record) => {
             app.shell.dialog = None;
-            app.shell.notify(format!("{}; its answer was lost", change.done()));
+            app.shell.notify(format!("{}; its response was lost", change.done()));
             record
         }
         ChangeOutcome::Perhaps(record) => {
             app.shell.dialog = None;
             let (name, id) = (change.name(), short_id(record));
-            let what = "may be the one that was asked for, or another's";
-            app.shell.report(format!("{name}: the answer was lost; evaluation {id} {what}"));
+            let what = "may be the requested one or another client's";
+            app.shell.report(format!("{name}: the response was lost; evaluation {id} {what}"));
             Some(record)
         }
     };

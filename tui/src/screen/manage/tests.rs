@@ -141,9 +141,9 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         all
     };
     for (lost, status, told) in [
-        (offline(), ProjectStatus::Archived, "its answer was lost"),
-        (offline(), ProjectStatus::Active, "it did not happen"),
-        (answered(502, "", "bad gateway"), ProjectStatus::Archived, "its answer was lost"),
+        (offline(), ProjectStatus::Archived, "its response was lost"),
+        (offline(), ProjectStatus::Active, "the change was not made"),
+        (answered(502, "", "bad gateway"), ProjectStatus::Archived, "its response was lost"),
     ] {
         let mut state = managing((80, 24), UNICODE_THEME);
         state.shell.target.protected = false;
@@ -262,7 +262,8 @@ fn roles_read_only_and_silence_stop_changes() {
         state.shell.toast.unwrap().text
     };
     assert!(
-        tried(|state| state.shell.me.as_mut().unwrap().role = Role::Member).contains("takes the role owner")
+        tried(|state| state.shell.me.as_mut().unwrap().role = Role::Member)
+            .contains("requires the role owner")
     );
     assert!(tried(|state| state.shell.target.read_only = true).contains("read-only"));
     let away = |state: &mut App| {

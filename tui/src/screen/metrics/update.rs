@@ -48,7 +48,11 @@ impl ScreenActions for Metrics {
             TOGGLE_NUMBERS => self.numbers = !self.numbers,
             TOGGLE_REFRESH => {
                 self.auto = !self.auto;
-                shell.notify(if self.auto { "asked again by itself" } else { "asked again with R only" });
+                shell.notify(if self.auto {
+                    "automatic refresh is on"
+                } else {
+                    "automatic refresh is off; R refreshes"
+                });
                 if self.auto {
                     return load(self, shell);
                 }

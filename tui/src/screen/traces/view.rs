@@ -419,7 +419,7 @@ fn empty(shell: &Shell) -> Vec<(Tone, String)> {
     let place = shell.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
     let mut lines = vec![
         (Tone::Strong, format!("No traces{place} yet.")),
-        (Tone::Plain, "The list is live: the first one appears here by itself. Send one:".to_owned()),
+        (Tone::Plain, "The list is live: the first trace appears here. Send one:".to_owned()),
         (Tone::Plain, String::new()),
     ];
     lines.extend(notice::first_steps(shell).into_iter().map(|line| (Tone::Field, line)));

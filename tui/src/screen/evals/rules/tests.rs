@@ -220,7 +220,7 @@ fn switching_and_deleting_ask_first_and_send_once() {
 
 #[test]
 fn lost_response_of_a_new_rule_reads_the_rules() {
-    for (gone, told) in [(true, "its answer was lost"), (false, "it did not happen")] {
+    for (gone, told) in [(true, "its response was lost"), (false, "the change was not made")] {
         let mut state = ruling((80, 24), UNICODE_THEME);
         state.shell.target.protected = false;
         press(&mut state, "d");
@@ -463,7 +463,7 @@ fn lost_rule_is_looked_up_in_its_own_project() {
     let made = EvalRule { project_id: made_in, ..rule(990, &metric, EvaluatorType::Llm) };
     reply(&mut state, &effects, Ok(Response::new(vec![made])));
     assert!(
-        state.shell.toast.as_ref().unwrap().text.contains("its answer was lost"),
+        state.shell.toast.as_ref().unwrap().text.contains("its response was lost"),
         "{:?}",
         state.shell.toast
     );

@@ -91,14 +91,14 @@ fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
         return Some(vec![(Tone::Dim, format!("loading{}", shell.theme.glyphs.ellipsis))]);
     }
     let add = if shell.target.read_only {
-        "A rule judges new traces by itself.".to_owned()
+        "A rule evaluates new traces automatically.".to_owned()
     } else {
         let first = match evals.part {
             EvalsSection::List => format!("{} then ", shell.key(EVALS_SCOPE, Action::Rules)),
             EvalsSection::Rules => String::new(),
         };
         let add = shell.key(RULES_SCOPE, Action::NewRule);
-        format!("{first}{add} adds one: it judges new traces by itself.")
+        format!("{first}{add} creates one; it evaluates new traces automatically.")
     };
     list.items.is_empty().then(|| vec![(Tone::Strong, "No rules yet.".to_owned()), (Tone::Plain, add)])
 }
@@ -314,7 +314,7 @@ fn facts(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Vec<Pieces
     if let Some(why) = it.paused().filter(|_| it.enabled) {
         lines.extend(text(Tone::Warn, &format!("Paused: {why}"), cols));
         let again = shell.key(RULES_SCOPE, Action::Enable);
-        lines.extend(text(Tone::Dim, &format!("{again} lets it try again, once the cause is gone."), cols));
+        lines.extend(text(Tone::Dim, &format!("{again} resumes it once the cause is fixed."), cols));
     }
     let field = |name: &str, value: &str| {
         let value = fit(value, cols.saturating_sub(14), &shell.theme.glyphs).trim_end().to_owned();

@@ -322,7 +322,7 @@ fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
     let place = shell.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
     let mut lines = vec![
         (Tone::Strong, format!("No evaluations{place} yet.")),
-        (Tone::Plain, "The list is live: the first one appears here by itself.".to_owned()),
+        (Tone::Plain, "The list is live: the first evaluation appears here.".to_owned()),
         (Tone::Plain, String::new()),
     ];
     if !shell.target.read_only {
