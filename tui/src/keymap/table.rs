@@ -208,11 +208,11 @@ pub const OVERLAY_SCOPES: &[Scope] = &[HELP_SCOPE, PROJECTS_SCOPE, CONTEXTS_SCOP
 
 /// The bindings that several scopes share.
 pub const SHARED_BINDINGS: &[Binding] = bindings! {
-    Action::Open, "nav.open", ["enter"], OPEN_KEYS, "open, go into the pane, fold or unfold, choose", "open";
+    Action::Open, "nav.open", ["enter"], OPEN_KEYS, "open, enter the pane, fold or unfold, choose", "open";
     Action::Up, "nav.up", ["up", "k"], MOVEMENT_KEYS, "one up";
     Action::Down, "nav.down", ["down", "j"], MOVEMENT_KEYS, "one down";
     Action::ShowArchived, "projects.archived", ["h"], ARCHIVED_KEYS, "show or hide archived projects", "archived";
-    Action::Find, "find.start", ["f"], FIND_KEYS, "find in what is loaded", "find";
+    Action::Find, "find.start", ["f"], FIND_KEYS, "find in the loaded rows", "find";
     Action::FindNext, "find.next", ["n"], FIND_STEP_KEYS, "next hit";
     Action::FindPrevious, "find.previous", ["N"], FIND_STEP_KEYS, "previous hit";
     Action::Bookmark, "bookmark.toggle", ["m"], MARK_KEYS, "mark or unmark the trace", "mark";
@@ -221,7 +221,7 @@ pub const SHARED_BINDINGS: &[Binding] = bindings! {
     Action::CopyUrl, "copy.url", ["y u"], COPY_TEXT_KEYS, "copy the address of the trace";
     Action::CopyJson, "copy.json", ["y j"], COPY_KEYS, "copy the record as JSON";
     Action::CopyCurl, "copy.curl", ["y c"], COPY_CURL_KEYS, "copy a curl command, without the credential";
-    Action::Export, "app.export", ["e"], EXPORT_KEYS, "write what is shown to a file: ndjson, csv or json", "export";
+    Action::Export, "app.export", ["e"], EXPORT_KEYS, "export the records to a file: ndjson, csv or json", "export";
     Action::Palette, "app.palette", [":", "ctrl-p"], COMMAND_KEYS, "find an action, a screen, a project or a filter by name", "cmd";
     Action::Bookmarks, "bookmark.list", ["M"], PLACE_KEYS, "the marked traces";
     Action::Projects, "app.project", ["p"], PLACE_KEYS, "show another project, or all", "project";

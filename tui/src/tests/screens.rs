@@ -324,6 +324,9 @@ fn every_terminal_size_is_drawn() {
     }
     update(&mut state, Msg::Resize(38, 9));
     assert!(screen(&state).starts_with("terminal too small (38x9), needs 40x"));
+    update(&mut state, Msg::Resize(20, 4));
+    let text = screen(&state).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.starts_with("terminal too small (20x4), needs 40x10"), "{text}");
 }
 
 #[test]

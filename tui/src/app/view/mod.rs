@@ -32,7 +32,10 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
             layout::MIN_COLS,
             layout::MIN_ROWS
         );
-        put(buffer, area, 0, &Pieces::new().plain(text).cut(usize::from(size.0), theme).line(theme, false));
+        // The size that is needed is the last part of the sentence, so the sentence is wrapped and not cut.
+        for (row, line) in wrap(&text, usize::from(size.0)).into_iter().enumerate() {
+            put(buffer, area, row, &Pieces::new().plain(line).line(theme, false));
+        }
         return;
     }
     let parts = layout::frame(size);

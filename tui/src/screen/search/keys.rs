@@ -38,6 +38,6 @@ pub const SCREEN_SCOPES: &[Scope] = &[SEARCH_SCOPE];
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
     Action::Screen(SCREEN_DIGIT), "screen.search", ["8"], SCREEN_KEYS, "Search";
-    Action::EditSearch, "search.edit", ["/", "i"], SEARCH_KEYS, "type what to look for; tab completes, up recalls", "search";
+    Action::EditSearch, "search.edit", ["/", "i"], SEARCH_KEYS, "edit the search; tab completes, up recalls", "search";
     FIND_NEIGHBOURS, "search.near", ["x"], SEARCH_KEYS, "spans like the selected one, by its own vector", "like";
 };

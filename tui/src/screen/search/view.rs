@@ -304,7 +304,7 @@ fn welcome(shell: &Shell) -> Vec<(Tone, String)> {
     let edit = key(shell, Action::EditSearch);
     vec![
         (Tone::Strong, format!("{edit}  type a search in your own words")),
-        (Tone::Plain, "The search compares the meaning of spans, not their letters.".to_owned()),
+        (Tone::Plain, "The search compares the meaning of spans, not their words.".to_owned()),
         (Tone::Plain, String::new()),
         (Tone::Field, "refunds promised without checking the order".to_owned()),
         (Tone::Field, "wrong language in the answer  type:llm from:-7d".to_owned()),
