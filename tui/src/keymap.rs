@@ -1,4 +1,4 @@
-//! The keys: what a key does, what the footer offers, what help lists.
+//! Key bindings: lookup, footer, help, and the keys of a configuration.
 //!
 //! [`table`] binds actions to key sequences within scopes, and a [`Keymap`] is that table with
 //! the keys that the reader chose. Two rows of one scope never share a sequence, nor is one the

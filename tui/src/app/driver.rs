@@ -163,7 +163,7 @@ struct Driver {
     server: Server,
     /// The contexts by number.
     contexts: Vec<Connection>,
-    /// Folder of what is kept.
+    /// Folder of the stored bookmarks.
     state_dir: Option<PathBuf>,
 }
 

@@ -47,7 +47,7 @@ pub enum Msg {
     Stream(RequestId, StreamEvent),
     /// A file was written, or why it was not; a sentence either way.
     Written(Result<String, String>),
-    /// The server told how many requests are left.
+    /// The rate limit of a response.
     Limit(RateLimit),
 }
 
@@ -71,7 +71,7 @@ pub struct RateLimit {
     pub limit: u64,
     /// Requests left in the window.
     pub remaining: u64,
-    /// When the next window begins, if the server said so.
+    /// When the next window begins, if the response contains it.
     pub reset: Option<Timestamp>,
 }
 
@@ -132,7 +132,7 @@ pub enum Effect {
     Go(Destination),
     /// Request the first page of the list of traces, or the newest one.
     RefreshList,
-    /// Repeat what failed while the server did not answer, or refused.
+    /// Repeat the requests that failed during an outage or a refusal of the server.
     Reconnected {
         /// Whether the server refused.
         refused: bool,

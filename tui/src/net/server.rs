@@ -28,7 +28,7 @@ pub fn connect(connection: &Connection) -> Result<Client, client::Error> {
     options.api_key.clone_from(&connection.api_key);
     options.session_token.clone_from(&connection.session_token);
     options.timeout = REQUEST_TIMEOUT;
-    // The console shows the wait and repeats by itself; what changes something it never repeats.
+    // The console repeats requests itself and shows the wait. Requests that change something are never repeated.
     options.retry = Retry::NEVER;
     Client::new(options)
 }
@@ -44,12 +44,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that nothing was asked yet.
+    /// Returns a server without open requests.
     pub fn new(client: Result<Client, client::Error>, sender: UnboundedSender<Msg>) -> Self {
         Self { client: client.map_err(net_error), sender, stream: None, tasks: JoinSet::new() }
     }
 
-    /// Another server that reports to the same place.
+    /// Returns another server that reports over the same channel.
     pub fn moved(&self, client: Result<Client, client::Error>) -> Self {
         Self::new(client, self.sender.clone())
     }
@@ -60,7 +60,7 @@ impl Server {
         let _ = self.sender.send(msg);
     }
 
-    /// Begins what takes time; effects that take none are left alone.
+    /// Starts the task of an effect that waits for the server or a file. Other effects belong to the driver.
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::CloseStream => self.close(),
@@ -174,7 +174,7 @@ async fn follow(client: Client, query: TraceQuery, request: RequestId, sender: U
             }
         }
     };
-    // A server that ends each stream at once would otherwise be asked without a pause.
+    // A pause, because the server may end each stream at once.
     sleep_until(Instant::now() + Duration::from_millis(200)).await;
     tell(StreamEvent::Closed(why));
 }

@@ -1,4 +1,4 @@
-//! The screens that are still to come: what they will show, and what does that work today.
+//! Screens that are not built yet: their future contents, and the commands to use until then.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 

@@ -50,7 +50,7 @@ pub fn first_steps(shell: &Shell) -> Vec<String> {
     ]
 }
 
-/// Suggests what to do about a failure, one sentence a line; nothing for one that clears without help.
+/// Suggests next steps for a failure, one sentence a line; none for a failure that clears by itself.
 pub fn advice(shell: &Shell, error: &NetError) -> Vec<String> {
     let url = &shell.target.url;
     let scope = shell.scope;

@@ -108,7 +108,7 @@ fn header(app: &App, cols: usize) -> Line<'static> {
     }
 }
 
-/// Returns the text of the bar: since when, why, and what happens next.
+/// Returns the text of the bar: start and cause of the failure, and the next retry.
 fn not_current(app: &App, stale: Stale<'_>) -> Pieces {
     let dot = app.shell.theme.glyphs.dot;
     let since = match stale.since {
@@ -123,7 +123,7 @@ fn not_current(app: &App, stale: Stale<'_>) -> Pieces {
     Pieces::new().plain(format!("{since} {dot} {}{next} ", stale.cause.label(app.shell.now)))
 }
 
-/// Describes how new traces arrive, and what is left of the rate limit if that is little.
+/// Describes how new traces arrive, and the remaining rate limit if it is low.
 fn connection(app: &App) -> Pieces {
     let glyphs = &app.shell.theme.glyphs;
     let line = Pieces::new();

@@ -14,7 +14,7 @@ use crate::ids::is_suffix;
 pub struct EvalsField {
     /// The name before the colon.
     pub name: &'static str,
-    /// A whole term, and what it selects.
+    /// An example, and what it selects.
     pub help: &'static str,
     /// Words that complete it; empty where values are free.
     pub values: &'static [&'static str],

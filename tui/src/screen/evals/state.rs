@@ -322,7 +322,7 @@ impl Evals {
     }
 }
 
-/// Whether find's words occur in what is shown of an evaluation.
+/// Returns whether the words of find occur in the shown texts of an evaluation.
 fn holds(it: &Evaluation, words: &str) -> bool {
     let ids = format!("{} {} {} {}", it.id, it.trace_id, it.status, it.context);
     let texts = [it.label.as_ref(), it.reasoning.as_ref(), it.error.as_ref(), it.judge_model.as_ref()];

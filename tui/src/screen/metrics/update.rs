@@ -138,8 +138,8 @@ impl ScreenRequests for Metrics {
     }
 }
 
-/// Asks for everything that the screen shows. What belongs to the same time as the answer, such
-/// as the time before it, is asked for once the answer says which time that is.
+/// Requests everything that the screen shows. The previous window and the feedback follow once the response states
+/// the window.
 pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     metrics.next = None;
     // The metrics are requested once the project is resolved.

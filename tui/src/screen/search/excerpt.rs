@@ -113,7 +113,7 @@ fn hits(line: &str, words: &[Vec<char>]) -> Vec<(usize, Range<usize>)> {
     hits
 }
 
-/// One lower-case character for one character, so that places stay what they are.
+/// Returns one lower-case character for one character, so that positions do not change.
 fn fold(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }

@@ -173,7 +173,7 @@ pub struct TraceRows {
     pub sort: Sort,
     /// Stay on the newest trace as they arrive.
     pub follow: bool,
-    /// Hold back what arrives.
+    /// Whether new traces are held back.
     pub paused: bool,
     /// The cursor of the older rows.
     pub older: Option<Older>,
@@ -255,7 +255,7 @@ impl TraceRows {
         }
     }
 
-    /// Goes on from a pause: what waited joins the list, and the cursor goes to the newest.
+    /// Ends a pause: the traces held back join the list, and the cursor goes to the newest.
     pub fn resume(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         self.paused = false;
@@ -266,7 +266,7 @@ impl TraceRows {
         self.settle(None);
     }
 
-    /// Holds back what arrives from now on.
+    /// Holds back new traces from now on.
     pub fn pause(&mut self) {
         self.paused = true;
         self.follow = false;

@@ -20,7 +20,7 @@ use present::{
     text::{clean, cut, fit, fit_right, shorten, width, wrap},
 };
 
-/// TraceColumns of the latency bar at the right edge, and the milliseconds that fill it.
+/// Columns of the latency bar at the right edge, and the milliseconds that fill it.
 const BAR_COLS: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
 /// Width of the tags' own column, in columns.
@@ -190,9 +190,9 @@ struct TraceCells<'a> {
     tone: Tone,
     /// Tone of the name.
     title: Tone,
-    /// Tone of what is read first.
+    /// Tone of the values of first importance.
     main: Tone,
-    /// Tone of what is read second.
+    /// Tone of the values of second importance.
     side: Tone,
 }
 

@@ -1,4 +1,4 @@
-//! Dialogs: what they say, and which keys they offer.
+//! Draws dialogs and their keys.
 
 mod form;
 

@@ -30,9 +30,9 @@ use crate::{
     widgets::table::first_visible,
 };
 
-/// Microseconds between two looks at the rules: they pause by themselves.
+/// Microseconds between two requests for the rules, which the server can pause.
 pub const REFRESH_INTERVAL_MICROS: i64 = 15_000_000;
-/// Microseconds after which it is looked again how a rule fared.
+/// Microseconds after which the recent evaluations of a rule are requested again.
 const SAMPLE_MAX_AGE_MICROS: i64 = 60_000_000;
 /// Microseconds of an hour.
 const HOUR: i64 = 3_600_000_000;
@@ -164,7 +164,7 @@ fn add(shell: &mut Shell) -> Vec<Effect> {
 /// Requests the decisions of the selected rule, on a trace or the newest ones.
 ///
 /// # Errors
-/// The character that is wrong, from 0, and what is wrong with it.
+/// The position of the first wrong character, from 0, and the problem.
 pub fn why(
     evals: &mut Evals,
     shell: &mut Shell,

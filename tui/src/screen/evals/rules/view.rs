@@ -1,4 +1,4 @@
-//! The rules, and the selected one: its settings, what it decided, or what a test brought.
+//! Draws the rules, and the selected one: its settings, its decisions, or the result of a test.
 
 use api::eval_rule::{EvalRule, RuleDecision, RuleTest};
 use ratatui::{buffer::Buffer, layout::Rect};

@@ -1,4 +1,4 @@
-//! When evaluations are requested, and what happens with the responses. What the keys do is in [`actions`].
+//! The requests for evaluations and their responses. The actions of the keys are in [`actions`].
 //!
 //! While the screen is shown, the newest page is requested every two seconds, and a page further
 //! down as long as some rows there are not finished.

@@ -21,7 +21,7 @@ use present::{
 
 /// Bytes of a reasoning or an error that are laid out; a judge's longest answer is shorter.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
-/// Seconds after which one that waits for a worker deserves a word.
+/// Seconds after which the wait for a worker is explained.
 const LATE_AFTER_SECS: i64 = 30;
 
 /// Draws the pane below the list.
@@ -155,7 +155,7 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
     lines
 }
 
-/// The reasoning, the error, or what is waited for.
+/// The reasoning, the error, or the cause of the wait.
 fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
     let mut add = |tone: Tone, text: &str| {

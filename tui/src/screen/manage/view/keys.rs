@@ -15,7 +15,7 @@ use present::{format::short_id, text::fit};
 
 /// KeyColumns of the first characters of a key, which have all the same length.
 const PREFIX_COLS: usize = 11;
-/// KeyColumns of the longest word for what a key may do.
+/// Columns of the longest access of a key.
 const ACCESS_COLS: usize = 12;
 /// KeyColumns of a day.
 const DAY: usize = 10;

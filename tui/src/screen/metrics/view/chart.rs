@@ -1,4 +1,4 @@
-//! The chart of the selected metric, what its cursor is on, and the bars of the feedback.
+//! Draws the chart of the selected metric, the values under its cursor, and the bars of the feedback.
 
 use api::{
     Timestamp,
