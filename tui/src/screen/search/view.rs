@@ -17,9 +17,9 @@ use present::{
     text::{clean, cut, fit, width, wrap},
 };
 
-/// SearchColumns of the similarity.
+/// Columns of the similarity.
 const SIMILARITY_COLS: usize = 4;
-/// SearchColumns of the end of a trace's id.
+/// Columns of the end of a trace's id.
 const ID_COLS: usize = 8;
 
 /// Widths of the columns; 0 leaves a column out.

@@ -23,13 +23,13 @@ use present::{
     text::{clean, fit, fit_right, wrap},
 };
 
-/// RuleColumns of `rule` and `llm`.
+/// Columns of `rule` and `llm`.
 const KIND: usize = 4;
-/// RuleColumns of `premium`.
+/// Columns of `premium`.
 const TIER_COLS: usize = 7;
-/// RuleColumns of the smallest drop.
+/// Columns of the smallest drop.
 const DROP_COLS: usize = 8;
-/// RuleColumns of a share.
+/// Columns of a share.
 const SHARE_COLS: usize = 6;
 
 /// Draws the rules.
