@@ -25,7 +25,7 @@ fn sections_of_keys_are_drawn_at_every_size() {
 }
 
 #[test]
-fn loading_empty_and_error() {
+fn keys_screen_draws_loading_empty_and_error() {
     for size in TERMINAL_SIZES {
         let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "7");

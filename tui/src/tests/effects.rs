@@ -32,7 +32,7 @@ fn response_of_a_superseded_request_is_dropped() {
 }
 
 #[test]
-fn without_a_stream_it_asks_every_two_seconds() {
+fn list_is_polled_every_two_seconds_without_a_stream() {
     let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
     let request = state.shell.stream.unwrap();
@@ -99,7 +99,7 @@ fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
 }
 
 #[test]
-fn away_waits_longer_each_time_and_comes_back() {
+fn unreachable_server_is_retried_with_growing_waits() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let (mut effects, mut gone) = (press(&mut state, "R"), 0);
     for bound in [2, 4, 8, 16, 30, 30] {
@@ -223,7 +223,7 @@ fn project_archived_elsewhere_is_noticed() {
 }
 
 #[test]
-fn one_key_shows_failures_only_and_all_again() {
+fn failures_key_toggles_the_error_filter() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let filter = |effects: &[Effect]| {
         assert!(are(effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
@@ -365,7 +365,7 @@ fn copy_never_holds_a_credential() {
 }
 
 #[test]
-fn quitting_and_not_quitting() {
+fn only_quit_key_and_third_interrupt_end_the_console() {
     let mut state = filled((80, 24), UNICODE_THEME);
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
     assert_eq!(press(&mut state, "q"), [Effect::Quit]);

@@ -153,7 +153,7 @@ fn selected_project_adds_its_own_metric() {
 }
 
 #[test]
-fn windows_turn_and_overtake() {
+fn superseded_window_is_dropped() {
     let mut state = measured((80, 24), UNICODE_THEME);
     let slow = press(&mut state, "]");
     let fast = press(&mut state, "[[");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_word_it_is_the_first_line() {
+    fn excerpt_without_query_words_is_the_first_line() {
         check("\n  Done.\nBye.", "wrong language", "Done.", &[]);
     }
 

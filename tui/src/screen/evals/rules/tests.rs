@@ -196,7 +196,7 @@ fn no_evaluator_fits_and_none_can_be_listed() {
 }
 
 #[test]
-fn switching_and_deleting_ask_first_and_send_once() {
+fn rule_changes_are_confirmed_and_sent_once() {
     for (keys, wanted) in [
         ("E", Change::SetEnabled { id: id(701), name: "faithfulness".into(), on: false, paused: false }),
         ("jE", Change::SetEnabled { id: id(702), name: "answer_relevance".into(), on: true, paused: true }),
@@ -308,7 +308,7 @@ pub fn decisions() -> RuleDecisionList {
 }
 
 #[test]
-fn why_asks_about_a_trace_or_the_newest_decisions() {
+fn decisions_are_requested_for_a_trace_or_the_newest() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "w");
     let trace = state.screens.evals.current().unwrap().trace_id;
