@@ -130,7 +130,7 @@ fn without_protection_y_is_enough_and_repeated_keys_are_not() {
     assert_eq!(sent_changes(&state, &effects), [Change::RevokeKey { id: id(11), name: "ci-deploy".into() }]);
     reply(&mut state, &effects, Err(answered(404, "not_found", "no such key")));
     assert!(state.shell.dialog.is_none());
-    assert!(state.shell.toast.as_ref().unwrap().text.contains("someone else was first"));
+    assert!(state.shell.toast.as_ref().unwrap().text.contains("no longer exists"));
 }
 
 #[test]
