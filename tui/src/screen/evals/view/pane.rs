@@ -116,10 +116,10 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
         second = field(second, "tokens", format!("{}+{}", thousands(read), thousands(written)));
     }
     let mut third = match it.rule_id {
-        Some(id) => field(start(), "run by rule", short_id(id)),
-        None if it.bulk_id.is_some() => field(start(), "run", "in bulk".to_owned()),
+        Some(id) => field(start(), "requested by rule", short_id(id)),
+        None if it.bulk_id.is_some() => field(start(), "requested", "in bulk".to_owned()),
         None if it.evaluator_version == "external" => field(start(), "sent", "by the application".to_owned()),
-        None => field(start(), "run", "by hand".to_owned()),
+        None => field(start(), "requested", "by hand".to_owned()),
     };
     third = field(third, "at", moment(shell.zone, it.created_at, shell.now));
     if let Some(done) = it.completed_at {
