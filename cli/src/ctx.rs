@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     args::GlobalArgs,
-    config::{Settings, env::Env},
+    config::Settings,
+    env::Env,
     error::{CliError, Result, session_needed},
     find,
     output::{self, Out},

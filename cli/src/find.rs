@@ -16,10 +16,10 @@ use api::{
 use uuid::Uuid;
 
 use crate::{
-    commands::listing::{all, next_cursor},
     config::{Settings, Sourced},
     error::{CliError, Result},
     exit::Exit,
+    pages::{all, next_cursor},
 };
 
 /// Maximum number of pages of a list that are searched for the end of an id.

@@ -7,20 +7,24 @@ pub mod args;
 pub mod commands;
 pub mod config;
 pub mod ctx;
+pub mod env;
 pub mod error;
 pub mod exit;
 pub mod find;
+pub mod format;
 pub mod output;
+pub mod pages;
 pub mod prompt;
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, FromArgMatches, builder::StyledStr};
+use clap::FromArgMatches;
 use tokio::sync::oneshot;
 
-use args::Cli;
-use config::{env::Env, expiry::Expiry};
+use commands::{Cli, tree};
+use config::expiry::Expiry;
 use ctx::Ctx;
+use env::Env;
 use error::{CliError, Result};
 use exit::Exit;
 
@@ -28,15 +32,12 @@ use exit::Exit;
 /// notice the signal.
 const CLEAN_UP_WAIT: Duration = Duration::from_millis(300);
 
-/// Replaces spaces in the examples of help texts, so that their lines are not wrapped.
-const UNBREAKABLE_BLANK: &str = "\u{a0}";
-
 /// Runs the process's command line.
 #[expect(clippy::disallowed_methods, reason = "the server's way to spawn is not for a command line")]
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     let wants_json = asks_for_json(&args);
-    let parsed = terminal_command()
+    let parsed = tree::terminal_command()
         .try_get_matches_from(&args)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let cli = match parsed {
@@ -93,53 +94,14 @@ async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
     std::process::exit(exit.code().into());
 }
 
-/// Returns the command tree for a terminal: clap wraps help texts to the terminal's width, but not the
-/// examples, which must stay copyable.
-pub fn terminal_command() -> clap::Command {
-    fn unbroken(command: clap::Command) -> clap::Command {
-        let examples = command.get_before_help().map(|it| {
-            let text = it.to_string();
-            let lines = text.lines().map(|line| match line.starts_with(' ') {
-                true => line.replace(' ', UNBREAKABLE_BLANK) + "\n",
-                false => line.to_owned() + "\n",
-            });
-            lines.collect::<String>()
-        });
-        let command = match examples {
-            Some(examples) => command.before_help(examples),
-            None => command,
-        };
-        command.mut_subcommands(unbroken)
-    }
-    unbroken(command())
-}
-
-/// Converts text that clap rendered to the printed form, with or without colours.
-pub fn shown(text: &StyledStr, colour: bool) -> String {
-    let text = if colour { text.ansi().to_string() } else { text.to_string() };
-    text.replace(UNBREAKABLE_BLANK, " ")
-}
-
-/// Returns clap's command tree with the examples placed before the usage.
-pub fn command() -> clap::Command {
-    fn examples_first(command: clap::Command) -> clap::Command {
-        command
-            .help_template(
-                "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}",
-            )
-            .mut_subcommands(examples_first)
-    }
-    examples_first(Cli::command())
-}
-
 async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
     let Cli { mut global, command } = cli;
     let Some(command) = command else {
-        let mut out = match output::Out::of_process(&global, &env, output::Format::Table, false) {
+        let mut out = match output::Out::of_process(&global, &env, format::Format::Table, false) {
             Ok(out) => out,
             Err(error) => return finish(Err(error), wants_json),
         };
-        return finish(out.write(commands::help::SHORT), wants_json);
+        return finish(out.write(commands::OVERVIEW), wants_json);
     };
     global.new_context = command.makes_contexts();
     let settings = if command.is_offline() {
@@ -192,13 +154,13 @@ fn usage(error: &clap::Error, args: &[OsString], wants_json: bool) -> ExitCode {
     let flags = args::GlobalArgs { color: asked_colour(args), ..Default::default() };
     let is_terminal = if is_help { env.stdout_tty } else { env.stderr_tty };
     let colour = flags.colour(&Env { stdout_tty: is_terminal, ..env });
-    let text = shown(&error.render(), colour);
+    let text = tree::shown(&error.render(), colour);
     if is_help {
         output::help(&text);
         return Exit::Done.into();
     }
     if wants_json {
-        let text = shown(&error.render(), false);
+        let text = tree::shown(&error.render(), false);
         let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
         output::error(&CliError::usage(message).hint("see --help"), true);
     } else {

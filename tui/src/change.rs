@@ -196,7 +196,7 @@ impl Change {
                 "The rule tries again with the next trace. If its judge still can't work, it pauses again."
             }
             Self::SetEnabled { on: true, .. } => {
-                "New traces that its filter and sample select are judged. Traces of before are not."
+                "New traces that its filter and sample select are judged. Earlier traces are not."
             }
             Self::SetEnabled { on: false, .. } => {
                 "New traces are no longer judged by it. Its evaluations and its settings are kept."
@@ -260,19 +260,19 @@ impl Change {
     pub fn done(&self) -> String {
         let name = self.name();
         match self {
-            Self::CreateKey { .. } => format!("key {name} was made"),
-            Self::RevokeKey { .. } => format!("key {name} is revoked"),
-            Self::CreateProject { .. } => format!("project {name} was made"),
+            Self::CreateKey { .. } => format!("API key {name} was created"),
+            Self::RevokeKey { .. } => format!("API key {name} was revoked"),
+            Self::CreateProject { .. } => format!("project {name} was created"),
             Self::SetStatus { status: ProjectStatus::Archived, .. } => format!("project {name} is archived"),
             Self::SetStatus { status: ProjectStatus::Active, .. } => format!("project {name} is active"),
             Self::SetAutoship { on: true, .. } => format!("autoship of {name} is on"),
             Self::SetAutoship { on: false, .. } => format!("autoship of {name} is off"),
-            Self::Evaluate(_) => format!("{name} was asked for"),
-            Self::CreateRule(_) => format!("the rule of {name} was made"),
-            Self::SetEnabled { on: true, .. } => format!("the rule of {name} is enabled"),
-            Self::SetEnabled { on: false, .. } => format!("the rule of {name} is disabled"),
-            Self::DeleteRule { .. } => format!("the rule of {name} is deleted"),
-            Self::TestRule { .. } => format!("the rule of {name} was tried"),
+            Self::Evaluate(_) => format!("evaluation with {name} was requested"),
+            Self::CreateRule(_) => format!("the rule for {name} was created"),
+            Self::SetEnabled { on: true, .. } => format!("the rule for {name} is enabled"),
+            Self::SetEnabled { on: false, .. } => format!("the rule for {name} is disabled"),
+            Self::DeleteRule { .. } => format!("the rule for {name} was deleted"),
+            Self::TestRule { .. } => format!("the rule for {name} was tested"),
         }
     }
 

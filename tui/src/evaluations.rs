@@ -1,7 +1,15 @@
-//! What the screens share about evaluations: their standing, and how often they are requested.
+//! What the screens share about evaluations and rules: their standing, and how they are requested.
 
-use api::eval::{Evaluation, EvaluationStatus};
+use api::{
+    client::{
+        Call,
+        calls::{self, EvaluationFilter, Page},
+    },
+    eval::{Evaluation, EvaluationList, EvaluationStatus},
+    eval_rule::{EvalRule, EvalRuleList},
+};
 
+use crate::net::List;
 use present::evaluation::EvaluationMark;
 
 /// Microseconds between two requests for evaluations that may change.
@@ -12,6 +20,19 @@ pub const MAX_PAGE_ROWS: u32 = 200;
 pub const SCORE_COLS: usize = 5;
 /// The smallest drop below a baseline; a smaller difference is rounding.
 const MIN_DROP: f64 = 1e-9;
+
+impl List for EvalRuleList {
+    type Row = EvalRule;
+
+    fn into_rows(self) -> (Vec<EvalRule>, Option<String>) {
+        (self.eval_rules, self.next_cursor)
+    }
+}
+
+/// Returns the call for the first page of evaluations.
+pub fn first_page(filter: &EvaluationFilter, limit: u32) -> Call<EvaluationList> {
+    calls::evaluations(filter, &Page { limit: Some(limit), cursor: None })
+}
 
 /// Returns the standing of an evaluation, given the score of its baseline.
 pub fn standing(it: &Evaluation, baseline: Option<f64>) -> EvaluationMark {

@@ -1,4 +1,4 @@
-//! Going from hit to hit of find, whatever it is that is searched.
+//! Moves from match to match of find, over rows of any kind.
 
 /// The next hit after a position, or the one before it, around the end.
 pub fn next(count: usize, at: usize, forward: bool, hit: impl Fn(usize) -> bool) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! The keys: what a key does, what the footer offers, what help lists.
+//! Key bindings: lookup, footer, help, and the keys of a configuration.
 //!
 //! [`table`] binds actions to key sequences within scopes, and a [`Keymap`] is that table with
 //! the keys that the reader chose. Two rows of one scope never share a sequence, nor is one the
@@ -23,7 +23,7 @@ pub use table::{
 pub mod groups {
     pub use crate::keymap::table::{
         ARCHIVED_KEYS, COPY_CURL_KEYS, COPY_KEYS, COPY_TEXT_KEYS, END_STEP_KEYS, EXPORT_KEYS, FIND_KEYS,
-        FIND_STEP_KEYS, MARK_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_STEP_KEYS,
+        FIND_STEP_KEYS, MARK_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS,
     };
 }
 
@@ -103,7 +103,10 @@ impl Keymap {
             keys: binding.keys.iter().map(|it| (*it).to_owned()).collect(),
         };
         let mut rows: Vec<Row> = tables.iter().flat_map(|table| table.iter()).map(row).collect();
-        rows.sort_by_key(|row| row.binding.group.position);
+        rows.sort_by_key(|row| {
+            let digit = if let Action::Screen(digit) = row.binding.action { digit } else { 0 };
+            (row.binding.group.position, digit)
+        });
         Self { rows, scopes }
     }
 

@@ -75,7 +75,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         return Err(NoTerminal.into());
     }
     let keymap = screen::keymap(&options.keys)?;
-    let client = net::requests::connect(&options.connection)?;
+    let client = net::server::connect(&options.connection)?;
 
     #[expect(clippy::disallowed_methods, reason = "colours and characters are the terminal's own settings")]
     let theme = Theme::of_environment(|name| std::env::var(name).ok());

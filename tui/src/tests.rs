@@ -16,13 +16,17 @@ pub use api::{
 pub use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub use serde_json::value::RawValue;
 
+use std::collections::BTreeMap;
+
 pub use crate::{
     Options,
     app::App,
     app::connection::start,
     app::update::update,
+    change::Change,
+    dialog::{Dialog, Phase},
     fixture::{BASE_MICROS, id, span, trace},
-    net::{Effect, Msg, NetError, Reply, StreamEvent},
+    net::{Effect, Msg, NetError, Response, StreamEvent},
     options::Target,
     screen::traces::state::TracesRequest,
     shell::Link,
@@ -56,7 +60,7 @@ pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
 /// A console with a list of traces, over the stream.
 pub fn filled(size: (u16, u16), theme: Theme) -> App {
     let (mut state, effects) = started(size, theme);
-    update(&mut state, Msg::Reply(me_request(&effects), Ok(Reply::Me(Box::new(me())))));
+    update(&mut state, Msg::Reply(me_request(&effects), Ok(Response::new(me()))));
     let effects = answer(&mut state, &effects, page(rows()));
     let Some(Effect::OpenStream { request, .. }) = effects.last() else { panic!("{effects:?}") };
     let effects = update(&mut state, Msg::Stream(*request, StreamEvent::Open));
@@ -110,40 +114,122 @@ pub fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
     }
 }
 
+/// A request among the effects, taken apart.
+#[derive(Debug)]
+pub struct SentRequest {
+    pub id: u64,
+    pub method: String,
+    pub path: String,
+    /// The credential that goes first; empty for the API key.
+    pub auth: String,
+    pub params: BTreeMap<String, String>,
+}
+
+impl SentRequest {
+    /// Takes a request apart. None for other effects.
+    pub fn of(effect: &Effect) -> Option<Self> {
+        let Effect::Request(request) = effect else { return None };
+        let (method, rest) = request.summary().split_once(' ').unwrap();
+        let (target, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let auth = rest.strip_prefix("as ").and_then(|it| it.split(' ').next()).unwrap_or_default();
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        Some(Self {
+            id: request.id,
+            method: method.into(),
+            path: path.into(),
+            auth: auth.into(),
+            params: pairs.into_owned().collect(),
+        })
+    }
+
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.params.get(name).map(String::as_str)
+    }
+
+    /// The id of a parameter.
+    pub fn uuid(&self, name: &str) -> Option<uuid::Uuid> {
+        self.param(name).map(|it| it.parse().unwrap())
+    }
+
+    /// The last id of the path.
+    pub fn path_id(&self) -> Option<uuid::Uuid> {
+        self.path.split('/').rev().find_map(|it| it.parse().ok())
+    }
+
+    /// The time of a parameter.
+    pub fn time(&self, name: &str) -> Option<Timestamp> {
+        self.param(name).map(|it| it.parse().unwrap())
+    }
+
+    /// Whether it reads this path; `*` is any segment.
+    pub fn gets(&self, path: &str) -> bool {
+        let segments = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let (own, wanted) = (segments(&self.path), segments(path));
+        self.method == "GET"
+            && own.len() == wanted.len()
+            && own.iter().zip(&wanted).all(|(own, wanted)| wanted == "*" || own == wanted)
+    }
+}
+
+/// Returns the requests among the effects.
+pub fn requests(effects: &[Effect]) -> Vec<SentRequest> {
+    effects.iter().filter_map(SentRequest::of).collect()
+}
+
+/// Returns the only effect, which is a request.
+#[track_caller]
+pub fn only_request(effects: &[Effect]) -> SentRequest {
+    assert_eq!(effects.len(), 1, "{effects:?}");
+    last_request(effects)
+}
+
+/// Returns the last effect, which is a request.
+#[track_caller]
+pub fn last_request(effects: &[Effect]) -> SentRequest {
+    effects.last().and_then(SentRequest::of).unwrap_or_else(|| panic!("{effects:?}"))
+}
+
+/// Returns whether an effect reads this path; `*` is any segment.
+pub fn is_get(effect: &Effect, path: &str) -> bool {
+    SentRequest::of(effect).is_some_and(|it| it.gets(path))
+}
+
+/// Returns whether the effects are these: the paths of requests that read, and the names of others.
+pub fn are(effects: &[Effect], wanted: &[&str]) -> bool {
+    let is = |(effect, wanted): (&Effect, &&str)| {
+        if wanted.starts_with('/') {
+            is_get(effect, wanted)
+        } else {
+            format!("{effect:?}").starts_with(wanted)
+        }
+    };
+    effects.len() == wanted.len() && effects.iter().zip(wanted).all(is)
+}
+
+/// Returns the change that a dialog sent with these effects.
+pub fn sent_changes(state: &App, effects: &[Effect]) -> Vec<Change> {
+    let writes = requests(effects).into_iter().filter(|it| it.method != "GET").count();
+    let Some(Dialog { phase: Phase::Sending { change, .. }, .. }) = &state.shell.dialog else {
+        assert_eq!(writes, 0, "{effects:?}");
+        return Vec::new();
+    };
+    vec![change.clone(); writes]
+}
+
 pub fn me_request(effects: &[Effect]) -> u64 {
-    effects
-        .iter()
-        .find_map(|it| if let Effect::LoadMe { request, .. } = it { Some(*request) } else { None })
-        .unwrap()
+    requests(effects).iter().find(|it| it.gets("/v1/me")).unwrap().id
 }
 
 /// Answers the request for traces among the effects.
 pub fn answer(state: &mut App, effects: &[Effect], page: TraceList) -> Vec<Effect> {
-    reply(state, effects, Ok(Reply::Traces(page)))
+    reply(state, effects, Ok(Response::new(page)))
 }
 
 /// Answers the last request among the effects.
-pub fn reply(state: &mut App, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
-    let request = effects.iter().rev().find_map(|effect| match effect {
-        Effect::LoadMe { request, .. }
-        | Effect::LoadProjects(request)
-        | Effect::LoadKeys(request)
-        | Effect::Send { request, .. }
-        | Effect::LoadTraces { request, .. }
-        | Effect::LoadTrace { request, .. }
-        | Effect::LoadMetrics { request, .. }
-        | Effect::LoadRetryCap { request, .. }
-        | Effect::LoadFeedback { request, .. }
-        | Effect::LoadEvaluations { request, .. }
-        | Effect::LoadEvaluation { request, .. }
-        | Effect::LoadRules { request, .. }
-        | Effect::LoadDecisions { request, .. }
-        | Effect::LoadEvaluators(request)
-        | Effect::LoadSpans { request, .. } => Some(*request),
-        Effect::Fetch(fetch) => Some(fetch.request),
-        _ => None,
-    });
-    update(state, Msg::Reply(request.expect("no request"), result))
+pub fn reply(state: &mut App, effects: &[Effect], result: Result<Response, NetError>) -> Vec<Effect> {
+    let request = requests(effects).pop().expect("no request").id;
+    update(state, Msg::Reply(request, result))
 }
 
 /// Starts a request of the list of traces.
@@ -233,7 +319,7 @@ pub fn opened(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     press(&mut state, "jjj");
     let effects = key(&mut state, KeyCode::Enter);
-    reply(&mut state, &effects, Ok(Reply::Trace(Box::new(refund()))));
+    reply(&mut state, &effects, Ok(Response::new(refund())));
     state
 }
 

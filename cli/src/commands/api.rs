@@ -6,10 +6,10 @@ use ::api::client::{Auth, Body, Call, call::Method};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::listing::next_cursor;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
+    pages::next_cursor,
 };
 
 /// Arguments of `api`.

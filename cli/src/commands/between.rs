@@ -7,7 +7,7 @@ use api::{
 use clap::Args;
 
 use crate::{
-    config::env::now,
+    env::now,
     error::{CliError, Result},
 };
 

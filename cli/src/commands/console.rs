@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::{
     config::{DEFAULT_URL, Settings},
     ctx::Ctx,
+    env::Env,
     error::{CliError, Result},
     exit::Exit,
 };
@@ -48,7 +49,7 @@ pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
         let keymap = tui::print_keymap(&keys).map_err(|error| CliError::usage(error.to_string()))?;
         return ctx.out.write(&keymap);
     }
-    if !ctx.env.stdin_tty || !ctx.env.stdout_tty {
+    if !can_draw(&ctx.env) {
         return Err(no_terminal());
     }
     match first_run::run(ctx).await? {
@@ -93,8 +94,14 @@ async fn show(ctx: &Ctx, args: ConsoleArgs, keys: tui::Rebinding) -> Result {
     })
 }
 
+/// Returns whether the console can draw: `TERM=dumb` is a terminal that can't move its cursor.
+fn can_draw(env: &Env) -> bool {
+    env.stdin_tty && env.stdout_tty && env.var("TERM") != Some("dumb")
+}
+
 fn no_terminal() -> CliError {
-    CliError::usage("the console needs a terminal").hint("in a pipe: loupe traces tail, or loupe traces list")
+    CliError::usage("the console needs a terminal that can move its cursor")
+        .hint("in a pipe: loupe traces tail, or loupe traces list")
 }
 
 /// Returns the contexts that the console can switch to, with their stored credentials. Values from the
@@ -139,7 +146,20 @@ fn keys(settings: &Settings) -> Result<tui::Rebinding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{args::GlobalArgs, config::env::Env};
+    use crate::args::GlobalArgs;
+
+    #[test]
+    fn console_needs_a_terminal_that_moves_its_cursor() {
+        let terminal = |term: &str| Env {
+            vars: [("TERM".to_owned(), term.to_owned())].into(),
+            stdin_tty: true,
+            stdout_tty: true,
+            ..Env::default()
+        };
+        assert!(can_draw(&terminal("xterm-256color")));
+        assert!(!can_draw(&terminal("dumb")), "a shell in an editor");
+        assert!(!can_draw(&Env { stdout_tty: false, ..terminal("xterm") }), "a pipe");
+    }
 
     fn settings(config: &str) -> (tempfile::TempDir, Settings) {
         let dir = tempfile::tempdir().unwrap();

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::auth::usage,
-    config::{env::now, expiry::rough},
+    config::expiry::rough,
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
     exit::Exit,
     output::{Column, View, cell},

@@ -1,19 +1,13 @@
 //! Reads lists page by page, in the same way for every command.
 
 use api::{
-    client::{Call, Client, Error, calls::Page},
+    client::{Call, Client, calls::Page},
     page::{DEFAULT_LIMIT, MAX_LIMIT},
 };
 use clap::Args;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{
-    args::positive,
-    ctx::Ctx,
-    error::Result,
-    output::{Format, View},
-};
+use crate::{args::positive, ctx::Ctx, error::Result, format::Format, output::View, pages::next_cursor};
 
 /// Flags that select a part of a list.
 #[derive(Clone, Debug, Args)]
@@ -105,33 +99,7 @@ pub async fn listed<T>(
     Ok(document)
 }
 
-/// Returns every row of a list, for resources with few rows.
-pub async fn all<L, T: DeserializeOwned>(
-    client: &Client,
-    plural: &str,
-    call: impl Fn(&Page) -> Call<L>,
-) -> Result<Vec<T>> {
-    let mut rows = Vec::new();
-    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
-    loop {
-        let mut document = client.value(&call(&page)).await?;
-        let more = document.get_mut(plural).map(Value::take).unwrap_or_default();
-        let more: Vec<T> = serde_json::from_value(more).map_err(|source| Error::Unreadable { source })?;
-        rows.extend(more);
-        page.cursor = next_cursor(&document);
-        if page.cursor.is_none() {
-            return Ok(rows);
-        }
-    }
-}
-
 /// Returns rows as one document in the shape of a last page.
 pub fn last_page(plural: &str, rows: Vec<Value>) -> Value {
     json!({ plural: rows, "has_more": false, "next_cursor": null })
-}
-
-/// Returns the cursor of the next page, if there is one.
-pub fn next_cursor(document: &Value) -> Option<String> {
-    let more = document.get("has_more").and_then(Value::as_bool).unwrap_or_default();
-    document.get("next_cursor").and_then(Value::as_str).filter(|_| more).map(str::to_owned)
 }

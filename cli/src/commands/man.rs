@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::tree;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -24,10 +25,13 @@ pub struct ManArgs {
 /// Writes a manual page for every command.
 pub fn run(ctx: &mut Ctx, args: &ManArgs) -> Result {
     std::fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(crate::command(), &args.dir))
+        .and_then(|()| clap_mangen::generate_to(tree::command(), &args.dir))
         .map_err(|error| {
-        CliError::new(Exit::Unexpected, format!("{}: {}", args.dir.display(), api::plain::io_error(&error)))
-    })?;
+            CliError::new(
+                Exit::Unexpected,
+                format!("{}: {}", args.dir.display(), api::plain::io_error(&error)),
+            )
+        })?;
     ctx.out.note(&format!("pages written to {}", args.dir.display()));
     Ok(())
 }

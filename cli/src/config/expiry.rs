@@ -3,7 +3,8 @@
 use api::Timestamp;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use super::{Settings, env::now};
+use super::Settings;
+use crate::env::now;
 
 /// Remaining seconds of a session from which a warning is shown.
 const SOON: i64 = 5 * 60;

@@ -3,8 +3,8 @@
 //! [`api::profile`] reads and writes the files; the client chooses the credential of each call. Every
 //! value records its source, for `auth status` and `context show`.
 
-pub mod env;
 pub mod expiry;
+mod format;
 pub mod local;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
@@ -17,10 +17,10 @@ use api::{
 
 use crate::{
     args::GlobalArgs,
+    env::Env,
     error::{CliError, Result},
-    output::Format,
+    format::Format,
 };
-use env::Env;
 
 /// Default address of the server.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:4600";
@@ -118,7 +118,7 @@ impl Settings {
             .and_then(|(path, file)| Some(Sourced::new(file.output.clone()?, path.display().to_string())));
         let configured =
             local_output.or_else(|| Some(Sourced::new(config.output.format.clone()?, profile::CONFIG_FILE)));
-        let format = global.format(env, configured)?;
+        let format = format::resolve(global, env, configured)?;
         let mut filters = config.filters.clone();
         filters.extend(local.iter().flat_map(|(_, file)| file.filters.clone()));
 

@@ -4,7 +4,8 @@ use api::text::printable;
 use present::csv;
 use serde_json::Value;
 
-use super::{Format, cell, pick};
+use super::{cell, pick};
+use crate::format::Format;
 
 /// Returns the header row.
 pub fn header(format: Format, names: &[&str]) -> String {

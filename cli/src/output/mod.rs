@@ -18,63 +18,19 @@ pub mod view;
 use std::io::{self, Write};
 
 use api::text::printable;
-use clap::ValueEnum;
 use present::Glyphs;
 use serde_json::Value;
 
 use crate::{
     args::GlobalArgs,
-    config::env::Env,
+    env::Env,
     error::{CliError, Result},
+    format::Format,
 };
 pub use cell::Style;
 use pager::Pager;
 use progress::{Place, Progress};
 pub use view::{Column, View};
-
-/// Output formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For a terminal: cut to its width, ids shortened, local time.
-    Table,
-    /// A table with every column.
-    Wide,
-    /// Tab-separated with a header, nothing cut.
-    Tsv,
-    /// One document, in the API's own shape.
-    Json,
-    /// One item per line.
-    Ndjson,
-    /// Comma-separated with a header.
-    Csv,
-    /// Ids only, one per line.
-    Id,
-}
-
-impl Format {
-    /// Returns the format's name on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Wide => "wide",
-            Self::Tsv => "tsv",
-            Self::Json => "json",
-            Self::Ndjson => "ndjson",
-            Self::Csv => "csv",
-            Self::Id => "id",
-        }
-    }
-
-    /// Returns whether the format is JSON.
-    pub fn is_json(self) -> bool {
-        matches!(self, Self::Json | Self::Ndjson)
-    }
-
-    /// Returns whether the format is a table for people.
-    pub fn is_table(self) -> bool {
-        matches!(self, Self::Table | Self::Wide)
-    }
-}
 
 /// Formats one resource in full for a terminal of this width.
 type Sheet = fn(&Value, &Style, Option<usize>) -> String;
@@ -120,12 +76,7 @@ impl Out {
         let columns = env.var("COLUMNS").and_then(|columns| columns.parse().ok());
         Ok(Self {
             format,
-            style: Style {
-                colour: global.colour(env),
-                glyphs,
-                utc,
-                now: crate::config::env::now().to_utc().into(),
-            },
+            style: Style { colour: global.colour(env), glyphs, utc, now: crate::env::now().to_utc().into() },
             columns: env.columns.or(columns).filter(|columns| *columns > 0),
             fields: global.fields.clone(),
             jq: global.jq.as_deref().map(jq::Program::compile).transpose()?,

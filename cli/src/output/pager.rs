@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use crate::{args::GlobalArgs, config::env::Env};
+use crate::{args::GlobalArgs, env::Env};
 
 /// Default pager. Its options: exit if the text fits, keep colours, leave the text on the screen.
 const DEFAULT: &str = "less -FRX";

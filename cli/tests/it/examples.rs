@@ -57,7 +57,7 @@ fn examples_can_be_copied_from_a_narrow_terminal() {
         let noted = fs::read_to_string(&notes).unwrap();
         for call in noted.split("\n\0").filter(|it| !it.is_empty()) {
             let arguments = std::iter::once("loupe").chain(call.trim_end_matches('\0').split('\0'));
-            let parsed = cli::command().try_get_matches_from(arguments.clone());
+            let parsed = cli::commands::tree::command().try_get_matches_from(arguments.clone());
             assert!(parsed.is_ok(), "{:?}: {}", arguments.collect::<Vec<_>>(), parsed.unwrap_err());
             seen.insert(call.to_owned());
         }

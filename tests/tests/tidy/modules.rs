@@ -1,8 +1,9 @@
 //! Which module of a crate may import which, and that no two of them import each other in a circle.
 //!
 //! A crate has one table: its modules, lowest first, each with the modules that it may import. A file belongs
-//! to the longest entry that its path begins with, so a folder can be one module or several. Tests are not
-//! part of the graph.
+//! to the longest entry that its path begins with, so a folder can be one module or several. An entry that ends in
+//! `*` stands for each module of a folder: they have the same arrows, and none to each other. Tests are not part of
+//! the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,26 +28,16 @@ const TUI: &[Arrows<'_>] = &[
     ("record", &[]),
     // Rows for unit tests.
     ("fixture", &[]),
-    ("evaluations", &[]),
     ("widgets", &["theme"]),
     ("keymap", &["theme"]),
     ("travel", &["keymap"]),
     ("options", &["keymap"]),
     ("dialog", &["change", "fuzzy", "ids", "input"]),
-    ("net", &["bookmarks", "change", "options"]),
+    ("net", &["bookmarks", "options"]),
+    ("evaluations", &["net"]),
     ("shell", &["bookmarks", "dialog", "ids", "input", "keymap", "net", "options", "theme", "widgets"]),
-    ("screen::planned", &["keymap", "net", "shell", "theme", "widgets"]),
     (
-        "screen::search",
-        &["ids", "input", "keymap", "layout", "net", "record", "shell", "theme", "travel", "widgets"],
-    ),
-    ("screen::metrics", &["keymap", "layout", "net", "shell", "theme", "travel", "widgets"]),
-    (
-        "screen::manage",
-        &["change", "dialog", "keymap", "layout", "net", "shell", "theme", "travel", "widgets"],
-    ),
-    (
-        "screen::evals",
+        "screen::*",
         &[
             "change",
             "dialog",
@@ -57,35 +48,21 @@ const TUI: &[Arrows<'_>] = &[
             "keymap",
             "layout",
             "net",
+            "record",
             "shell",
             "theme",
             "travel",
             "widgets",
         ],
     ),
-    (
-        "screen::traces",
-        &["evaluations", "find", "input", "keymap", "layout", "net", "record", "shell", "theme", "widgets"],
-    ),
-    (
-        "screen",
-        &[
-            "keymap",
-            "screen::evals",
-            "screen::manage",
-            "screen::metrics",
-            "screen::planned",
-            "screen::search",
-            "screen::traces",
-            "shell",
-        ],
-    ),
+    ("screen", &["keymap", "screen::*", "shell"]),
     (
         "app",
         &[
             "bookmarks",
             "change",
             "dialog",
+            "evaluations",
             "fuzzy",
             "ids",
             "input",
@@ -94,9 +71,7 @@ const TUI: &[Arrows<'_>] = &[
             "net",
             "options",
             "screen",
-            "screen::evals",
-            "screen::manage",
-            "screen::traces",
+            "screen::*",
             "shell",
             "terminal",
             "theme",
@@ -105,6 +80,27 @@ const TUI: &[Arrows<'_>] = &[
         ],
     ),
     ("", &["app", "bookmarks", "keymap", "net", "options", "screen", "terminal", "theme"]),
+];
+
+/// The modules of the command line, from the lowest layer to the highest. All commands are one module, so that a
+/// new one needs no entry here.
+const CLI: &[Arrows<'_>] = &[
+    ("env", &[]),
+    ("exit", &[]),
+    ("format", &[]),
+    ("args", &["env", "format"]),
+    ("error", &["exit"]),
+    ("pages", &["error"]),
+    ("output", &["args", "env", "error", "exit", "format"]),
+    ("config", &["args", "env", "error", "exit", "format"]),
+    ("find", &["config", "error", "exit", "pages"]),
+    ("ctx", &["args", "config", "env", "error", "find", "output"]),
+    ("prompt", &["ctx", "error", "exit"]),
+    (
+        "commands",
+        &["args", "config", "ctx", "env", "error", "exit", "find", "format", "output", "pages", "prompt"],
+    ),
+    ("", &["args", "commands", "config", "ctx", "env", "error", "exit", "format", "output", "prompt"]),
 ];
 
 /// The modules of the server, from the lowest layer to the highest: what the state of the process consists of,
@@ -366,6 +362,11 @@ fn modules_of_the_server_import_what_their_table_allows() {
 }
 
 #[test]
+fn modules_of_the_command_line_import_what_their_table_allows() {
+    report(violations("cli", CLI));
+}
+
+#[test]
 fn modules_of_the_console_import_what_their_table_allows() {
     report(violations("tui", TUI));
 }
@@ -381,28 +382,38 @@ pub fn violations(name: &str, table: &[Arrows<'_>]) -> Vec<String> {
 fn check(folder: &str, sources: &[Source], table: &[Arrows<'_>]) -> Vec<String> {
     let files: BTreeSet<Vec<String>> = sources.iter().map(|it| module_of(&it.path, folder)).collect();
     let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let is_module = |path: &[String]| files.iter().any(|it| it.starts_with(path));
+    // The entry of the table that owns a path, and the module that it stands for there.
     let entry = |path: &[String]| {
-        (0..=path.len()).rev().map(|end| path[..end].join("::")).find(|it| allowed.contains_key(it.as_str()))
+        (0..=path.len()).rev().find_map(|end| {
+            let module = path[..end].join("::");
+            if allowed.contains_key(module.as_str()) {
+                return Some((module.clone(), module));
+            }
+            let each = [&path[..end.saturating_sub(1)], &["*".to_owned()]].concat().join("::");
+            let owned = end > 0 && allowed.contains_key(each.as_str()) && is_module(&path[..end]);
+            owned.then_some((each, module))
+        })
     };
     let mut used = BTreeSet::new();
     let mut found = Vec::new();
     for source in sources {
         let path = module_of(&source.path, folder);
-        let Some(from) = entry(&path).filter(|it| !it.is_empty() || path.is_empty()) else {
+        let Some((from, module)) = entry(&path).filter(|(it, _)| !it.is_empty() || path.is_empty()) else {
             found.push(source.at(1, "this module is not in the table of its crate: add it with its arrows"));
             continue;
         };
         used.insert((from.clone(), String::new()));
         for (line, target) in imports(source, &path, &files) {
-            let Some(to) = entry(&target) else { continue };
-            if to == from {
+            let Some((to, imported)) = entry(&target) else { continue };
+            if imported == module {
                 continue;
             }
             if allowed[from.as_str()].contains(&to.as_str()) {
                 used.insert((from.clone(), to));
             } else {
                 let message = format!(
-                    "`{from}` imports `{to}`, which its table does not allow: move what both need below them"
+                    "`{module}` imports `{imported}`, which its table does not allow: move what both need below them"
                 );
                 found.push(source.at(line, &message));
             }
@@ -604,5 +615,24 @@ mod tests {
             ("screen", &["screen::one"]),
         ];
         assert_eq!(check("x/src/", &sources, table), Vec::<String>::new());
+    }
+
+    #[test]
+    fn modules_of_a_starred_entry_do_not_import_each_other() {
+        let sources = sources(&[
+            ("lib.rs", ""),
+            ("base.rs", ""),
+            ("screen/mod.rs", "use one::One;\nuse crate::base::B;\n"),
+            ("screen/one/mod.rs", "use crate::base::B;\nuse crate::screen::one::keys::K;\n"),
+            ("screen/one/keys.rs", ""),
+            ("screen/two.rs", "use crate::screen::one::One;\n"),
+        ]);
+        let table: &[Arrows<'_>] =
+            &[("", &[]), ("base", &[]), ("screen::*", &["base"]), ("screen", &["base", "screen::*"])];
+        let found = check("x/src/", &sources, table);
+        assert!(
+            matches!(&found[..], [it] if it.contains("`screen::two` imports `screen::one`")),
+            "{found:?}"
+        );
     }
 }

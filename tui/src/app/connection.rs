@@ -2,13 +2,15 @@
 
 use api::{
     Timestamp,
+    client::{Auth, calls},
+    evaluator::Evaluator,
     project::{Project, ProjectStatus},
 };
 
 use crate::{
     dialog::{Body, Dialog},
     ids::IdError,
-    net::{Effect, NetError, Reply, RequestId},
+    net::{Effect, NetError, RequestId, Response},
     options::Options,
     screen::{manage, traces::feed},
     shell::{Link, Purpose, Rows, Shell, notice::describe, trouble},
@@ -75,7 +77,7 @@ pub fn set_project(app: &mut App, project: Option<Project>) -> Vec<Effect> {
 pub fn refresh_list(app: &mut App) -> Vec<Effect> {
     if app.shell.is_resolving_project() {
         app.shell.next_poll = None;
-        return vec![Effect::LoadProjects(app.shell.request(Purpose::Lookup))];
+        return vec![app.shell.request_projects(Purpose::Lookup)];
     }
     feed::refresh(&mut app.screens.traces, &mut app.shell)
 }
@@ -110,11 +112,10 @@ fn check(app: &mut App) -> Vec<Effect> {
         effects.push(app.shell.load_me());
     }
     if app.shell.refused_session.is_some() {
-        let request = app.shell.request(Purpose::RefusedSession);
-        effects.push(Effect::LoadMe { request, session: true });
+        effects.push(app.shell.send(Purpose::RefusedSession, calls::me().with(Auth::Session)));
     }
     if let Some(id) = app.shell.project_id() {
-        effects.push(Effect::LoadProject { request: app.shell.request(Purpose::Project(id)), id });
+        effects.push(app.shell.send(Purpose::Project(id), calls::project(id)));
     }
     effects
 }
@@ -123,8 +124,8 @@ fn check(app: &mut App) -> Vec<Effect> {
 fn update_project(shell: &mut Shell, project: Project) {
     let Some(shown) = shell.project.as_mut().filter(|shown| shown.id == project.id) else { return };
     let notice = match (shown.status, project.status) {
-        (ProjectStatus::Active, ProjectStatus::Archived) => Some("was archived; it takes no new traces"),
-        (ProjectStatus::Archived, ProjectStatus::Active) => Some("was restored; it takes traces again"),
+        (ProjectStatus::Active, ProjectStatus::Archived) => Some("was archived; it accepts no new traces"),
+        (ProjectStatus::Archived, ProjectStatus::Active) => Some("was restored; it accepts traces again"),
         _ => None,
     };
     *shown = project.clone();
@@ -145,7 +146,7 @@ fn announce_expiry(shell: &mut Shell) {
 }
 
 /// Handles the end of a request.
-pub fn reply(app: &mut App, request: RequestId, result: Result<Reply, NetError>) -> Vec<Effect> {
+pub fn reply(app: &mut App, request: RequestId, result: Result<Response, NetError>) -> Vec<Effect> {
     if let Some((purpose, _)) = app.shell.pending.finish(request) {
         return own_reply(app, purpose, result);
     }
@@ -156,9 +157,9 @@ pub fn reply(app: &mut App, request: RequestId, result: Result<Reply, NetError>)
 }
 
 /// Handles the end of a request that belongs to no screen.
-fn own_reply(app: &mut App, purpose: Purpose, result: Result<Reply, NetError>) -> Vec<Effect> {
-    match (purpose, result) {
-        (Purpose::Change, result) => {
+fn own_reply(app: &mut App, purpose: Purpose, result: Result<Response, NetError>) -> Vec<Effect> {
+    match purpose {
+        Purpose::Change => {
             let mut effects = match result.as_ref().err() {
                 Some(error) if trouble::is_session_refused(&app.shell, error) => {
                     trouble::session_refused(&mut app.shell, error)
@@ -168,42 +169,43 @@ fn own_reply(app: &mut App, purpose: Purpose, result: Result<Reply, NetError>) -
             effects.extend(outcome::sent(app, result));
             effects
         }
-        (Purpose::Check, result) => outcome::checked(app, result),
-        (purpose, Err(error)) => failed(&mut app.shell, &purpose, error),
-        (Purpose::RefusedSession, Ok(Reply::Me(me))) => {
-            app.shell.refused_session = None;
-            app.shell.me = Some(*me);
-            app.shell.notify("the session token is accepted again");
-            if app.shell.screen == manage::SCREEN_DIGIT {
-                return manage::update::load(&mut app.screens.manage, &mut app.shell);
+        Purpose::Check => outcome::checked(app, result),
+        purpose => {
+            let result = result.and_then(|response| fill(app, &purpose, response));
+            result.unwrap_or_else(|error| failed(&mut app.shell, &purpose, error))
+        }
+    }
+}
+
+/// Stores the response to a request of the shell.
+fn fill(app: &mut App, purpose: &Purpose, response: Response) -> Result<Vec<Effect>, NetError> {
+    let shell = &mut app.shell;
+    match purpose {
+        Purpose::Me => shell.me = Some(response.decoded()?),
+        Purpose::RefusedSession => {
+            shell.me = Some(response.decoded()?);
+            shell.refused_session = None;
+            shell.notify("the session token is accepted again");
+            if shell.screen == manage::SCREEN_DIGIT {
+                return Ok(manage::update::load(&mut app.screens.manage, shell));
             }
-            Vec::new()
         }
-        (_, Ok(Reply::Project(project))) => {
-            update_project(&mut app.shell, *project);
-            Vec::new()
+        Purpose::Project(_) => update_project(shell, response.decoded()?),
+        Purpose::Lookup => {
+            shell.projects.fill(response.decoded()?);
+            return Ok(resolve_project(app));
         }
-        (_, Ok(Reply::Me(me))) => {
-            app.shell.me = Some(*me);
-            Vec::new()
-        }
-        (Purpose::Lookup, Ok(Reply::Projects(projects))) => {
-            app.shell.projects.fill(projects);
-            resolve_project(app)
-        }
-        (_, Ok(Reply::Projects(projects))) => {
-            fill_projects(&mut app.shell, projects);
-            Vec::new()
-        }
-        (_, Ok(Reply::Evaluators(list))) => {
-            if let Some(Dialog { body: Body::Form(form), .. }) = &mut app.shell.dialog {
+        Purpose::Projects => fill_projects(shell, response.decoded()?),
+        Purpose::Evaluators => {
+            let list: Vec<Evaluator> = response.decoded()?;
+            if let Some(Dialog { body: Body::Form(form), .. }) = &mut shell.dialog {
                 form.fill_evaluators(&list);
             }
-            app.shell.evaluators = Rows { items: list, loaded: true, ..Rows::default() };
-            Vec::new()
+            shell.evaluators = Rows { items: list, loaded: true, ..Rows::default() };
         }
-        _ => Vec::new(),
+        Purpose::Change | Purpose::Check => {}
     }
+    Ok(Vec::new())
 }
 
 /// Stores a fresh list of projects.

@@ -19,12 +19,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-pub use crate::net::requests::connect;
+pub use crate::net::server::connect;
 
-use crate::net::requests::Requests;
 use crate::{
     app::{App, update::update, view::draw},
-    net::{Effect, Msg, StreamEvent},
+    net::{Effect, Msg, StreamEvent, server::Server},
     options::Connection,
     terminal,
 };
@@ -48,7 +47,7 @@ pub async fn run(
     effects: Vec<Effect>,
 ) -> anyhow::Result<()> {
     let (sender, mut inbox) = unbounded_channel();
-    let server = Requests::new(Ok(client), sender);
+    let server = Server::new(Ok(client), sender);
     let mut driver = Driver { server, contexts, state_dir };
     if driver.perform(effects, terminal)?.is_break() {
         return Ok(());
@@ -161,10 +160,10 @@ impl NoHangup {
 }
 
 struct Driver {
-    server: Requests,
+    server: Server,
     /// The contexts by number.
     contexts: Vec<Connection>,
-    /// Folder of what is kept.
+    /// Folder of the stored bookmarks.
     state_dir: Option<PathBuf>,
 }
 

@@ -96,7 +96,7 @@ fn marks(shell: &Shell) -> Vec<Pieces> {
         mark(glyphs.failed, Tone::Bad, "failed"),
         mark(glyphs.slow, Tone::Warn, "slower than 19 of 20 loaded traces"),
         mark(glyphs.healthy, Tone::Dim, "neither"),
-        mark("STALE since", Tone::Bad, "what is shown is not current; the server is asked again"),
+        mark("STALE since", Tone::Bad, "what is shown is out of date; the request is repeated"),
         Pieces::new(),
     ]
 }

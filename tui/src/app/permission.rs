@@ -22,5 +22,5 @@ pub fn refusal(shell: &Shell, binding: &Binding) -> Option<String> {
         );
     }
     let role = me.role;
-    (role < needed).then(|| format!("that takes the role {needed}; yours is {role}"))
+    (role < needed).then(|| format!("this requires the role {needed}; yours is {role}"))
 }

@@ -1,4 +1,4 @@
-//! The line being edited: its completion, its checks, and what Enter does.
+//! The line being edited: completion, checks, and the effect of Enter.
 
 use crossterm::event::KeyEvent;
 
@@ -69,7 +69,7 @@ pub fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Updates what depends on the text while it is edited.
+/// Updates the error and the completions while the text is edited.
 fn changed(app: &mut App) {
     let Some(input) = &app.shell.input else { return };
     match input.kind {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::{
         options::Target,
-        shell::Screen,
+        shell::ScreenLines,
         theme::{Glyphs, Theme},
     };
     use present::format::Zone;

@@ -198,9 +198,9 @@ pub struct Form {
     pub kind: Kind,
     /// The lines.
     pub fields: Vec<Field>,
-    /// About the chosen evaluator: what it judges, and its options.
+    /// The description of the chosen evaluator and its options.
     pub about: Option<About>,
-    /// The evaluator whose types are offered.
+    /// The evaluator that the offered types belong to.
     of: Option<String>,
 }
 
@@ -327,7 +327,7 @@ impl Form {
         }
     }
 
-    /// Another evaluator may have been chosen: offers its types, and says what it is.
+    /// Offers the types of the evaluator in the form and shows its description.
     fn follow(&mut self, evaluators: &[Evaluator]) {
         let name = self.choice(Name::Metric).and_then(Choice::word).map(str::to_owned);
         // Before the evaluators have arrived, the given value is kept.

@@ -180,15 +180,17 @@ pub const REFRESH_KEYS: Group = Group { name: "refresh", position: 60 };
 pub const PAGE_KEYS: Group = Group { name: "pages", position: 80 };
 /// Movement to the last row.
 pub const END_STEP_KEYS: Group = Group { name: "end", position: 90 };
-/// Back, help, the log and quitting; part of every scope.
+/// Back; part of every scope.
+pub const BACK_KEYS: Group = Group { name: "back", position: 98 };
+/// The screens by digit, in the order of their digits; part of every screen. Each screen binds its own digit.
+pub const SCREEN_KEYS: Group = Group { name: "screens", position: 99 };
+/// Help, the log and quitting; part of every scope.
 pub const CONSOLE_KEYS: Group = Group { name: "console", position: 100 };
-/// The screens by digit; part of every screen.
-pub const SCREEN_KEYS: Group = Group { name: "screens", position: 100 };
 /// The next and the previous screen.
 pub const SCREEN_STEP_KEYS: Group = Group { name: "screen steps", position: 100 };
 
 /// The groups of every scope.
-const COMMON_GROUPS: &[Group] = &[MOVEMENT_KEYS, PAGE_KEYS, CONSOLE_KEYS];
+const COMMON_GROUPS: &[Group] = &[MOVEMENT_KEYS, PAGE_KEYS, BACK_KEYS, CONSOLE_KEYS];
 /// The groups of every screen.
 const SCREEN_GROUPS: &[Group] = &[COMMAND_KEYS, PLACE_KEYS, SCREEN_KEYS];
 
@@ -206,44 +208,36 @@ pub const OVERLAY_SCOPES: &[Scope] = &[HELP_SCOPE, PROJECTS_SCOPE, CONTEXTS_SCOP
 
 /// The bindings that several scopes share.
 pub const SHARED_BINDINGS: &[Binding] = bindings! {
-    Action::Open, "nav.open", ["enter"], OPEN_KEYS, "open, go into the pane, fold or unfold, choose", "open";
+    Action::Open, "nav.open", ["enter"], OPEN_KEYS, "open, enter the pane, fold or unfold, choose", "open";
     Action::Up, "nav.up", ["up", "k"], MOVEMENT_KEYS, "one up";
     Action::Down, "nav.down", ["down", "j"], MOVEMENT_KEYS, "one down";
-    Action::ShowArchived, "projects.archived", ["h"], ARCHIVED_KEYS, "show archived projects too, or not", "archived";
-    Action::Find, "find.start", ["f"], FIND_KEYS, "find in what is loaded", "find";
+    Action::ShowArchived, "projects.archived", ["h"], ARCHIVED_KEYS, "show or hide archived projects", "archived";
+    Action::Find, "find.start", ["f"], FIND_KEYS, "find in the loaded rows", "find";
     Action::FindNext, "find.next", ["n"], FIND_STEP_KEYS, "next hit";
     Action::FindPrevious, "find.previous", ["N"], FIND_STEP_KEYS, "previous hit";
-    Action::Bookmark, "bookmark.toggle", ["m"], MARK_KEYS, "mark the trace, or take the mark away", "mark";
+    Action::Bookmark, "bookmark.toggle", ["m"], MARK_KEYS, "mark or unmark the trace", "mark";
     Action::CopyId, "copy.id", ["y i", "y y"], COPY_KEYS, "copy the id of what is selected", "copy";
     Action::CopyText, "copy.text", ["y d"], COPY_TEXT_KEYS, "copy the input and output, or the text of the pane";
     Action::CopyUrl, "copy.url", ["y u"], COPY_TEXT_KEYS, "copy the address of the trace";
     Action::CopyJson, "copy.json", ["y j"], COPY_KEYS, "copy the record as JSON";
     Action::CopyCurl, "copy.curl", ["y c"], COPY_CURL_KEYS, "copy a curl command, without the credential";
-    Action::Export, "app.export", ["e"], EXPORT_KEYS, "write what is shown to a file: ndjson, csv or json", "export";
+    Action::Export, "app.export", ["e"], EXPORT_KEYS, "export the records to a file: ndjson, csv or json", "export";
     Action::Palette, "app.palette", [":", "ctrl-p"], COMMAND_KEYS, "find an action, a screen, a project or a filter by name", "cmd";
     Action::Bookmarks, "bookmark.list", ["M"], PLACE_KEYS, "the marked traces";
     Action::Projects, "app.project", ["p"], PLACE_KEYS, "show another project, or all", "project";
     Action::Contexts, "app.context", ["ctrl-o"], PLACE_KEYS, "go to another context: its server and credential";
-    Action::Refresh, "nav.refresh", ["R"], REFRESH_KEYS, "ask the server again now", "refresh";
+    Action::Refresh, "nav.refresh", ["R"], REFRESH_KEYS, "request the records again", "refresh";
     Action::PageUp, "nav.page-up", ["pgup", "ctrl-u"], PAGE_KEYS, "one page up";
     Action::PageDown, "nav.page-down", ["pgdn", "ctrl-d"], PAGE_KEYS, "one page down";
     Action::Top, "nav.top", ["g g", "home"], PAGE_KEYS, "to the first";
     Action::Bottom, "nav.bottom", ["G", "end"], END_STEP_KEYS, "to the last";
-    Action::Back, "nav.back", ["esc"], CONSOLE_KEYS, "back, or clear find and the filter; never quits", "back";
-    Action::LastPlace, "nav.last-place", ["-"], SCREEN_KEYS, "the place before this one";
-    Action::Screen(1), "screen.traces", ["1"], SCREEN_KEYS, "Traces";
-    Action::Screen(2), "screen.evals", ["2"], SCREEN_KEYS, "Evals";
-    Action::Screen(3), "screen.metrics", ["3"], SCREEN_KEYS, "Metrics";
-    Action::Screen(4), "screen.failures", ["4"], SCREEN_KEYS, "Failures";
-    Action::Screen(5), "screen.approvals", ["5"], SCREEN_KEYS, "Approvals";
-    Action::Screen(6), "screen.webhooks", ["6"], SCREEN_KEYS, "Webhooks";
-    Action::Screen(7), "screen.keys", ["7"], SCREEN_KEYS, "Keys & Projects";
-    Action::Screen(8), "screen.search", ["8"], SCREEN_KEYS, "Search";
+    Action::Back, "nav.back", ["esc"], BACK_KEYS, "back, or clear find and the filter; never quits", "back";
+    Action::LastPlace, "nav.last-place", ["-"], SCREEN_KEYS, "back to the previous place";
     Action::NextScreen, "screen.next", ["tab"], SCREEN_STEP_KEYS, "next screen";
     Action::PreviousScreen, "screen.previous", ["shift-tab"], SCREEN_STEP_KEYS, "previous screen";
     Action::Problems, "app.problems", ["!"], CONSOLE_KEYS, "log of the last problems";
-    Action::Help, "app.help", ["?"], CONSOLE_KEYS, "the keys of this place", "help";
-    Action::Redraw, "app.redraw", ["ctrl-l"], CONSOLE_KEYS, "draw the screen afresh";
+    Action::Help, "app.help", ["?"], CONSOLE_KEYS, "the keys that work here", "help";
+    Action::Redraw, "app.redraw", ["ctrl-l"], CONSOLE_KEYS, "redraw the screen";
     Action::Suspend, "app.suspend", ["ctrl-z"], CONSOLE_KEYS, "suspend to the shell";
     Action::Quit, "app.quit", ["q", "ctrl-c"], CONSOLE_KEYS, "quit", "quit";
 };

@@ -4,32 +4,19 @@
 //! results back as messages. A reply carries the number of its request, so that one that was
 //! overtaken is recognised and dropped.
 
-mod fetch;
+mod error;
 mod files;
-mod lists;
-pub mod requests;
+mod request;
+pub mod server;
 
-pub use fetch::{Fetch, Fetched};
+pub use error::{FailureKind, NetError};
+pub use request::{List, Request, Response};
 
-use api::{
-    Timestamp,
-    client::calls::{FeedbackFilter, MetricQuery},
-    eval::EvaluationFilter,
-    eval::{Evaluation, EvaluationList},
-    eval_rule::{EvalRule, RuleDecisionList, RuleTest},
-    evaluator::Evaluator,
-    feedback::FeedbackList,
-    filter::Filter,
-    key::ApiKey,
-    metrics::Metrics,
-    project::Project,
-    tenant::Me,
-    trace::{SpanList, Trace, TraceList},
-};
+use api::{Timestamp, filter::Filter, project::Project, trace::Trace};
 use crossterm::event::KeyEvent;
 use uuid::Uuid;
 
-use crate::{bookmarks::Bookmarks, change::Change};
+use crate::bookmarks::Bookmarks;
 
 /// Number of a request; later requests have larger ones.
 pub type RequestId = u64;
@@ -55,58 +42,13 @@ pub enum Msg {
     /// The clock moved on.
     Tick(Timestamp),
     /// A request came to its end.
-    Reply(RequestId, Result<Reply, NetError>),
+    Reply(RequestId, Result<Response, NetError>),
     /// Something arrived on a stream.
     Stream(RequestId, StreamEvent),
     /// A file was written, or why it was not; a sentence either way.
     Written(Result<String, String>),
-    /// The server told how many requests are left.
+    /// The rate limit of a response.
     Limit(RateLimit),
-}
-
-/// The response to a request.
-#[derive(Debug)]
-pub enum Reply {
-    /// The identity of the credential.
-    Me(Box<Me>),
-    /// The tenant's projects, archived ones too.
-    Projects(Vec<Project>),
-    /// One project.
-    Project(Box<Project>),
-    /// The tenant's API keys.
-    Keys(Vec<ApiKey>),
-    /// The API key that was made, with its secret.
-    Key(Box<ApiKey>),
-    /// The change succeeded and returned no record.
-    Done,
-    /// A page of traces.
-    Traces(TraceList),
-    /// One trace with its spans.
-    Trace(Box<Trace>),
-    /// More spans of a trace.
-    Spans(SpanList),
-    /// Metrics of traces.
-    Metrics(Box<Metrics>),
-    /// A metric of a project.
-    ProjectMetric(i64),
-    /// A page of feedback.
-    Feedback(FeedbackList),
-    /// A page of evaluations.
-    Evaluations(EvaluationList),
-    /// One evaluation, requested or just created.
-    Evaluation(Box<Evaluation>),
-    /// The rules.
-    Rules(Vec<EvalRule>),
-    /// The rule that was made.
-    RuleMade(Uuid),
-    /// The result of a rule test.
-    Tested(Box<RuleTest>),
-    /// The decisions of a rule.
-    Decisions(RuleDecisionList),
-    /// The evaluators.
-    Evaluators(Vec<Evaluator>),
-    /// The response to a [`Fetch`].
-    Fetched(Fetched),
 }
 
 /// An event of a stream.
@@ -129,7 +71,7 @@ pub struct RateLimit {
     pub limit: u64,
     /// Requests left in the window.
     pub remaining: u64,
-    /// When the next window begins, if the server said so.
+    /// When the next window begins, if the response contains it.
     pub reset: Option<Timestamp>,
 }
 
@@ -144,75 +86,6 @@ impl RateLimit {
         self.limit > 0
             && self.remaining.saturating_mul(5) <= self.limit
             && self.reset.is_none_or(|at| at > now)
-    }
-}
-
-/// The error of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NetError {
-    /// The HTTP status; nothing when no answer came.
-    pub status: Option<u16>,
-    /// The machine-readable code, where the server sent one.
-    pub code: Option<String>,
-    /// The message.
-    pub message: String,
-    /// Identifier of the request, for the server's log.
-    pub request_id: Option<String>,
-    /// The plan that it takes, when that is why.
-    pub required_plan: Option<String>,
-    /// Seconds to wait before the next request.
-    pub retry_after: Option<u64>,
-    /// The body is not the API's JSON: it comes from a proxy or another server.
-    pub not_api: bool,
-}
-
-/// The kinds of failed requests that the console describes differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// No response.
-    Unreachable,
-    /// 429.
-    RateLimited,
-    /// 5xx and other statuses that a retry may clear.
-    ServerFault,
-    /// 401.
-    Unauthorized,
-    /// 402.
-    Plan,
-    /// 403.
-    Forbidden,
-    /// 404.
-    NotFound,
-    /// The response is not the API's.
-    NotApi,
-    /// Any other error.
-    Rejected,
-}
-
-impl NetError {
-    /// Returns the kind of this failure.
-    pub const fn kind(&self) -> FailureKind {
-        match self.status {
-            None => FailureKind::Unreachable,
-            Some(429) => FailureKind::RateLimited,
-            Some(408 | 425 | 500..=599) => FailureKind::ServerFault,
-            Some(_) if self.not_api => FailureKind::NotApi,
-            Some(401) => FailureKind::Unauthorized,
-            Some(402) => FailureKind::Plan,
-            Some(403) => FailureKind::Forbidden,
-            Some(404) => FailureKind::NotFound,
-            Some(_) => FailureKind::Rejected,
-        }
-    }
-
-    /// Returns whether the server refused the credential.
-    pub fn is_unauthorized(&self) -> bool {
-        self.kind() == FailureKind::Unauthorized
-    }
-
-    /// Returns whether a retry may succeed soon.
-    pub fn is_transient(&self) -> bool {
-        matches!(self.kind(), FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::ServerFault)
     }
 }
 
@@ -242,44 +115,10 @@ pub enum Destination {
 /// Something that the console does in response to a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Request the identity of the credential.
-    LoadMe {
-        /// The request.
-        request: RequestId,
-        /// Whether the session goes before the API key.
-        session: bool,
-    },
-    /// Request the projects, archived ones too.
-    LoadProjects(RequestId),
-    /// Request one project.
-    LoadProject {
-        /// The id of the request.
-        request: RequestId,
-        /// The project.
-        id: Uuid,
-    },
-    /// Request the API keys.
-    LoadKeys(RequestId),
-    /// Send a change. The request is never repeated.
-    Send {
-        /// The request.
-        request: RequestId,
-        /// The change.
-        change: Change,
-        /// Whether the session goes before the API key.
-        session: bool,
-    },
+    /// Send a request, whose response arrives as [`Msg::Reply`].
+    Request(Request),
     /// Abandon the requests to this server and connect to the context of this number.
     Connect(usize),
-    /// Request a page of traces.
-    LoadTraces {
-        /// The request.
-        request: RequestId,
-        /// The query.
-        query: TraceQuery,
-        /// The cursor of the page; none for the first one.
-        cursor: Option<String>,
-    },
     /// Open the live stream; one that is open is closed first.
     OpenStream {
         /// The request.
@@ -289,86 +128,11 @@ pub enum Effect {
     },
     /// Close the live stream.
     CloseStream,
-    /// Request one trace.
-    LoadTrace {
-        /// The request.
-        request: RequestId,
-        /// The id.
-        id: Uuid,
-    },
-    /// Request more spans of a trace.
-    LoadSpans {
-        /// The request.
-        request: RequestId,
-        /// The id of the trace.
-        id: Uuid,
-        /// The cursor of the page; none for the first one.
-        cursor: String,
-    },
-    /// Request metrics of traces.
-    LoadMetrics {
-        /// The request.
-        request: RequestId,
-        /// The traces, the window and the interval.
-        query: MetricQuery,
-    },
-    /// Request `retry_cap_hit` of a project over 7 days.
-    LoadRetryCap {
-        /// The request.
-        request: RequestId,
-        /// The id of the project.
-        project: Uuid,
-    },
-    /// Request the newest feedback.
-    LoadFeedback {
-        /// The request.
-        request: RequestId,
-        /// The filter.
-        filter: FeedbackFilter,
-    },
-    /// Request a page of evaluations.
-    LoadEvaluations {
-        /// The request.
-        request: RequestId,
-        /// The filter.
-        filter: EvaluationFilter,
-        /// Most rows of the page.
-        limit: u32,
-        /// The cursor of the page; none for the first one.
-        cursor: Option<String>,
-    },
-    /// Request one evaluation.
-    LoadEvaluation {
-        /// The request.
-        request: RequestId,
-        /// The id.
-        id: Uuid,
-    },
-    /// Request the rules.
-    LoadRules {
-        /// The request.
-        request: RequestId,
-        /// The project; none means all of them.
-        project: Option<Uuid>,
-    },
-    /// Request the decisions of a rule.
-    LoadDecisions {
-        /// The request.
-        request: RequestId,
-        /// The id of the rule.
-        rule: Uuid,
-        /// The trace; none means the newest decisions.
-        trace: Option<Uuid>,
-    },
-    /// Request the evaluators, including the tenant's own.
-    LoadEvaluators(RequestId),
-    /// Send a request that a screen defines itself.
-    Fetch(Fetch),
     /// Go to another place.
     Go(Destination),
     /// Request the first page of the list of traces, or the newest one.
     RefreshList,
-    /// Repeat what failed while the server did not answer, or refused.
+    /// Repeat the requests that failed during an outage or a refusal of the server.
     Reconnected {
         /// Whether the server refused.
         refused: bool,

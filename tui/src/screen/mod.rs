@@ -23,6 +23,7 @@ const BINDING_TABLES: &[&[Binding]] = &[
     search::keys::SCREEN_BINDINGS,
     traces::keys::SCREEN_BINDINGS,
     metrics::keys::SCREEN_BINDINGS,
+    planned::SCREEN_BINDINGS,
 ];
 
 /// The key scopes of all screens.

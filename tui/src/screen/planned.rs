@@ -1,20 +1,27 @@
-//! The screens that are still to come: what they will show, and what does that work today.
+//! Screens that are not built yet: their future contents, and the commands to use until then.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     keymap::{
-        Action, Scope,
-        groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS},
+        Action, Binding, Scope, bindings,
+        groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS},
     },
-    net::{Destination, Effect},
-    shell::{Screen, Shell, Tab},
+    net::{Destination, Effect, NetError, RequestId, Response},
+    shell::{Screen, ScreenActions, ScreenLines, ScreenRecords, ScreenReplies, ScreenView, Shell, Tab},
     theme::Tone,
     widgets::table::put_panel,
 };
 
 /// The key scope of these screens.
 pub const PANEL_SCOPE: Scope = Scope::screen("Screen", &[COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS]);
+
+/// The bindings of these screens.
+pub const SCREEN_BINDINGS: &[Binding] = bindings! {
+    Action::Screen(4), "screen.failures", ["4"], SCREEN_KEYS, "Failures";
+    Action::Screen(5), "screen.approvals", ["5"], SCREEN_KEYS, "Approvals";
+    Action::Screen(6), "screen.webhooks", ["6"], SCREEN_KEYS, "Webhooks";
+};
 
 /// A screen that is still to come.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ pub const PLANNED_SCREENS: [Planned; 3] = [
     Planned {
         tab: Tab { digit: 5, title: "Approvals", short: "Appr" },
         content: "Remediations and deployments that wait for a decision.",
-        alternative: "Nothing waits yet: this server does not act by itself. Deciding will need a session token.",
+        alternative: "Nothing is waiting: this server takes no actions yet. Decisions will need a session token.",
     },
     Planned {
         tab: Tab { digit: 6, title: "Webhooks", short: "Hooks" },
@@ -55,22 +62,50 @@ impl Screen for Planned {
     fn scope(&self) -> Scope {
         PANEL_SCOPE
     }
+}
 
+impl ScreenActions for Planned {
     fn act(&mut self, _shell: &mut Shell, action: Action) -> Vec<Effect> {
         if action == Action::Back { vec![Effect::Go(Destination::Screen(1))] } else { Vec::new() }
     }
+}
 
+impl ScreenView for Planned {
     fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         let title = self.tab.title;
         let lines = [
-            (Tone::Strong, format!("The screen {title} is not part of this version of the console yet.")),
+            (Tone::Strong, format!("This version of the console does not have the screen {title} yet.")),
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("What it will show: {}", self.content)),
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("Until then: {}", self.alternative)),
             (Tone::Plain, String::new()),
-            (Tone::Dim, "1 or esc goes to Traces, - to the place before.".to_owned()),
+            (Tone::Dim, "1 or esc goes to Traces, - to the previous place.".to_owned()),
         ];
         put_panel(buffer, area, &shell.theme, &lines);
     }
 }
+
+// These screens send no requests.
+impl ScreenReplies for Planned {
+    fn owns(&self, _request: RequestId) -> bool {
+        false
+    }
+
+    fn is_busy(&self, _shell: &Shell) -> bool {
+        false
+    }
+
+    fn reply(
+        &mut self,
+        _shell: &mut Shell,
+        _request: RequestId,
+        _result: Result<Response, NetError>,
+    ) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+
+impl ScreenRecords for Planned {}
+
+impl ScreenLines for Planned {}

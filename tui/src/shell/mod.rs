@@ -7,24 +7,34 @@ pub mod notice;
 mod parts;
 mod pending;
 mod projects;
+mod requests;
 mod screen;
 pub mod trouble;
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use api::{
     Timestamp,
-    evaluator::Evaluator,
+    client::{
+        Auth, Call,
+        calls::{self, Page},
+    },
+    evaluator::{Evaluator, EvaluatorList},
     filter::{Filter, Saved},
     project::{Project, ProjectStatus},
     tenant::Me,
 };
+use serde::de::DeserializeOwned;
 
 pub use crate::ids::LoadedIds;
 pub use parts::{Link, Location, Older, Outage, Overlay, Problem, Purpose, Toast};
 pub use pending::{Pending, Ticket};
 pub use projects::{Projects, Rows};
-pub use screen::{Completion, Export, LineError, Screen, Tab, field_completions};
+pub use requests::{RequestPurpose, ScreenReplies, ScreenRequests};
+pub use screen::{
+    Completion, Export, LineError, Screen, ScreenActions, ScreenLines, ScreenRecords, ScreenView, Tab,
+    field_completions,
+};
 
 use crate::{
     bookmarks::Bookmarks,
@@ -34,7 +44,7 @@ use crate::{
         Action, BOOKMARKS_SCOPE, CONTEXTS_SCOPE, HELP_SCOPE, Keymap, OVERLAY_SCOPES, PROJECTS_SCOPE,
         SHARED_BINDINGS, Scope, key_label,
     },
-    net::{Effect, NetError, RateLimit, RequestId},
+    net::{Effect, List, NetError, RateLimit, Request, RequestId},
     options::Target,
     theme::{Glyphs, Theme},
 };
@@ -129,6 +139,14 @@ pub struct Shell {
     last_request: RequestId,
 }
 
+impl List for EvaluatorList {
+    type Row = Evaluator;
+
+    fn into_rows(self) -> (Vec<Evaluator>, Option<String>) {
+        (self.evaluators, self.next_cursor)
+    }
+}
+
 /// The settings of the reader that texts are laid out with.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
@@ -214,21 +232,49 @@ impl Shell {
         id
     }
 
-    /// Starts a request that belongs to no screen. An open one for the same purpose is superseded.
-    pub fn request(&mut self, purpose: Purpose) -> RequestId {
+    /// Requests all pages of a list that belongs to no screen. An open request for the same purpose is superseded.
+    pub fn send_all<L, F>(&mut self, purpose: Purpose, call: F) -> Effect
+    where
+        L: List,
+        F: Fn(&Page) -> Call<L> + Send + Sync + 'static,
+    {
         let ticket = self.ticket();
-        self.pending.start(ticket, purpose)
+        self.pending.send_all(ticket, purpose, call)
+    }
+
+    /// Sends a call that belongs to no screen and may take this long.
+    pub fn send_within<T>(&mut self, purpose: Purpose, call: Call<T>, timeout: Duration) -> Effect
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+    {
+        let ticket = self.ticket();
+        let id = self.pending.start(ticket, purpose);
+        Effect::Request(Request::new(id, call).within(timeout))
+    }
+
+    /// Sends a call that belongs to no screen. An open request for the same purpose is superseded.
+    pub fn send<T>(&mut self, purpose: Purpose, call: Call<T>) -> Effect
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+    {
+        let ticket = self.ticket();
+        self.pending.send(ticket, purpose, call)
     }
 
     /// Requests the identity of the credential.
     pub fn load_me(&mut self) -> Effect {
-        let session = self.has_session();
-        Effect::LoadMe { request: self.request(Purpose::Me), session }
+        let auth = if self.has_session() { Auth::Session } else { Auth::Key };
+        self.send(Purpose::Me, calls::me().with(auth))
     }
 
     /// Requests the projects of the tenant.
     pub fn load_projects(&mut self) -> Effect {
-        Effect::LoadProjects(self.request(Purpose::Projects))
+        self.request_projects(Purpose::Projects)
+    }
+
+    /// Requests the projects for a purpose, archived ones too.
+    pub fn request_projects(&mut self, purpose: Purpose) -> Effect {
+        self.send_all(purpose, |page| calls::projects(None, page))
     }
 
     /// Requests the projects unless they are known or already requested.
@@ -239,8 +285,10 @@ impl Shell {
 
     /// Requests the evaluators unless a request is open.
     pub fn load_evaluators(&mut self) -> Option<Effect> {
-        let open = self.pending.has(|it| *it == Purpose::Evaluators);
-        (!open).then(|| Effect::LoadEvaluators(self.request(Purpose::Evaluators)))
+        if self.pending.has(|it| *it == Purpose::Evaluators) {
+            return None;
+        }
+        Some(self.send_all(Purpose::Evaluators, calls::evaluators))
     }
 
     /// Returns whether an open request that belongs to no screen has taken long enough to show it.

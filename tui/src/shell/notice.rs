@@ -50,7 +50,7 @@ pub fn first_steps(shell: &Shell) -> Vec<String> {
     ]
 }
 
-/// Suggests what to do about a failure, one sentence a line; nothing for one that clears without help.
+/// Suggests next steps for a failure, one sentence a line; none for a failure that clears by itself.
 pub fn advice(shell: &Shell, error: &NetError) -> Vec<String> {
     let url = &shell.target.url;
     let scope = shell.scope;
@@ -173,7 +173,9 @@ fn no_server(shell: &Shell, micros: i64, waiting: bool) -> Vec<(Tone, String)> {
             if waiting {
                 format!("The server took the request and has not answered it yet; {again} asks again.")
             } else {
-                format!("It is asked again by itself; {again} asks now, {log} shows why.")
+                format!(
+                    "The request is repeated automatically; {again} repeats it now, {log} shows the cause."
+                )
             },
         ),
         (Tone::Plain, String::new()),

@@ -2,9 +2,13 @@
 
 use std::mem::discriminant;
 
-use api::Timestamp;
+use api::{
+    Timestamp,
+    client::{Call, calls::Page},
+};
+use serde::de::DeserializeOwned;
 
-use crate::net::RequestId;
+use crate::net::{Effect, List, Request, RequestId};
 
 /// The id of a new request and the time it is sent at.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +30,23 @@ impl<P> Default for Pending<P> {
 }
 
 impl<P> Pending<P> {
+    /// Sends a call for a purpose. Open requests for the same kind of purpose are superseded by it.
+    pub fn send<T>(&mut self, ticket: Ticket, purpose: P, call: Call<T>) -> Effect
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+    {
+        Effect::Request(Request::new(self.start(ticket, purpose), call))
+    }
+
+    /// Requests all pages of a list for a purpose. Open requests for the same kind of purpose are superseded by it.
+    pub fn send_all<L, F>(&mut self, ticket: Ticket, purpose: P, call: F) -> Effect
+    where
+        L: List,
+        F: Fn(&Page) -> Call<L> + Send + Sync + 'static,
+    {
+        Effect::Request(Request::all(self.start(ticket, purpose), call))
+    }
+
     /// Adds a request. Open ones for the same kind of purpose are superseded by it.
     pub fn start(&mut self, ticket: Ticket, purpose: P) -> RequestId {
         self.0.retain(|(_, other)| discriminant(other) != discriminant(&purpose));

@@ -1,11 +1,11 @@
 //! The projects of the tenant, and lists that the server returns as a whole.
 
-use api::project::{Project, ProjectStatus};
+use api::project::{Project, ProjectList, ProjectStatus};
 use uuid::Uuid;
 
 use crate::{
     ids::{IdError, resolve_suffix},
-    net::NetError,
+    net::{List, NetError},
 };
 
 /// A list that the server returns as a whole.
@@ -24,6 +24,14 @@ pub struct Rows<T> {
 impl<T> Default for Rows<T> {
     fn default() -> Self {
         Self { items: Vec::new(), loaded: false, error: None, selected: 0 }
+    }
+}
+
+impl List for ProjectList {
+    type Row = Project;
+
+    fn into_rows(self) -> (Vec<Project>, Option<String>) {
+        (self.projects, self.next_cursor)
     }
 }
 

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Shell, freshness::Stale};
+use super::{Shell, freshness::Stale, requests::ScreenReplies};
 use crate::{
     ids::LoadedIds,
     input::LineKind,
     keymap::{Action, Scope},
-    net::{Effect, NetError, Reply, RequestId},
+    net::Effect,
     widgets::table::Pieces,
 };
 
@@ -63,11 +63,11 @@ impl Export {
     }
 }
 
-/// A screen: its records, its requests, its keys and its drawing.
+/// A screen. The supertraits are its parts: a screen implements each of them in the file that has the code.
 ///
 /// The console calls these methods; a screen never calls another screen. A screen that leads
 /// elsewhere returns an [`Effect::Go`].
-pub trait Screen {
+pub trait Screen: ScreenActions + ScreenReplies + ScreenView + ScreenRecords + ScreenLines {
     /// Returns the entry in the tab line.
     fn tab(&self) -> Tab;
 
@@ -79,6 +79,15 @@ pub trait Screen {
     /// Returns the key scope in force on the screen.
     fn scope(&self) -> Scope;
 
+    /// Discards everything but the reader's settings, because the context changes.
+    fn reset(&mut self) {}
+
+    /// Brings derived state up to date after each message.
+    fn settle(&mut self, _shell: &Shell) {}
+}
+
+/// What a screen does when a key is pressed, time passes, or the project or the connection changes.
+pub trait ScreenActions {
     /// Requests what the screen shows, when the reader goes there.
     fn enter(&mut self, _shell: &mut Shell) -> Vec<Effect> {
         Vec::new()
@@ -92,26 +101,6 @@ pub trait Screen {
         Vec::new()
     }
 
-    /// Returns whether the screen sent a request that is still open.
-    fn owns(&self, _request: RequestId) -> bool {
-        false
-    }
-
-    /// Returns whether one of the screen's open requests has taken long enough to show it.
-    fn is_busy(&self, _shell: &Shell) -> bool {
-        false
-    }
-
-    /// Handles the end of one of the screen's requests.
-    fn reply(
-        &mut self,
-        _shell: &mut Shell,
-        _request: RequestId,
-        _result: Result<Reply, NetError>,
-    ) -> Vec<Effect> {
-        Vec::new()
-    }
-
     /// Discards the records of the previous project and requests those of the new one if the screen is shown.
     fn project_changed(&mut self, _shell: &mut Shell) -> Vec<Effect> {
         Vec::new()
@@ -121,47 +110,43 @@ pub trait Screen {
     fn reconnected(&mut self, _shell: &mut Shell) -> Vec<Effect> {
         Vec::new()
     }
+}
 
-    /// Discards everything but the reader's settings, because the context changes.
-    fn reset(&mut self) {}
-
-    /// Brings derived state up to date after each message.
-    fn settle(&mut self, _shell: &Shell) {}
-
-    /// Returns the lines used before, oldest first.
-    fn history(&self, _line: LineKind) -> &[String] {
-        &[]
+/// What a screen draws. Nothing here changes the screen.
+pub trait ScreenView {
+    /// Returns whether there are records to show. Without them, the console explains in place of the screen that
+    /// the server refuses the credential.
+    fn has_records(&self, _shell: &Shell) -> bool {
+        true
     }
 
-    /// Adds a line to the history.
-    fn history_mut(&mut self, _line: LineKind) -> Option<&mut Vec<String>> {
+    /// Draws the body.
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect);
+
+    /// Returns line 3: the filter, the breadcrumb or the tabs of the screen.
+    fn line(&self, _shell: &Shell, _cols: usize) -> Pieces {
+        Pieces::new()
+    }
+
+    /// Returns the status line.
+    fn status(&self, _shell: &Shell) -> String {
+        String::new()
+    }
+
+    /// Returns why the records are not current, if their own requests fail.
+    fn stale(&self) -> Option<Stale<'_>> {
         None
     }
 
-    /// Returns the completions of a line.
-    fn completions(&self, _shell: &Shell, _line: LineKind) -> Vec<Completion> {
-        Vec::new()
-    }
-
-    /// Checks a line while it is edited.
-    fn check(&self, _shell: &Shell, _line: LineKind, _text: &str) -> Option<LineError> {
+    /// Returns the footer word of an action where it differs from the key map; an empty word leaves the
+    /// action out.
+    fn footer_word(&self, _action: Action) -> Option<&'static str> {
         None
     }
+}
 
-    /// Puts a line in force.
-    ///
-    /// # Errors
-    /// The line is invalid.
-    fn submit(
-        &mut self,
-        _shell: &mut Shell,
-        _line: LineKind,
-        _text: &str,
-        _loaded: &LoadedIds,
-    ) -> Result<Vec<Effect>, LineError> {
-        Ok(Vec::new())
-    }
-
+/// The records of a screen, for the actions that every screen has: find, mark, copy and export.
+pub trait ScreenRecords {
     /// Returns the words that find looks for.
     fn find(&self) -> Option<&str> {
         None
@@ -202,28 +187,41 @@ pub trait Screen {
     fn copy(&self, _shell: &Shell, _action: Action) -> Option<(&'static str, String)> {
         None
     }
+}
 
-    /// Draws the body.
-    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect);
-
-    /// Returns line 3: the filter, the breadcrumb or the tabs of the screen.
-    fn line(&self, _shell: &Shell, _cols: usize) -> Pieces {
-        Pieces::new()
+/// The lines of text that a screen reads: a filter, a query.
+pub trait ScreenLines {
+    /// Returns the lines used before, oldest first.
+    fn history(&self, _line: LineKind) -> &[String] {
+        &[]
     }
 
-    /// Returns the status line.
-    fn status(&self, _shell: &Shell) -> String {
-        String::new()
-    }
-
-    /// Returns why the records are not current, if their own requests fail.
-    fn stale(&self) -> Option<Stale<'_>> {
+    /// Adds a line to the history.
+    fn history_mut(&mut self, _line: LineKind) -> Option<&mut Vec<String>> {
         None
     }
 
-    /// Returns the footer word of an action where it differs from the key map; an empty word leaves the
-    /// action out.
-    fn footer_word(&self, _action: Action) -> Option<&'static str> {
+    /// Returns the completions of a line.
+    fn completions(&self, _shell: &Shell, _line: LineKind) -> Vec<Completion> {
+        Vec::new()
+    }
+
+    /// Checks a line while it is edited.
+    fn check(&self, _shell: &Shell, _line: LineKind, _text: &str) -> Option<LineError> {
         None
+    }
+
+    /// Puts a line in force.
+    ///
+    /// # Errors
+    /// The line is invalid.
+    fn submit(
+        &mut self,
+        _shell: &mut Shell,
+        _line: LineKind,
+        _text: &str,
+        _loaded: &LoadedIds,
+    ) -> Result<Vec<Effect>, LineError> {
+        Ok(Vec::new())
     }
 }

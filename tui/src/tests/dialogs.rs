@@ -25,19 +25,26 @@ fn sections_of_keys_are_drawn_at_every_size() {
 }
 
 #[test]
-fn loading_empty_and_error() {
+fn keys_screen_draws_loading_empty_and_error() {
     for size in TERMINAL_SIZES {
         let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "7");
         tick(&mut state, 1);
         snap("keys-loading", &state);
         for effect in &effects {
-            let (request, answer) = match effect {
-                Effect::LoadProjects(request) => (request, Reply::Projects(vec![])),
-                Effect::LoadKeys(request) => (request, Reply::Keys(vec![])),
-                _ => continue,
-            };
-            update(&mut state, Msg::Reply(*request, Ok(answer)));
+            if is_get(effect, "/v1/projects") {
+                reply(
+                    &mut state,
+                    std::slice::from_ref(effect),
+                    Ok(Response::new(Vec::<api::project::Project>::new())),
+                );
+            } else if is_get(effect, "/v1/apikeys") {
+                reply(
+                    &mut state,
+                    std::slice::from_ref(effect),
+                    Ok(Response::new(Vec::<api::key::ApiKey>::new())),
+                );
+            }
         }
         snap("keys-empty", &state);
         let effects = press(&mut state, "R");
@@ -94,7 +101,7 @@ fn new_key_dialog_is_drawn_at_every_step() {
         let secret = "lp_7Qa2f0H3kPmW9xYzB4nRtLcV8sDgJ5uE1oAqKi6TbXhNwZM0f";
         let mut made = api_key(20, "ci-deploy", false);
         made.secret = Some(secret.into());
-        reply(&mut state, &effects, Ok(Reply::Key(Box::new(made))));
+        reply(&mut state, &effects, Ok(Response::new(made)));
         wait(&mut state);
         assert!(!screen(&state).contains(secret), "masked until asked for");
         snap("secret-masked", &state);

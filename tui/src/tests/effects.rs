@@ -5,16 +5,15 @@ use crate::tests::*;
 #[test]
 fn start_requests_identity_and_first_page_then_streams() {
     let (mut state, effects) = started((80, 24), UNICODE_THEME);
-    assert!(matches!(
-        effects[..],
-        [Effect::LoadMe { session: true, .. }, Effect::LoadTraces { cursor: None, .. }]
-    ));
+    assert!(are(&effects, &["/v1/me", "/v1/traces"]), "{effects:?}");
+    let sent = requests(&effects);
+    assert_eq!((sent[0].auth.as_str(), sent[1].param("cursor")), ("Session", None));
     let effects = answer(&mut state, &effects, page(rows()));
-    assert!(matches!(effects[..], [Effect::OpenStream { .. }]), "{effects:?}");
+    assert!(are(&effects, &["OpenStream"]), "{effects:?}");
     assert_eq!(state.shell.link, Link::Polling);
     let request = state.shell.stream.unwrap();
     let effects = update(&mut state, Msg::Stream(request, StreamEvent::Open));
-    assert!(matches!(effects[..], [Effect::LoadTraces { .. }]));
+    assert!(are(&effects, &["/v1/traces"]));
     assert_eq!(state.shell.link, Link::Streaming);
 }
 
@@ -33,7 +32,7 @@ fn response_of_a_superseded_request_is_dropped() {
 }
 
 #[test]
-fn without_a_stream_it_asks_every_two_seconds() {
+fn list_is_polled_every_two_seconds_without_a_stream() {
     let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
     let request = state.shell.stream.unwrap();
@@ -42,7 +41,7 @@ fn without_a_stream_it_asks_every_two_seconds() {
     answer(&mut state, &effects, last_page(vec![trace(1)]));
     assert!(tick(&mut state, 1).is_empty());
     let effects = tick(&mut state, 1);
-    assert!(matches!(effects[..], [Effect::LoadTraces { .. }]), "{effects:?}");
+    assert!(are(&effects, &["/v1/traces"]), "{effects:?}");
     answer(&mut state, &effects, last_page(vec![trace(2), trace(1)]));
     assert_eq!(state.screens.traces.list.len(), 2);
     let effects = tick(&mut state, 20);
@@ -55,12 +54,9 @@ fn gap_between_new_and_known_rows_is_filled() {
     answer(&mut state, &effects, page((0..3).map(trace).collect()));
     let effects = press(&mut state, "R");
     let effects = answer(&mut state, &effects, page((20..23).map(trace).collect()));
-    assert!(
-        matches!(&effects[..], [Effect::LoadTraces { cursor: Some(it), .. }] if it == "older"),
-        "{effects:?}"
-    );
+    assert_eq!(only_request(&effects).param("cursor"), Some("older"));
     let effects = answer(&mut state, &effects, page((1..20).map(trace).collect()));
-    assert!(!effects.iter().any(|effect| matches!(effect, Effect::LoadTraces { .. })), "{effects:?}");
+    assert!(!effects.iter().any(|effect| is_get(effect, "/v1/traces")), "{effects:?}");
     assert_eq!(state.screens.traces.list.len(), 23);
 }
 
@@ -69,7 +65,7 @@ fn older_rows_are_asked_for_once_near_the_end() {
     let mut state = filled((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = key(&mut state, KeyCode::End);
-    assert!(matches!(&effects[..], [Effect::LoadTraces { cursor: Some(it), .. }] if it == "older"));
+    assert_eq!(only_request(&effects).param("cursor"), Some("older"));
     assert!(press(&mut state, "k").is_empty(), "it is asked for already");
     answer(&mut state, &effects, last_page(vec![trace(-100)]));
     assert_eq!(state.screens.traces.list.len(), 41);
@@ -80,11 +76,9 @@ fn older_rows_are_asked_for_once_near_the_end() {
 fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let query = |effects: &[Effect], cursor: Option<&str>| {
-        let found = effects.iter().find_map(|it| match it {
-            Effect::LoadTraces { query, cursor: it, .. } if it.as_deref() == cursor => Some(query.clone()),
-            _ => None,
-        });
-        found.unwrap_or_else(|| panic!("{effects:?}"))
+        let found =
+            requests(effects).into_iter().find(|it| it.gets("/v1/traces") && it.param("cursor") == cursor);
+        found.unwrap_or_else(|| panic!("{effects:?}")).param("from").map(str::to_owned)
     };
     press(&mut state, "/from:-1h");
     let effects = key(&mut state, KeyCode::Enter);
@@ -105,14 +99,14 @@ fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
 }
 
 #[test]
-fn away_waits_longer_each_time_and_comes_back() {
+fn unreachable_server_is_retried_with_growing_waits() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let (mut effects, mut gone) = (press(&mut state, "R"), 0);
     for bound in [2, 4, 8, 16, 30, 30] {
         reply(&mut state, &effects, Err(offline()));
         let wait = state.shell.next_poll.unwrap().micros() - state.shell.now.micros();
         assert!((bound * 500_000..=bound * 1_000_000).contains(&wait), "{wait} of {bound} s");
-        let asks = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. }));
+        let asks = |effects: &[Effect]| effects.iter().any(|it| is_get(it, "/v1/traces"));
         assert!(!asks(&tick(&mut state, wait / 1_000_000 - 1)));
         effects = tick(&mut state, 2);
         assert!(asks(&effects), "{effects:?}");
@@ -144,10 +138,10 @@ fn refused_credential_is_probed_every_30_seconds() {
         assert_eq!(closed, [Effect::CloseStream]);
         assert!(tick(&mut state, 29).is_empty());
         effects = tick(&mut state, 1);
-        assert!(matches!(effects[..], [Effect::LoadTraces { .. }]), "{effects:?}");
+        assert!(are(&effects, &["/v1/traces"]), "{effects:?}");
     }
     let effects = answer(&mut state, &effects, page(rows()));
-    assert!(effects.iter().any(|it| matches!(it, Effect::LoadMe { .. })), "the role may be another");
+    assert!(effects.iter().any(|it| is_get(it, "/v1/me")), "the role may be another");
     assert!(
         state.shell.failure().is_none()
             && state.shell.toast.as_ref().unwrap().text.starts_with("back after 01:30")
@@ -175,17 +169,16 @@ fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
             update(&mut state, Msg::Reply(request, Err(answered(401, "unauthorized", "expired"))));
         }
         let effects = tick(&mut state, 30);
-        let list: Vec<Effect> =
-            effects.into_iter().filter(|it| matches!(it, Effect::LoadTraces { .. })).collect();
+        let list: Vec<Effect> = effects.into_iter().filter(|it| is_get(it, "/v1/traces")).collect();
         assert_eq!(list.len(), 1, "screen {digit}");
         let effects = answer(&mut state, &list, page(rows()));
         let asks = |wanted: fn(&Effect) -> bool| effects.iter().any(wanted);
         assert!(
             match digit {
-                "2" => asks(|it| matches!(it, Effect::LoadEvaluations { .. })),
-                "3" => asks(|it| matches!(it, Effect::LoadMetrics { .. })),
-                "7" => asks(|it| matches!(it, Effect::LoadProjects(_))),
-                _ => asks(|it| matches!(it, Effect::LoadMe { .. })),
+                "2" => asks(|it| is_get(it, "/v1/eval")),
+                "3" => asks(|it| is_get(it, "/v1/metrics")),
+                "7" => asks(|it| is_get(it, "/v1/projects")),
+                _ => asks(|it| is_get(it, "/v1/me")),
             },
             "screen {digit}: {effects:?}"
         );
@@ -200,44 +193,41 @@ fn refused_session_is_tried_again_while_the_key_reads() {
     assert!(!state.shell.has_session());
     let probe = |state: &mut App| {
         let effects = tick(state, 30);
-        let probe = effects.into_iter().find(|it| matches!(it, Effect::LoadMe { session: true, .. }));
+        let is_probe = |it: &SentRequest| it.gets("/v1/me") && it.auth == "Session";
+        let probe = effects.into_iter().find(|it| SentRequest::of(it).as_ref().is_some_and(is_probe));
         vec![probe.expect("the session is not tried again")]
     };
     let effects = probe(&mut state);
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(!state.shell.has_session() && state.shell.failure().is_none());
     let effects = probe(&mut state);
-    let effects = reply(&mut state, &effects, Ok(Reply::Me(Box::new(me()))));
-    assert!(
-        state.shell.has_session() && effects.iter().any(|it| matches!(it, Effect::LoadKeys(_))),
-        "{effects:?}"
-    );
+    let effects = reply(&mut state, &effects, Ok(Response::new(me())));
+    assert!(state.shell.has_session() && effects.iter().any(|it| is_get(it, "/v1/apikeys")), "{effects:?}");
 }
 
 #[test]
 fn project_archived_elsewhere_is_noticed() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
-    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
+    reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
     press(&mut state, "j");
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
     for archived in [true, false] {
         let effects = tick(&mut state, 30);
-        let look = effects.into_iter().find(|it| matches!(it, Effect::LoadProject { .. }));
-        let Some(Effect::LoadProject { request, .. }) = look else { panic!("{look:?}") };
-        let project = Box::new(project(2, "checkout-bot", archived));
-        update(&mut state, Msg::Reply(request, Ok(Reply::Project(project))));
+        let look = effects.into_iter().find(|it| is_get(it, "/v1/projects/*"));
+        let look = [look.expect("the project is not looked at")];
+        reply(&mut state, &look, Ok(Response::new(project(2, "checkout-bot", archived))));
         assert_eq!(state.shell.is_archived(), archived);
     }
 }
 
 #[test]
-fn one_key_shows_failures_only_and_all_again() {
+fn failures_key_toggles_the_error_filter() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let filter = |effects: &[Effect]| {
-        let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = effects else { panic!("{effects:?}") };
-        query.filter.clone()
+        assert!(are(effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
+        last_request(effects)
     };
     let effects = press(&mut state, "F");
     assert_eq!(filter(&effects).param("error"), Some("true"));
@@ -262,7 +252,7 @@ fn esc_clears_the_filter_of_a_list_with_rows() {
     key(&mut state, KeyCode::Enter);
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "find comes first");
     let effects = key(&mut state, KeyCode::Esc);
-    assert!(matches!(effects[..], [Effect::CloseStream, Effect::LoadTraces { .. }]), "{effects:?}");
+    assert!(are(&effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
     assert_eq!(state.screens.traces.filter.text, "");
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
 }
@@ -314,14 +304,12 @@ fn trace_filter_applies_to_list_and_stream() {
     let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/error:true");
     let effects = key(&mut state, KeyCode::Enter);
-    let [Effect::CloseStream, Effect::LoadTraces { query, cursor: None, .. }] = &effects[..] else {
-        panic!("{effects:?}")
-    };
-    assert_eq!(query.filter.param("error"), Some("true"));
-    let list = query.clone();
+    assert!(are(&effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
+    let list = last_request(&effects);
+    assert_eq!((list.param("error"), list.param("cursor")), (Some("true"), None));
     let effects = answer(&mut state, &effects, last_page(vec![]));
     let [Effect::OpenStream { query, .. }] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(*query, list);
+    assert_eq!((query.filter.param("error"), query.project), (Some("true"), None));
 }
 
 #[test]
@@ -330,12 +318,12 @@ fn open_and_walk_from_trace_to_trace() {
     let open = state.screens.traces.detail.as_ref().unwrap();
     assert_eq!(open.current().unwrap().name, "decide_refund", "where the failure began");
     let effects = press(&mut state, "J");
-    assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(35)), "{effects:?}");
+    assert_eq!(only_request(&effects).path, format!("/v1/traces/{}", id(35)));
     let effects = press(&mut state, "K");
-    assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(36)));
+    assert_eq!(only_request(&effects).path, format!("/v1/traces/{}", id(36)));
     key(&mut state, KeyCode::Esc);
     assert!(state.screens.traces.detail.is_none());
-    assert!(matches!(press(&mut state, "-")[..], [Effect::LoadTrace { .. }]));
+    assert!(are(&press(&mut state, "-"), &["/v1/traces/*"]));
 }
 
 #[test]
@@ -345,10 +333,11 @@ fn spans_are_read_page_by_page() {
     let mut trace = refund();
     trace.id = id(39);
     trace.spans_next_cursor = Some("more".into());
-    let effects = reply(&mut state, &effects, Ok(Reply::Trace(Box::new(trace))));
-    assert!(matches!(&effects[..], [Effect::LoadSpans { cursor, .. }] if cursor == "more"));
+    let effects = reply(&mut state, &effects, Ok(Response::new(trace)));
+    assert!(are(&effects, &["/v1/traces/*/spans"]), "{effects:?}");
+    assert_eq!(only_request(&effects).param("cursor"), Some("more"));
     let page = api::trace::SpanList { spans: vec![span(200, Some(101))], has_more: false, next_cursor: None };
-    assert!(reply(&mut state, &effects, Ok(Reply::Spans(page))).is_empty());
+    assert!(reply(&mut state, &effects, Ok(Response::new(page))).is_empty());
     assert_eq!(state.screens.traces.detail.as_ref().unwrap().tree.rows.len(), 9);
 }
 
@@ -358,7 +347,7 @@ fn opened_trace_is_reloaded_when_it_changes() {
     let stream = state.shell.stream.unwrap();
     let mut changed = rows().remove(36);
     let effects = update(&mut state, Msg::Stream(stream, StreamEvent::Traces(vec![changed.clone()])));
-    assert!(matches!(effects[..], [Effect::LoadTrace { .. }]));
+    assert!(are(&effects, &["/v1/traces/*"]));
     changed.id = id(1);
     assert!(update(&mut state, Msg::Stream(stream, StreamEvent::Traces(vec![changed]))).is_empty());
 }
@@ -376,7 +365,7 @@ fn copy_never_holds_a_credential() {
 }
 
 #[test]
-fn quitting_and_not_quitting() {
+fn only_quit_key_and_third_interrupt_end_the_console() {
     let mut state = filled((80, 24), UNICODE_THEME);
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
     assert_eq!(press(&mut state, "q"), [Effect::Quit]);
@@ -394,7 +383,7 @@ fn trace_of_25_000_spans_stays_responsive() {
     let mut big = refund();
     big.id = id(39);
     big.spans = Some((1..=25_000).map(|n| span(n, (n > 1).then_some(n / 2))).collect());
-    reply(&mut state, &effects, Ok(Reply::Trace(Box::new(big))));
+    reply(&mut state, &effects, Ok(Response::new(big)));
     for _ in 0..200 {
         press(&mut state, "j");
     }
@@ -405,13 +394,14 @@ fn trace_of_25_000_spans_stays_responsive() {
 fn another_project_is_chosen_from_the_list() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
-    assert!(matches!(effects[..], [Effect::LoadProjects(_)]));
+    assert!(are(&effects, &["/v1/projects"]));
     let projects = vec![project(1, "zeta", true), project(2, "checkout-bot", false)];
-    reply(&mut state, &effects, Ok(Reply::Projects(projects)));
+    reply(&mut state, &effects, Ok(Response::new(projects)));
     press(&mut state, "j");
     let effects = key(&mut state, KeyCode::Enter);
-    let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(query.project, Some(id(2)), "active ones come first");
+    assert!(are(&effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
+    let project = id(2).to_string();
+    assert_eq!(last_request(&effects).param("project_id"), Some(project.as_str()), "active ones come first");
     assert!(state.shell.overlay.is_none());
 }
 
@@ -420,13 +410,13 @@ fn named_project_is_looked_up_before_the_list() {
     let (mut state, _) = started((80, 24), UNICODE_THEME);
     state.shell.target.project = Some("checkout-bot".into());
     let effects = press(&mut state, "R");
-    let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
-    assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project == Some(id(2))));
+    let effects = reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
+    assert_eq!(only_request(&effects).param("project_id"), Some(id(2).to_string().as_str()));
     state.shell.project = None;
     state.shell.target.project = Some("missing".into());
     let effects = press(&mut state, "R");
-    let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![])));
-    assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project.is_none()));
+    let effects = reply(&mut state, &effects, Ok(Response::new(Vec::<api::project::Project>::new())));
+    assert!(are(&effects, &["/v1/traces"]) && only_request(&effects).param("project_id").is_none());
     assert!(state.shell.toast.as_ref().unwrap().is_failure);
 }
 
@@ -438,9 +428,9 @@ fn project_is_resolved_by_an_unambiguous_id_suffix() {
         state.shell.target.project = Some(wanted.into());
         let projects = [0xabcd, 0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false));
         let effects = press(&mut state, "R");
-        let effects = reply(&mut state, &effects, Ok(Reply::Projects(projects.to_vec())));
-        let [Effect::LoadTraces { query, .. }] = &effects[..] else { panic!("{effects:?}") };
-        assert_eq!(query.project, found.map(id), "{wanted}");
+        let effects = reply(&mut state, &effects, Ok(Response::new(projects.to_vec())));
+        let found_id = found.map(|it| id(it).to_string());
+        assert_eq!(only_request(&effects).param("project_id"), found_id.as_deref(), "{wanted}");
         assert_eq!(state.shell.toast.as_ref().is_some_and(|it| it.is_failure), found.is_none(), "{wanted}");
     }
 }
@@ -453,7 +443,7 @@ fn opened_trace_can_be_requested_again_after_a_refusal() {
     assert!(state.shell.is_unauthorized());
     let effects = press(&mut state, "R");
     assert_eq!(state.shell.link, Link::Connecting, "nothing else would look at the trace again");
-    assert!(effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. })), "{effects:?}");
+    assert!(effects.iter().any(|it| is_get(it, "/v1/traces")), "{effects:?}");
 }
 
 #[test]
@@ -479,11 +469,11 @@ fn loaded_rows_are_exported_to_a_file() {
 #[test]
 fn traces_are_marked_listed_and_opened() {
     let mut state = filled((80, 24), UNICODE_THEME);
-    assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
+    assert!(are(&press(&mut state, "m"), &["KeepBookmarks"]));
     press(&mut state, "jM");
     let effects = key(&mut state, KeyCode::Enter);
-    assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(39)), "{effects:?}");
-    assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
+    assert_eq!(only_request(&effects).path, format!("/v1/traces/{}", id(39)));
+    assert!(are(&press(&mut state, "m"), &["KeepBookmarks"]));
     press(&mut state, "M");
     assert!(key(&mut state, KeyCode::Enter).is_empty(), "the mark is gone");
 }

@@ -7,7 +7,7 @@ use api::{
 
 use crate::{change::Change, fixture::evaluation};
 use crate::{
-    screen::evals::tests::{answer_all, evaluators, judged, judging, list, requested_filters},
+    screen::evals::tests::{answer_all, evaluation_requests, evaluators, judged, judging, list},
     screen::manage::tests as manage,
     screen::manage::tests::wait,
     tests::screens::screen,
@@ -27,20 +27,21 @@ fn new_evaluation_is_sent_once_and_selected() {
     key(&mut state, KeyCode::Tab);
     key(&mut state, KeyCode::Tab);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Effect::Send { change: Change::Evaluate(new), session: true, .. }] = &effects[..] else {
+    let [Change::Evaluate(new)] = &sent_changes(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
+    assert_eq!(only_request(&effects).auth, "Session");
     assert_eq!((new.trace_id, new.metric_name.as_str()), (judged()[0].trace_id, "latency_threshold"));
     assert_eq!((new.evaluator_type.as_deref(), new.model_tier.as_deref()), (Some("rule"), None));
     assert_eq!(serde_json::to_string(&new.config).unwrap(), "{\"max_ms\":5000}");
     assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
     let begun = evaluation(60, "latency_threshold", None);
-    let effects = reply(&mut state, &effects, Ok(Reply::Evaluation(Box::new(begun.clone()))));
-    assert!(state.shell.dialog.is_none() && requested_filters(&effects).len() == 1, "{effects:?}");
+    let effects = reply(&mut state, &effects, Ok(Response::new(begun.clone())));
+    assert!(state.shell.dialog.is_none() && evaluation_requests(&effects).len() == 1, "{effects:?}");
     let mut rows = judged();
     rows.insert(0, begun);
     rows.insert(0, evaluation(61, "bias", Some(0.9)));
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+    reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(60));
 }
 
@@ -85,16 +86,16 @@ fn running_again_begins_with_what_is_known_of_the_row() {
         RawValue::from_string("{\"threshold\":0.8}".into()).unwrap();
     state.screens.evals.rows[0].model_tier = Some(api::eval::ModelTier::Premium);
     let effects = press(&mut state, "c");
-    assert!(matches!(effects[..], [Effect::LoadEvaluators(_)]), "others may have been made: {effects:?}");
+    assert!(are(&effects, &["/v1/evaluators"]), "others may have been made: {effects:?}");
     let mut more = evaluators();
     more.insert(0, Evaluator { name: "faith".into(), ..evaluators()[0].clone() });
-    reply(&mut state, &effects, Ok(Reply::Evaluators(more)));
+    reply(&mut state, &effects, Ok(Response::new(more)));
     wait(&mut state);
     for _ in 0..5 {
         key(&mut state, KeyCode::Tab);
     }
     let effects = key(&mut state, KeyCode::Enter);
-    let [Effect::Send { change: Change::Evaluate(new), .. }] = &effects[..] else { panic!("{effects:?}") };
+    let [Change::Evaluate(new)] = &sent_changes(&state, &effects)[..] else { panic!("{effects:?}") };
     let row = &judged()[0];
     assert_eq!((new.trace_id, new.span_id), (row.trace_id, row.span_id));
     assert_eq!((new.metric_name.as_str(), new.evaluator_type.as_deref()), ("faithfulness", Some("llm")));
@@ -121,8 +122,8 @@ fn span_is_resolved_by_id_or_loaded_suffix() {
             key(&mut state, KeyCode::Tab);
         }
         let effects = key(&mut state, KeyCode::Enter);
-        match (&effects[..], span) {
-            ([Effect::Send { change: Change::Evaluate(new), .. }], Ok(span)) => assert_eq!(new.span_id, span),
+        match (&sent_changes(&state, &effects)[..], span) {
+            ([Change::Evaluate(new)], Ok(span)) => assert_eq!(new.span_id, span),
             ([], Err(told)) => {
                 let complaint = state.shell.dialog.as_ref().unwrap().complaint.clone().unwrap();
                 assert!(complaint.contains(told), "{complaint}");
@@ -169,19 +170,19 @@ fn lost_response_of_an_evaluation_reads_the_list() {
         vec![it]
     };
     for (after, told) in [
-        (begun(70, |_| {}), "its answer was lost"),
-        (begun(50, |_| {}), "may be the one that was asked for, or another's"),
-        (begun(70, |it| it.id = id(4711)), "it did not happen"),
-        (begun(70, |it| it.span_id = None), "it did not happen"),
-        (begun(70, |it| it.evaluator_type = EvaluatorType::Rule), "it did not happen"),
-        (begun(70, |it| it.rule_id = Some(id(701))), "it did not happen"),
-        (vec![], "it did not happen"),
+        (begun(70, |_| {}), "its response was lost"),
+        (begun(50, |_| {}), "may be the requested one or another client's"),
+        (begun(70, |it| it.id = id(4711)), "the change was not made"),
+        (begun(70, |it| it.span_id = None), "the change was not made"),
+        (begun(70, |it| it.evaluator_type = EvaluatorType::Rule), "the change was not made"),
+        (begun(70, |it| it.rule_id = Some(id(701))), "the change was not made"),
+        (vec![], "the change was not made"),
     ] {
         let mut state = opened((80, 24), UNICODE_THEME);
         let effects = press(&mut state, "]]]");
         let mut known = evaluation(1, "faithfulness", None);
         known.id = id(4711);
-        reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![known], false))));
+        reply(&mut state, &effects, Ok(Response::new(list(vec![known], false))));
         let detail = state.screens.traces.detail.take();
         let effects = press(&mut state, "2");
         answer_all(&mut state, effects);
@@ -193,14 +194,17 @@ fn lost_response_of_an_evaluation_reads_the_list() {
         }
         let effects = key(&mut state, KeyCode::Enter);
         let effects = reply(&mut state, &effects, Err(offline()));
-        let found = requested_filters(&effects);
-        assert_eq!(found[0].0.metric_name.as_deref(), Some("faithfulness"));
-        assert!(found[0].0.from.is_some() && found[0].0.trace_id.is_some());
-        let effects = reply(&mut state, &effects, Ok(Reply::Evaluations(list(after.clone(), false))));
-        assert!(!effects.iter().any(|it| matches!(it, Effect::Send { .. })));
-        let renewed = requested_filters(&effects).len() == 1
+        let found = evaluation_requests(&effects);
+        assert_eq!(found[0].param("metric_name"), Some("faithfulness"));
+        assert!(found[0].param("from").is_some() && found[0].param("trace_id").is_some());
+        let effects = reply(&mut state, &effects, Ok(Response::new(list(after.clone(), false))));
+        assert!(
+            requests(&effects).iter().all(|it| it.method == "GET"),
+            "it is never sent twice: {effects:?}"
+        );
+        let renewed = evaluation_requests(&effects).len() == 1
             && state.screens.evals.wanted == Some(id(after.first().map_or(0, |it| it.id.as_u128() & 0xffff)));
-        assert_eq!(renewed, told != "it did not happen", "{told}: {effects:?}");
+        assert_eq!(renewed, told != "the change was not made", "{told}: {effects:?}");
         let text = match &state.shell.dialog {
             Some(dialog) => dialog.complaint.clone().unwrap(),
             None => state.shell.toast.as_ref().unwrap().text.clone(),
@@ -219,7 +223,7 @@ fn viewers_read_only_consoles_and_query_keys_change_nothing() {
         (state.shell.toast.take().unwrap().text, screen(&state))
     };
     let (told, text) = tried(|state| state.shell.me.as_mut().unwrap().role = Role::Viewer);
-    assert!(told.contains("takes the role member") && text.contains("run (member)"), "{told}\n{text}");
+    assert!(told.contains("requires the role member") && text.contains("run (member)"), "{told}\n{text}");
     let (told, text) = tried(|state| state.shell.target.read_only = true);
     assert!(told.contains("read-only") && !text.contains("c run"), "{told}\n{text}");
     let (told, _) = tried(|state| {

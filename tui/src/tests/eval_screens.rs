@@ -13,8 +13,8 @@ fn evals_screen_draws_every_state() {
         let effects = press(&mut state, "2");
         tick(&mut state, 1);
         snap("evals-loading", &state);
-        reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
-        reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
+        reply(&mut state, &effects[..1], Ok(Response::new(list(vec![], false))));
+        reply(&mut state, &effects[..2], Ok(Response::new(Vec::<api::eval_rule::EvalRule>::new())));
         state.shell.toast = None;
         snap("evals-empty", &state);
         let mut state = filled(size, UNICODE_THEME);
@@ -39,7 +39,7 @@ fn evals_screen_draws_every_state() {
         let mut rows = judged();
         rows[5].original_evaluation_id = Some(id(37));
         rows[1].span_id = Some(id(103));
-        reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+        reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
         snap("detail-evals", &state);
     }
 }
@@ -48,7 +48,7 @@ fn evals_screen_draws_every_state() {
 fn eval_states_of_a_kind() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = typed(&mut state, "metric:faithfulness from:-15m");
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+    reply(&mut state, &effects, Ok(Response::new(list(vec![], false))));
     snap("evals-no-match", &state);
     typed(&mut state, " labl:x");
     snap("evals-wrong", &state);
@@ -58,7 +58,7 @@ fn eval_states_of_a_kind() {
     snap("evals-unauthorized", &state);
     let mut state = opened((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "]]]");
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+    reply(&mut state, &effects, Ok(Response::new(list(vec![], false))));
     snap("detail-evals-none", &state);
     let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "?");

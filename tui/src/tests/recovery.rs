@@ -7,7 +7,7 @@ use stub::{ResponseSwitch, StubResponse, StubServer};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
-    net::requests::{Requests, connect},
+    net::server::{self, connect},
     options::Connection,
     shell::{Purpose, freshness},
 };
@@ -68,7 +68,7 @@ impl Server {
 /// The console without a terminal: its state, its requests, and the test's clock.
 struct Console {
     state: App,
-    requests: Requests,
+    requests: server::Server,
     inbox: mpsc::UnboundedReceiver<Msg>,
 }
 
@@ -77,7 +77,7 @@ impl Console {
         let connection =
             Connection { url: url.to_owned(), api_key: Some("lp_test".into()), ..Connection::default() };
         let (sender, inbox) = mpsc::unbounded_channel();
-        let requests = Requests::new(connect(&connection), sender);
+        let requests = server::Server::new(connect(&connection), sender);
         let now = Timestamp::from_micros(BASE_MICROS + 60_000_000);
         let mut state = App::new(Target::of(&connection), UNICODE_THEME, Zone::Utc, now, (80, 24));
         let effects = start(&mut state, &Options::default());

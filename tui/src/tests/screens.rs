@@ -149,7 +149,7 @@ fn projects_and_an_archived_one() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     let projects = vec![project(1, "2025-pilot", true), project(2, "checkout-bot", false)];
-    reply(&mut state, &effects, Ok(Reply::Projects(projects)));
+    reply(&mut state, &effects, Ok(Response::new(projects)));
     press(&mut state, "hjj");
     snap("projects", &state);
     let effects = key(&mut state, KeyCode::Enter);
@@ -161,7 +161,7 @@ fn projects_and_an_archived_one() {
 fn archived_project_without_traces_promises_none() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
-    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(1, "2025-pilot", true)])));
+    reply(&mut state, &effects, Ok(Response::new(vec![project(1, "2025-pilot", true)])));
     press(&mut state, "hj");
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![]));
@@ -324,6 +324,9 @@ fn every_terminal_size_is_drawn() {
     }
     update(&mut state, Msg::Resize(38, 9));
     assert!(screen(&state).starts_with("terminal too small (38x9), needs 40x"));
+    update(&mut state, Msg::Resize(20, 4));
+    let text = screen(&state).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.starts_with("terminal too small (20x4), needs 40x10"), "{text}");
 }
 
 #[test]

@@ -12,11 +12,11 @@ use toml::{Table, Value};
 
 use super::folder;
 use crate::{
-    config::env::now,
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
     exit::Exit,
-    output::Format,
+    format::Format,
     prompt,
 };
 

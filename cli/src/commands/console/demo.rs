@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    config::env::Env,
+    env::Env,
     error::{CliError, Result},
     exit::Exit,
 };

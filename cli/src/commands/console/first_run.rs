@@ -7,7 +7,7 @@ use present::format;
 
 use super::demo::Demo;
 use crate::{
-    commands::{auth, help},
+    commands::{OVERVIEW, auth},
     config::{DEFAULT_URL, Settings},
     ctx::Ctx,
     error::{CliError, Result, no_credential},
@@ -52,7 +52,7 @@ pub async fn run(ctx: &mut Ctx) -> Result<Start> {
         }
         Some(2) => {
             // Without a pager, so that the text stays on the screen.
-            ctx.out.write(help::SHORT)?;
+            ctx.out.write(OVERVIEW)?;
             ctx.out.write(FIRST_TRACE)?;
             Ok(Start::Not)
         }

@@ -14,6 +14,7 @@ use crate::{
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
+    pages,
 };
 pub use builtin::metric;
 use view::VIEW;
@@ -168,7 +169,7 @@ async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
 
 /// Returns every evaluator of the server.
 async fn rows(ctx: &Ctx) -> Result<Vec<Value>> {
-    listing::all(&ctx.client()?, VIEW.plural, calls::evaluators).await
+    pages::all(&ctx.client()?, VIEW.plural, calls::evaluators).await
 }
 
 /// Adds a hint to an error about a refused metric, option or field of an evaluator: the command that shows

@@ -4,13 +4,12 @@ use api::filter::fields;
 use clap::Args;
 
 use crate::{
+    commands::{OVERVIEW, tree},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
 };
 
-/// Text that `loupe` prints without arguments.
-pub const SHORT: &str = include_str!("short.txt");
 const OUTPUT: &str = include_str!("output.txt");
 const ENVIRONMENT: &str = include_str!("environment.txt");
 const AUTH: &str = include_str!("auth.txt");
@@ -36,7 +35,7 @@ pub fn run(ctx: &mut Ctx, args: &HelpArgs) -> Result {
     }
     let topic: Vec<&str> = args.topic.iter().map(String::as_str).collect();
     let page = match topic.as_slice() {
-        [] => SHORT.to_owned(),
+        [] => OVERVIEW.to_owned(),
         ["exit-codes"] => exit_codes(),
         ["filters"] => filters(),
         ["output"] => OUTPUT.to_owned(),
@@ -72,7 +71,7 @@ fn filters() -> String {
 }
 
 fn of_command(words: &[&str]) -> Result<String> {
-    let mut command = crate::terminal_command();
+    let mut command = tree::terminal_command();
     // The full help contains the full command line, which clap knows only after `build`.
     command.build();
     let mut found = &mut command;
@@ -82,7 +81,7 @@ fn of_command(words: &[&str]) -> Result<String> {
                 .hint("topics: exit-codes, filters, output, environment, auth, own-evaluators; or a command")
         })?;
     }
-    Ok(crate::shown(&found.render_long_help(), false))
+    Ok(tree::shown(&found.render_long_help(), false))
 }
 
 /// Returns every command that can be run, one per line.
@@ -98,7 +97,7 @@ fn commands() -> String {
         }
     }
     let mut list = String::new();
-    walk(&crate::command(), "", &mut list);
+    walk(&tree::command(), "", &mut list);
     list
 }
 

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::VIEW;
 use crate::{
     commands::secret_file,
-    config::env::now,
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
     exit::Exit,
     find,
-    output::Format,
+    format::Format,
     prompt,
 };
 

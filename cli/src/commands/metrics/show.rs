@@ -20,7 +20,8 @@ use crate::{
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
-    output::{Format, cell::Tone, table},
+    format::Format,
+    output::{cell::Tone, table},
 };
 
 /// Arguments of `metrics show`; the project is the one of `--project`.

@@ -7,8 +7,8 @@ use api::{
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::{
-    config::env::now,
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
 };
 

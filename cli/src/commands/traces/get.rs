@@ -13,10 +13,7 @@ use serde_json::Value;
 use super::{VIEW, failed, texts, tree};
 use crate::{
     args::positive,
-    commands::{
-        evals::view::OF_TRACE,
-        listing::{all, next_cursor},
-    },
+    commands::evals::view::OF_TRACE,
     ctx::Ctx,
     error::Result,
     find,
@@ -25,6 +22,7 @@ use crate::{
         cell::{self, Style, Tone},
         table,
     },
+    pages::{all, next_cursor},
 };
 
 /// Arguments of `traces get`.
@@ -106,7 +104,7 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
     match args.spans {
         Spans::Tree => text.push_str(&tree::render(&spans, &style, width.unwrap_or(120))),
         Spans::Flat => {
-            let wide = ctx.out.format == crate::output::Format::Wide;
+            let wide = ctx.out.format == crate::format::Format::Wide;
             text.push_str(&table::render(&SPANS.chosen(&[], wide), &spans, &style, width));
         }
         Spans::None => {}

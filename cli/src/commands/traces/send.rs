@@ -17,7 +17,8 @@ use crate::{
     error::{CliError, Result},
     exit::Exit,
     find,
-    output::{Column, Format, View, cell, progress::Progress},
+    format::Format,
+    output::{Column, View, cell, progress::Progress},
 };
 
 /// Size in bytes at which a batch is sent, well below the server's limit.

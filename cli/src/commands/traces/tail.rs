@@ -22,13 +22,14 @@ use uuid::Uuid;
 use super::{VIEW, filter_args::FilterArgs, follow::Seen};
 use crate::{
     args::positive,
-    commands::listing::next_cursor,
-    config::{duration, env::now, expiry::Expiry},
+    config::{duration, expiry::Expiry},
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
     exit::Exit,
     find,
     output::cell::{self, Tone},
+    pages::next_cursor,
 };
 
 /// Maximum number of pages that are read before their traces are printed.

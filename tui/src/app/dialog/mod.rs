@@ -1,6 +1,7 @@
 //! The keys of dialogs. The request of a dialog is in [`outcome`].
 
 pub mod outcome;
+mod request;
 pub mod view;
 
 use api::{evaluator::Evaluator, project::ProjectStatus};

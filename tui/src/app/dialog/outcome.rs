@@ -1,19 +1,28 @@
 //! The request of a dialog: it is sent once, and a lost response is replaced by reading the list that shows the change.
 
-use api::{Timestamp, eval::EvaluationFilter};
+use api::{
+    Timestamp,
+    client::calls,
+    eval::{Evaluation, EvaluationFilter, EvaluationList},
+    eval_rule::EvalRule,
+};
 use uuid::Uuid;
 
 use crate::{
     change::{Change, ChangeOutcome, Lists, Touches},
     dialog::{Body, Dialog, Phase, Stop},
-    net::{Effect, NetError, Reply},
+    evaluations::first_page,
+    net::{Effect, NetError, Response},
     screen::{evals, manage, traces},
     shell::Purpose,
     shell::notice::describe,
 };
 use present::format::short_id;
 
-use super::super::{App, connection};
+use super::{
+    super::{App, connection},
+    request::{self, StoredChange},
+};
 
 /// Number of evaluations that are read to find the one whose response was lost.
 const MAX_CHECKED_ROWS: u32 = 50;
@@ -58,41 +67,40 @@ pub fn send(app: &mut App) -> Vec<Effect> {
     dialog.complaint = None;
     dialog.sent = app.shell.now;
     dialog.phase = Phase::Sending { change: change.clone(), before };
-    let session = app.shell.has_session();
-    let request = app.shell.request(Purpose::Change);
-    vec![Effect::Send { request, change, session }]
+    vec![request::send(&mut app.shell, &change)]
 }
 
 /// Handles the end of the request.
-pub fn sent(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
+pub fn sent(app: &mut App, result: Result<Response, NetError>) -> Vec<Effect> {
     let now = app.shell.now;
     let Some(dialog) = &mut app.shell.dialog else { return Vec::new() };
     let Phase::Sending { change, before } = &dialog.phase else { return Vec::new() };
     let (change, before) = (change.clone(), before.clone());
-    match result {
-        Ok(Reply::Key(key)) => {
+    let outcome = result.and_then(|response| request::stored(&change, response));
+    match outcome {
+        Ok(StoredChange::Key(key)) => {
             let (name, access) = (key.name.clone(), manage::access(&key));
             let secret = app.screens.manage.add_key(*key);
             match secret {
                 Some(secret) => app.shell.dialog = Some(Dialog::secret(name, access, secret, now)),
                 None => {
                     app.shell.dialog = None;
-                    app.shell.report(format!("{}, but the answer holds no secret", change.done()));
+                    app.shell.report(format!("{}, but the response contains no secret", change.done()));
                 }
             }
             manage::update::load(&mut app.screens.manage, &mut app.shell)
         }
-        Ok(Reply::Tested(result)) => {
+        Ok(StoredChange::Tested(result)) => {
             app.shell.dialog = None;
             evals::rules::update::tested(&mut app.screens.evals, &mut app.shell, &change, result);
             Vec::new()
         }
-        Ok(reply) => {
+        Ok(stored) => {
             app.shell.dialog = None;
             app.shell.notify(change.done());
-            match reply {
-                Reply::Evaluation(begun) => app.screens.evals.wanted = Some(begun.id),
-                Reply::RuleMade(id) => app.screens.evals.rules.wanted = Some(id),
+            match stored {
+                StoredChange::Evaluation(id) => app.screens.evals.wanted = Some(id),
+                StoredChange::Rule(id) => app.screens.evals.rules.wanted = Some(id),
                 _ => {}
             }
             renew(app, &change)
@@ -139,7 +147,7 @@ fn show_new(app: &mut App) -> Vec<Effect> {
         return traces::detail::update::show_evals(&mut app.screens.traces, &mut app.shell);
     }
     let key = app.shell.key_named("trace.evals");
-    app.shell.notify(format!("the evaluation was asked for; {key} shows it"));
+    app.shell.notify(format!("the evaluation was requested; {key} shows it"));
     Vec::new()
 }
 
@@ -155,7 +163,7 @@ fn refused(app: &mut App, error: &NetError) {
         Body::Confirm { change, .. } if error.status == Some(404) => {
             let name = change.name().to_owned();
             app.shell.dialog = None;
-            app.shell.report(format!("{name} is gone: someone else was first"));
+            app.shell.report(format!("{name} no longer exists: it was deleted elsewhere"));
         }
         _ => {
             app.shell.dialog = None;
@@ -173,7 +181,6 @@ pub fn check(app: &mut App) -> Vec<Effect> {
     *stuck = None;
     let since = Timestamp::from_micros(sent.micros() - MAX_CLOCK_SKEW_MICROS);
     let change = change.clone();
-    let request = app.shell.request(Purpose::Check);
     vec![match &change {
         Change::Evaluate(new) => {
             let filter = EvaluationFilter {
@@ -182,12 +189,15 @@ pub fn check(app: &mut App) -> Vec<Effect> {
                 from: Some(since),
                 ..EvaluationFilter::default()
             };
-            Effect::LoadEvaluations { request, filter, limit: MAX_CHECKED_ROWS, cursor: None }
+            app.shell.send(Purpose::Check, first_page(&filter, MAX_CHECKED_ROWS))
         }
         change => match change.touches() {
-            Touches::Keys => Effect::LoadKeys(request),
-            Touches::Rules => Effect::LoadRules { request, project: listed_in(app, change) },
-            _ => Effect::LoadProjects(request),
+            Touches::Keys => app.shell.send_all(Purpose::Check, calls::api_keys),
+            Touches::Rules => {
+                let project = listed_in(app, change);
+                app.shell.send_all(Purpose::Check, move |page| calls::eval_rules(project, page))
+            }
+            _ => app.shell.request_projects(Purpose::Check),
         },
     }]
 }
@@ -200,22 +210,40 @@ fn listed_in(app: &App, change: &Change) -> Option<Uuid> {
     }
 }
 
+/// Stores the list that shows whether a change happened. Returns evaluations and rules, which no list of the console
+/// takes over.
+fn fill(
+    app: &mut App,
+    touched: Touches,
+    response: Response,
+) -> Result<(Vec<Evaluation>, Vec<EvalRule>), NetError> {
+    match touched {
+        Touches::Evaluations => {
+            return Ok((response.decoded::<EvaluationList>()?.evaluations, Vec::new()));
+        }
+        Touches::Rules => return Ok((Vec::new(), response.decoded()?)),
+        Touches::Keys => app.screens.manage.fill_keys(response.decoded()?),
+        Touches::Projects => connection::fill_projects(&mut app.shell, response.decoded()?),
+        Touches::Nothing => {}
+    }
+    Ok((Vec::new(), Vec::new()))
+}
+
 /// Handles the list that shows whether the change happened, or the error of reading it.
-pub fn checked(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
-    let (mut evaluations, mut listed) = (Vec::new(), Vec::new());
-    match result {
-        Ok(Reply::Evaluations(page)) => evaluations = page.evaluations,
-        Ok(Reply::Rules(list)) => listed = list,
-        Ok(Reply::Keys(keys)) => app.screens.manage.fill_keys(keys),
-        Ok(Reply::Projects(projects)) => connection::fill_projects(&mut app.shell, projects),
-        Ok(_) => {}
+pub fn checked(app: &mut App, result: Result<Response, NetError>) -> Vec<Effect> {
+    let Some(Dialog { phase: Phase::Checking { change, .. }, .. }) = &app.shell.dialog else {
+        return Vec::new();
+    };
+    let touched = change.touches();
+    let (evaluations, listed) = match result.and_then(|response| fill(app, touched, response)) {
+        Ok(lists) => lists,
         Err(error) => {
             if let Some(Dialog { phase: Phase::Checking { stuck, .. }, .. }) = &mut app.shell.dialog {
                 *stuck = Some(describe(&error));
             }
             return Vec::new();
         }
-    }
+    };
     let now = app.shell.now;
     let Some(dialog) = &app.shell.dialog else { return Vec::new() };
     let Phase::Checking { change, before, why, .. } = &dialog.phase else { return Vec::new() };
@@ -234,28 +262,28 @@ pub fn checked(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
     let record = match landed {
         ChangeOutcome::No => {
             if let Some(dialog) = &mut app.shell.dialog {
-                dialog.ask_again(format!("it did not happen: {why}"), now);
+                dialog.ask_again(format!("the change was not made: {why}"), now);
             }
             return Vec::new();
         }
         ChangeOutcome::Yes(_) if matches!(change, Change::CreateKey { .. }) => {
             app.shell.dialog = None;
             app.shell.report(format!(
-                "{}, but its secret was lost with the answer; revoke it and make another",
+                "{}, but its secret was lost with the response; revoke it and create another",
                 change.done()
             ));
             return Vec::new();
         }
         ChangeOutcome::Yes(record) => {
             app.shell.dialog = None;
-            app.shell.notify(format!("{}; its answer was lost", change.done()));
+            app.shell.notify(format!("{}; its response was lost", change.done()));
             record
         }
         ChangeOutcome::Perhaps(record) => {
             app.shell.dialog = None;
             let (name, id) = (change.name(), short_id(record));
-            let what = "may be the one that was asked for, or another's";
-            app.shell.report(format!("{name}: the answer was lost; evaluation {id} {what}"));
+            let what = "may be the requested one or another client's";
+            app.shell.report(format!("{name}: the response was lost; evaluation {id} {what}"));
             Some(record)
         }
     };

@@ -17,7 +17,7 @@ pub struct PaletteItem {
     pub kind: &'static str,
     /// The label.
     pub label: String,
-    /// Its key, or what else helps to know it.
+    /// The key, or another short description.
     pub note: String,
     /// The effect of choosing it.
     pub pick: PaletteChoice,

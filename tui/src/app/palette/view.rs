@@ -14,7 +14,7 @@ use present::text::fit;
 /// Columns of the kind of a thing.
 const KIND: usize = 8;
 
-/// Draws what fits the words.
+/// Draws the entries that match the words.
 pub fn draw(shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let (Some(Overlay::Palette { selected }), Some(input)) = (&shell.overlay, &shell.input) else { return };
     let cols = usize::from(area.width);

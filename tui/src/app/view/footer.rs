@@ -10,7 +10,7 @@ use crate::{
 };
 use present::text::width;
 
-/// A key, the word for what it does, and whether it takes more than the reader has.
+/// A key, its word, and whether it requires a role that the reader does not have.
 type Offer = (String, String, bool);
 
 /// As many of the scope's offers as there is room for, in the table's order, and help at the

@@ -9,7 +9,7 @@ use crate::{
     input::Input,
     layout,
     shell::freshness::{Cause, Stale},
-    shell::{Link, Overlay, freshness},
+    shell::{Link, Overlay, freshness, notice},
     theme::Tone,
     widgets::table::{Pieces, put, put_over},
 };
@@ -32,7 +32,10 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
             layout::MIN_COLS,
             layout::MIN_ROWS
         );
-        put(buffer, area, 0, &Pieces::new().plain(text).cut(usize::from(size.0), theme).line(theme, false));
+        // The size that is needed is the last part of the sentence, so the sentence is wrapped and not cut.
+        for (row, line) in wrap(&text, usize::from(size.0)).into_iter().enumerate() {
+            put(buffer, area, row, &Pieces::new().plain(line).line(theme, false));
+        }
         return;
     }
     let parts = layout::frame(size);
@@ -46,6 +49,9 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         }
         Some(Overlay::Palette { .. }) => palette::draw(&app.shell, buffer, parts.body),
         Some(Overlay::Help { .. } | Overlay::Problems { .. }) => help::draw(&app.shell, buffer, parts.body),
+        None if app.shell.is_unauthorized() && !app.screen().has_records(&app.shell) => {
+            notice::draw(&app.shell, buffer, parts.body);
+        }
         None => app.screen().draw(&app.shell, buffer, parts.body),
     }
     if let Some(input) = &app.shell.input {
@@ -102,7 +108,7 @@ fn header(app: &App, cols: usize) -> Line<'static> {
     }
 }
 
-/// Returns the text of the bar: since when, why, and what happens next.
+/// Returns the text of the bar: start and cause of the failure, and the next retry.
 fn not_current(app: &App, stale: Stale<'_>) -> Pieces {
     let dot = app.shell.theme.glyphs.dot;
     let since = match stale.since {
@@ -117,7 +123,7 @@ fn not_current(app: &App, stale: Stale<'_>) -> Pieces {
     Pieces::new().plain(format!("{since} {dot} {}{next} ", stale.cause.label(app.shell.now)))
 }
 
-/// Describes how new traces arrive, and what is left of the rate limit if that is little.
+/// Describes how new traces arrive, and the remaining rate limit if it is low.
 fn connection(app: &App) -> Pieces {
     let glyphs = &app.shell.theme.glyphs;
     let line = Pieces::new();

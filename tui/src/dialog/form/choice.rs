@@ -1,4 +1,4 @@
-//! A line of a form whose value is one of several.
+//! A line of a form with a fixed set of values.
 
 use crate::{
     fuzzy::score,

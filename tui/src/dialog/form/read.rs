@@ -21,7 +21,7 @@ impl Form {
     /// Returns the change that the form describes.
     ///
     /// # Errors
-    /// The line that is wrong, and what would be right.
+    /// The line of the form with the error, and the expected value.
     pub fn change(&self, loaded: &LoadedIds) -> Result<Change, Wrong> {
         match &self.kind {
             Kind::Test { id, name } => {

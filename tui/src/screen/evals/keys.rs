@@ -2,11 +2,12 @@
 
 use api::Role;
 
+use super::SCREEN_DIGIT;
 use crate::keymap::{
     Action, Binding, Group, Scope, bindings,
     groups::{
         COPY_CURL_KEYS, COPY_KEYS, COPY_TEXT_KEYS, END_STEP_KEYS, EXPORT_KEYS, FIND_KEYS, FIND_STEP_KEYS,
-        OPEN_KEYS, REFRESH_KEYS, SCREEN_STEP_KEYS,
+        OPEN_KEYS, REFRESH_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS,
     },
 };
 
@@ -56,6 +57,7 @@ pub const SCREEN_SCOPES: &[Scope] = &[EVALS_SCOPE, RULES_SCOPE];
 
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
+    Action::Screen(SCREEN_DIGIT), "screen.evals", ["2"], SCREEN_KEYS, "Evals";
     Action::Evaluate, "evals.run", ["c"], EVALUATION_KEYS, "run an evaluation, on the trace of this row or another", "run" => Role::Member;
     Action::EditFilter, "evals.filter", ["/"], EVALUATION_KEYS, "edit the filter; tab completes, up recalls", "filter";
     Action::Rules, "evals.rules", ["r"], SECTION_KEYS, "the rules that run evaluations, or the evaluations", "rules";

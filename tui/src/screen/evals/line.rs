@@ -14,7 +14,7 @@ use crate::ids::is_suffix;
 pub struct EvalsField {
     /// The name before the colon.
     pub name: &'static str,
-    /// A whole term, and what it selects.
+    /// An example, and what it selects.
     pub help: &'static str,
     /// Words that complete it; empty where values are free.
     pub values: &'static [&'static str],
@@ -37,7 +37,7 @@ pub const FIELDS: &[EvalsField] = &[
     EvalsField { name: "type", help: "type:rule, by judges or by code", values: &["llm", "rule"] },
     EvalsField {
         name: "rule",
-        help: "rule:ID, asked for by this rule, its id or the end of it",
+        help: "rule:ID, requested by this rule: its id or the end of it",
         values: &[],
     },
     EvalsField { name: "trace", help: "trace:ID, of this trace, its id or the end of it", values: &[] },
@@ -48,12 +48,12 @@ pub const FIELDS: &[EvalsField] = &[
     },
     EvalsField {
         name: "from",
-        help: "from:-1h, asked for at or after: -1h, today, yesterday, 2026-11-21, RFC 3339",
+        help: "from:-1h, requested at or after: -1h, today, yesterday, 2026-11-21, RFC 3339",
         values: &["-1h", "-24h", "-7d", "today", "yesterday"],
     },
     EvalsField {
         name: "to",
-        help: "to:yesterday, asked for at or before; forms as for from",
+        help: "to:yesterday, requested at or before; same forms as from",
         values: &["-1h", "today", "yesterday"],
     },
 ];

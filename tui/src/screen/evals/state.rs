@@ -18,7 +18,7 @@ use crate::{
     find,
     net::NetError,
     screen::evals::rules::state::Rules,
-    shell::{Older, Pending},
+    shell::{Older, Pending, RequestPurpose},
 };
 use present::evaluation::EvaluationMark;
 
@@ -73,6 +73,12 @@ pub enum EvalsRequest {
     RuleSample(Uuid),
     /// The decisions of a rule.
     Decisions(Uuid),
+}
+
+impl RequestPurpose for EvalsRequest {
+    fn is_shown(self) -> bool {
+        matches!(self, Self::First | Self::Older(_) | Self::Rules | Self::Decisions(_))
+    }
 }
 
 /// The state of the screen.
@@ -316,7 +322,7 @@ impl Evals {
     }
 }
 
-/// Whether find's words occur in what is shown of an evaluation.
+/// Returns whether the words of find occur in the shown texts of an evaluation.
 fn holds(it: &Evaluation, words: &str) -> bool {
     let ids = format!("{} {} {} {}", it.id, it.trace_id, it.status, it.context);
     let texts = [it.label.as_ref(), it.reasoning.as_ref(), it.error.as_ref(), it.judge_model.as_ref()];

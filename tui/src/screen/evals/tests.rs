@@ -2,9 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
-    eval::{
-        Evaluation, EvaluationContext, EvaluationFilter, EvaluationList, EvaluationStatus, EvaluatorType,
-    },
+    eval::{Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType},
     evaluator::Evaluator,
 };
 
@@ -110,35 +108,31 @@ pub fn judging(size: (u16, u16), theme: Theme) -> App {
 pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
     let mut open = effects;
     while let Some(effect) = open.pop() {
-        let (request, reply) = match effect {
-            Effect::LoadEvaluations { request, filter, cursor: None, .. } if filter.rule_id.is_some() => {
-                let mut rows = judged();
-                rows.retain(|row| row.status == EvaluationStatus::Complete);
-                (request, Reply::Evaluations(list(rows, true)))
-            }
-            Effect::LoadEvaluations { request, .. } => (request, Reply::Evaluations(list(judged(), true))),
-            Effect::LoadEvaluation { request, id } => {
-                let mut found = evaluation(9, "faithfulness", Some(0.88));
-                found.id = id;
-                (request, Reply::Evaluation(Box::new(found)))
-            }
-            Effect::LoadRules { request, .. } => (request, Reply::Rules(rules())),
-            Effect::LoadEvaluators(request) => (request, Reply::Evaluators(evaluators())),
-            _ => continue,
+        let Some(sent) = SentRequest::of(&effect) else { continue };
+        let response = if sent.gets("/v1/eval") && sent.param("rule_id").is_some() {
+            let mut rows = judged();
+            rows.retain(|row| row.status == EvaluationStatus::Complete);
+            Response::new(list(rows, true))
+        } else if sent.gets("/v1/eval") {
+            Response::new(list(judged(), true))
+        } else if sent.gets("/v1/eval/*") {
+            let mut found = evaluation(9, "faithfulness", Some(0.88));
+            found.id = sent.path_id().unwrap();
+            Response::new(found)
+        } else if sent.gets("/v1/eval-rules") {
+            Response::new(rules())
+        } else if sent.gets("/v1/evaluators") {
+            Response::new(evaluators())
+        } else {
+            continue;
         };
-        open.extend(update(state, Msg::Reply(request, Ok(reply))));
+        open.extend(update(state, Msg::Reply(sent.id, Ok(response))));
     }
 }
 
 /// The requests for evaluations among the effects.
-pub fn requested_filters(effects: &[Effect]) -> Vec<(&EvaluationFilter, Option<&str>)> {
-    effects
-        .iter()
-        .filter_map(|it| match it {
-            Effect::LoadEvaluations { filter, cursor, .. } => Some((filter, cursor.as_deref())),
-            _ => None,
-        })
-        .collect()
+pub fn evaluation_requests(effects: &[Effect]) -> Vec<SentRequest> {
+    requests(effects).into_iter().filter(|it| it.gets("/v1/eval")).collect()
 }
 
 pub fn typed(state: &mut App, text: &str) -> Vec<Effect> {
@@ -151,31 +145,20 @@ pub fn typed(state: &mut App, text: &str) -> Vec<Effect> {
 fn evals_screen_polls_every_two_seconds_while_shown() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
-    assert!(
-        matches!(
-            effects[..],
-            [
-                Effect::LoadEvaluations { .. },
-                Effect::LoadRules { .. },
-                Effect::LoadEvaluators(_),
-                Effect::LoadProjects(_)
-            ]
-        ),
-        "{effects:?}"
-    );
+    assert!(are(&effects, &["/v1/eval", "/v1/eval-rules", "/v1/evaluators", "/v1/projects"]), "{effects:?}");
     assert!(tick(&mut state, 1).is_empty(), "the first answer is waited for");
     answer_all(&mut state, effects);
     assert!(tick(&mut state, 1).is_empty());
     let effects = tick(&mut state, 1);
-    assert!(matches!(effects[..], [Effect::LoadEvaluations { cursor: None, .. }]), "{effects:?}");
+    assert!(are(&effects, &["/v1/eval"]), "{effects:?}");
     answer_all(&mut state, effects);
     press(&mut state, "?");
     assert!(tick(&mut state, 60).is_empty(), "help covers it");
     press(&mut state, "?1");
     let away = tick(&mut state, 60);
-    assert!(requested_filters(&away).is_empty(), "{away:?}");
+    assert!(evaluation_requests(&away).is_empty(), "{away:?}");
     let back = press(&mut state, "2");
-    assert_eq!(requested_filters(&back).len(), 1);
+    assert_eq!(evaluation_requests(&back).len(), 1);
     assert_eq!(state.screens.evals.rows.len(), judged().len(), "the rows of before are there at once");
 }
 
@@ -183,7 +166,7 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
 fn rules_are_looked_at_now_and_then() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = tick(&mut state, 15);
-    assert!(effects.iter().any(|it| matches!(it, Effect::LoadRules { .. })), "{effects:?}");
+    assert!(effects.iter().any(|it| is_get(it, "/v1/eval-rules")), "{effects:?}");
 }
 
 #[test]
@@ -191,10 +174,10 @@ fn evals_filter_becomes_parameters_and_supersedes_requests() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let before = press(&mut state, "R");
     let after = typed(&mut state, "metric:faithfulness label:fail score:<0.5");
-    let found = requested_filters(&after);
+    let found = evaluation_requests(&after);
     assert_eq!(found.len(), 1);
     assert_eq!(
-        (found[0].0.metric_name.as_deref(), found[0].0.label.as_deref()),
+        (found[0].param("metric_name"), found[0].param("label")),
         (Some("faithfulness"), Some("fail"))
     );
     assert!(state.screens.evals.rows.is_empty());
@@ -240,7 +223,7 @@ fn id_suffix_in_a_filter_resolves_to_a_loaded_trace() {
     let trace = state.screens.evals.rows[3].trace_id;
     let short = present::format::short_id(trace);
     let effects = typed(&mut state, &format!("trace:{short}"));
-    assert_eq!(requested_filters(&effects)[0].0.trace_id, Some(trace));
+    assert_eq!(evaluation_requests(&effects)[0].uuid("trace_id"), Some(trace));
     assert_eq!(state.screens.evals.text, format!("trace:{trace}"));
 }
 
@@ -249,10 +232,13 @@ fn filter_by_trace_ignores_the_project_shown() {
     let mut state = judging((80, 24), UNICODE_THEME);
     state.shell.project = Some(project(2, "checkout-bot", false));
     let effects = typed(&mut state, "label:fail");
-    assert_eq!(requested_filters(&effects)[0].0.project_id, Some(id(2)));
+    assert_eq!(evaluation_requests(&effects)[0].uuid("project_id"), Some(id(2)));
     let effects = typed(&mut state, &format!(" trace:{}", id(5)));
     assert_eq!(
-        (requested_filters(&effects)[0].0.project_id, requested_filters(&effects)[0].0.trace_id),
+        (
+            evaluation_requests(&effects)[0].uuid("project_id"),
+            evaluation_requests(&effects)[0].uuid("trace_id")
+        ),
         (None, Some(id(5)))
     );
 }
@@ -262,16 +248,12 @@ fn older_rows_are_asked_for_once_near_the_end() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::End);
     assert_eq!(
-        requested_filters(&effects).iter().filter(|(_, cursor)| *cursor == Some("older")).count(),
+        evaluation_requests(&effects).iter().filter(|it| it.param("cursor") == Some("older")).count(),
         1,
         "{effects:?}"
     );
     assert!(press(&mut state, "k").is_empty(), "it is asked for already");
-    reply(
-        &mut state,
-        &effects[..1],
-        Ok(Reply::Evaluations(list(vec![evaluation(1, "bias", Some(0.8))], false))),
-    );
+    reply(&mut state, &effects[..1], Ok(Response::new(list(vec![evaluation(1, "bias", Some(0.8))], false))));
     assert_eq!(state.screens.evals.rows.len(), judged().len() + 1);
     assert!(key(&mut state, KeyCode::End).is_empty(), "there is nothing more");
 }
@@ -280,14 +262,15 @@ fn older_rows_are_asked_for_once_near_the_end() {
 fn older_rows_are_asked_for_with_the_filter_of_their_cursor() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = typed(&mut state, "from:-1h");
-    let first = requested_filters(&effects)[0].0.clone();
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), true))));
+    let first = evaluation_requests(&effects)[0].time("from");
+    reply(&mut state, &effects, Ok(Response::new(list(judged(), true))));
     tick(&mut state, 30);
     for _ in 0..2 {
         let effects = key(&mut state, KeyCode::End);
-        assert_eq!(requested_filters(&effects), [(&first, Some("older"))], "half a minute later");
+        let sent = only_request(&effects);
+        assert_eq!((sent.time("from"), sent.param("cursor")), (first, Some("older")), "half a minute later");
         let rows = vec![evaluation(1, "bias", Some(0.8))];
-        reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+        reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
         tick(&mut state, 1);
     }
 }
@@ -300,9 +283,9 @@ fn older_rows_of_a_list_that_was_replaced_are_dropped() {
     press(&mut state, "gg");
     let effects = tick(&mut state, 2);
     let rows = vec![evaluation(90, "bias", Some(0.5)), evaluation(89, "bias", Some(0.5))];
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+    reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
     assert_eq!(state.screens.evals.rows.len(), 2, "there is a gap between them and the rows of before");
-    reply(&mut state, &older, Ok(Reply::Evaluations(list(judged(), true))));
+    reply(&mut state, &older, Ok(Response::new(list(judged(), true))));
     assert_eq!(state.screens.evals.rows.len(), 2);
 }
 
@@ -312,20 +295,20 @@ fn unfinished_rows_further_down_are_requested_again() {
     let effects = press(&mut state, "2");
     let rows: Vec<Evaluation> =
         (0..300).rev().map(|n| evaluation(n, "bias", (n != 50).then_some(0.9))).collect();
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, false))));
+    reply(&mut state, &effects[..1], Ok(Response::new(list(rows, false))));
     state.screens.evals.select(250, true);
     let effects = tick(&mut state, 2);
-    let found = requested_filters(&effects);
+    let found = evaluation_requests(&effects);
     assert_eq!(found.len(), 2, "{effects:?}");
-    assert_eq!(found[1].0.to, Some(evaluation(50, "", None).created_at));
+    assert_eq!(found[1].time("to"), Some(evaluation(50, "", None).created_at));
     let done = list(vec![evaluation(50, "bias", Some(0.3))], false);
-    reply(&mut state, &effects, Ok(Reply::Evaluations(done)));
+    reply(&mut state, &effects, Ok(Response::new(done)));
     assert_eq!(state.screens.evals.rows[249].score, Some(0.3));
     let newest = state.screens.evals.rows[..50].to_vec();
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(newest, true))));
+    reply(&mut state, &effects[..1], Ok(Response::new(list(newest, true))));
     assert_eq!(state.screens.evals.rows.len(), 300);
     let effects = tick(&mut state, 2);
-    assert_eq!(requested_filters(&effects).len(), 1, "all are finished: {effects:?}");
+    assert_eq!(evaluation_requests(&effects).len(), 1, "all are finished: {effects:?}");
     assert_eq!(state.screens.evals.rows.len(), 300);
 }
 
@@ -335,15 +318,15 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
     press(&mut state, "j");
     let effects = tick(&mut state, 2);
     let rows = vec![evaluation(90, "bias", Some(0.5))];
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+    reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
     assert!(state.screens.evals.newer);
     let effects = tick(&mut state, 2);
     let late = judged()[6].created_at;
-    assert_eq!(requested_filters(&effects)[1].0.to, Some(late), "what is not finished: {effects:?}");
+    assert_eq!(evaluation_requests(&effects)[1].time("to"), Some(late), "what is not finished: {effects:?}");
     let mut done = judged()[6].clone();
     done.score = Some(0.8);
     done.status = EvaluationStatus::Complete;
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![done], true))));
+    reply(&mut state, &effects, Ok(Response::new(list(vec![done], true))));
     assert_eq!(state.screens.evals.rows[6].score, Some(0.8));
 }
 
@@ -351,13 +334,13 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
 fn visible_baseline_is_requested_once() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
-    let effects = reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(judged(), false))));
-    let [Effect::LoadEvaluation { id: wanted, .. }] = effects[..] else { panic!("{effects:?}") };
-    assert_eq!(wanted, id(9));
+    let effects = reply(&mut state, &effects[..1], Ok(Response::new(list(judged(), false))));
+    assert!(are(&effects, &["/v1/eval/*"]), "{effects:?}");
+    assert_eq!(only_request(&effects).path_id(), Some(id(9)));
     reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such evaluation")));
     let effects = tick(&mut state, 2);
-    assert!(effects.iter().all(|it| !matches!(it, Effect::LoadEvaluation { .. })), "{effects:?}");
-    let effects = reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    assert!(effects.iter().all(|it| !is_get(it, "/v1/eval/*")), "{effects:?}");
+    let effects = reply(&mut state, &effects, Ok(Response::new(list(judged(), false))));
     assert!(effects.is_empty(), "what is gone is not asked for again: {effects:?}");
 }
 
@@ -370,13 +353,10 @@ fn trouble_is_told_once_and_waited_out() {
         let next = state.screens.evals.next.unwrap().micros() - state.shell.now.micros();
         assert!((wait * 500_000..=wait * 1_000_000).contains(&next), "{next} of {wait} s");
         assert!(!state.screens.evals.rows.is_empty(), "the rows stay");
-        effects = tick(&mut state, wait)
-            .into_iter()
-            .filter(|it| matches!(it, Effect::LoadEvaluations { .. }))
-            .collect();
+        effects = tick(&mut state, wait).into_iter().filter(|it| is_get(it, "/v1/eval")).collect();
     }
     assert_eq!(state.shell.problems.len(), 1, "{:?}", state.shell.problems);
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), true))));
+    reply(&mut state, &effects, Ok(Response::new(list(judged(), true))));
     assert!(state.screens.evals.error.is_none());
 }
 
@@ -385,11 +365,11 @@ fn evaluation_opens_its_trace_at_the_span_and_esc_returns() {
     for keys in ["t", "gt"] {
         let mut state = judging((80, 24), UNICODE_THEME);
         let effects = press(&mut state, keys);
-        let Some(Effect::LoadTrace { id: trace, .. }) = effects.last() else { panic!("{effects:?}") };
-        assert_eq!(*trace, judged()[0].trace_id);
+        let trace = judged()[0].trace_id;
+        assert_eq!(last_request(&effects).path, format!("/v1/traces/{trace}"));
         let mut whole = refund();
-        whole.id = *trace;
-        reply(&mut state, &effects, Ok(Reply::Trace(Box::new(whole))));
+        whole.id = trace;
+        reply(&mut state, &effects, Ok(Response::new(whole)));
         assert_eq!(state.screens.traces.detail.as_ref().unwrap().current().unwrap().id, id(107));
         key(&mut state, KeyCode::Esc);
         assert_eq!(state.shell.screen, SCREEN_DIGIT);
@@ -411,7 +391,7 @@ fn remediated_evaluation_goes_to_its_baseline() {
         evaluation(20, "faithfulness", Some(0.8)),
         evaluation(9, "faithfulness", Some(0.88)),
     ];
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, false))));
+    reply(&mut state, &effects, Ok(Response::new(list(rows, false))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(9));
     press(&mut state, "gg");
     assert!(press(&mut state, "gb").is_empty());
@@ -423,12 +403,15 @@ fn trace_action_shows_its_evaluations() {
     let mut state = opened((80, 24), UNICODE_THEME);
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
     let effects = press(&mut state, "ge");
-    assert_eq!((state.shell.screen, requested_filters(&effects)[0].0.trace_id), (SCREEN_DIGIT, Some(trace)));
+    assert_eq!(
+        (state.shell.screen, evaluation_requests(&effects)[0].uuid("trace_id")),
+        (SCREEN_DIGIT, Some(trace))
+    );
     press(&mut state, "1");
     assert!(state.screens.traces.detail.is_none());
     let effects = press(&mut state, "ge");
     assert_eq!(
-        requested_filters(&effects)[0].0.trace_id,
+        evaluation_requests(&effects)[0].uuid("trace_id"),
         state.screens.traces.list.current().map(|row| row.id)
     );
 }
@@ -444,7 +427,7 @@ fn enter_shows_all_of_one_and_esc_goes_back() {
     let refreshed = tick(&mut state, 2);
     let mut newer = judged();
     newer.insert(0, evaluation(50, "bias", Some(0.5)));
-    reply(&mut state, &refreshed[..1], Ok(Reply::Evaluations(list(newer, true))));
+    reply(&mut state, &refreshed[..1], Ok(Response::new(list(newer, true))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(40), "what is read stays in sight");
     key(&mut state, KeyCode::Esc);
     assert!(state.screens.evals.zoom.is_none() && state.shell.screen == SCREEN_DIGIT);
@@ -459,20 +442,20 @@ fn opened_evaluation_stays_when_it_leaves_the_filter() {
     let mut rest = judged();
     rest.remove(6);
     let effects = tick(&mut state, 2);
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rest.clone(), true))));
+    reply(&mut state, &effects, Ok(Response::new(list(rest.clone(), true))));
     assert_eq!(state.screens.evals.current().unwrap().id, read);
     assert!(screen(&state).contains("no longer fits the filter"), "{}", screen(&state));
     let effects = tick(&mut state, 2);
-    let Some(Effect::LoadEvaluation { id: asked, .. }) = effects.get(1) else { panic!("{effects:?}") };
-    assert_eq!(*asked, read, "it is watched to its end");
+    assert!(is_get(&effects[1], "/v1/eval/*"), "{effects:?}");
+    assert_eq!(requests(&effects)[1].path_id(), Some(read), "it is watched to its end");
     let mut done = judged().remove(6);
     (done.status, done.score) = (EvaluationStatus::Complete, Some(0.25));
-    reply(&mut state, &effects[..2], Ok(Reply::Evaluation(Box::new(done))));
+    reply(&mut state, &effects[..2], Ok(Response::new(done)));
     assert!(screen(&state).contains("0.25"), "{}", screen(&state));
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rest.clone(), true))));
+    reply(&mut state, &effects[..1], Ok(Response::new(list(rest.clone(), true))));
     assert_eq!(tick(&mut state, 2).len(), 1, "it is finished");
     let effects = key(&mut state, KeyCode::Esc);
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rest.clone(), true))));
+    reply(&mut state, &effects, Ok(Response::new(list(rest.clone(), true))));
     assert_eq!(state.screens.evals.rows, rest);
 }
 
@@ -485,10 +468,10 @@ fn created_evaluation_is_selected_after_the_opened_one_closes() {
     let mut rows = judged();
     rows.insert(0, evaluation(60, "bias", None));
     let effects = tick(&mut state, 2);
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows.clone(), true))));
+    reply(&mut state, &effects[..1], Ok(Response::new(list(rows.clone(), true))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(39), "what is read stays");
     let effects = key(&mut state, KeyCode::Esc);
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, true))));
+    reply(&mut state, &effects[..1], Ok(Response::new(list(rows, true))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(60));
 }
 
@@ -520,7 +503,7 @@ fn rows_are_found_by_what_they_say() {
     let effects = tick(&mut state, 2);
     let mut rows = judged();
     rows.insert(0, evaluation(60, "faithfulness", Some(0.5)));
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, true))));
+    reply(&mut state, &effects[..1], Ok(Response::new(list(rows, true))));
     assert_eq!(state.screens.evals.hits(), Some((3, 3)), "rows that come are searched too");
     key(&mut state, KeyCode::Esc);
     assert!(state.screens.evals.find().is_none() && state.shell.screen == SCREEN_DIGIT);
@@ -544,7 +527,7 @@ fn id_suffix_resolves_to_one_rule_or_fails() {
     );
     key(&mut state, KeyCode::Esc);
     let effects = typed(&mut state, "rule:02C0");
-    assert_eq!(requested_filters(&effects)[0].0.rule_id, Some(id(704)));
+    assert_eq!(evaluation_requests(&effects)[0].uuid("rule_id"), Some(id(704)));
 }
 
 #[test]

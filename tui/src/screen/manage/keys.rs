@@ -2,10 +2,12 @@
 
 use api::Role;
 
+use super::SCREEN_DIGIT;
 use crate::keymap::{
     Action, Binding, Group, Scope, bindings,
     groups::{
-        ARCHIVED_KEYS, COPY_KEYS, END_STEP_KEYS, EXPORT_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_STEP_KEYS,
+        ARCHIVED_KEYS, COPY_KEYS, END_STEP_KEYS, EXPORT_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_KEYS,
+        SCREEN_STEP_KEYS,
     },
 };
 
@@ -45,6 +47,7 @@ pub const SCREEN_SCOPES: &[Scope] = &[KEYS_SCOPE, PROJECTS_SCOPE, PLAN_SCOPE];
 
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
+    Action::Screen(SCREEN_DIGIT), "screen.keys", ["7"], SCREEN_KEYS, "Keys & Projects";
     Action::NewKey, "keys.create", ["c"], API_KEYS, "make an API key; its secret is shown once", "new" => Role::Member;
     Action::RevokeKey, "keys.revoke", ["d"], API_KEYS, "revoke the selected key, after a question", "revoke" => Role::Member;
     Action::NewProject, "projects.create", ["c"], PROJECT_ROWS, "make a project", "new" => Role::Member;

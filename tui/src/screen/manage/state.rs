@@ -1,11 +1,12 @@
 //! The records of Keys & Projects: the API keys, and which section and key are selected.
 
-use api::key::ApiKey;
+use api::key::{ApiKey, ApiKeyList};
 
 use crate::screen::manage::keys::{KEYS_SCOPE, PLAN_SCOPE, PROJECTS_SCOPE};
 use crate::{
     keymap::Scope,
-    shell::{Pending, Rows},
+    net::List,
+    shell::{Pending, RequestPurpose, Rows},
 };
 
 /// A section of the screen.
@@ -57,6 +58,16 @@ impl Section {
 pub enum ManageRequest {
     /// The API keys.
     Keys,
+}
+
+impl RequestPurpose for ManageRequest {}
+
+impl List for ApiKeyList {
+    type Row = ApiKey;
+
+    fn into_rows(self) -> (Vec<ApiKey>, Option<String>) {
+        (self.apikeys, self.next_cursor)
+    }
 }
 
 /// The state of the screen.

@@ -49,21 +49,15 @@ pub fn managing(size: (u16, u16), theme: Theme) -> App {
 /// Answers every request for lists and for who it is.
 pub fn answer_all(state: &mut App, effects: &[Effect]) {
     for effect in effects {
-        let (request, reply) = match effect {
-            Effect::LoadMe { request, .. } => (request, Reply::Me(Box::new(me()))),
-            Effect::LoadProjects(request) => (request, Reply::Projects(projects())),
-            Effect::LoadKeys(request) => (request, Reply::Keys(keys())),
+        let Some(sent) = SentRequest::of(effect) else { continue };
+        let response = match sent.path.as_str() {
+            "/v1/me" => Response::new(me()),
+            "/v1/projects" => Response::new(projects()),
+            "/v1/apikeys" => Response::new(keys()),
             _ => continue,
         };
-        update(state, Msg::Reply(*request, Ok(reply)));
+        update(state, Msg::Reply(sent.id, Ok(response)));
     }
-}
-
-fn sends(effects: &[Effect]) -> Vec<&Change> {
-    effects
-        .iter()
-        .filter_map(|it| if let Effect::Send { change, .. } = it { Some(change) } else { None })
-        .collect()
 }
 
 /// Lets the time pass in which a dialog is deaf.
@@ -80,17 +74,12 @@ fn enter(state: &mut App) -> Vec<Effect> {
 fn keys_screen_requests_keys_projects_and_identity() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "7");
-    assert!(
-        matches!(
-            effects[..],
-            [Effect::LoadMe { session: true, .. }, Effect::LoadProjects(_), Effect::LoadKeys(_)]
-        ),
-        "{effects:?}"
-    );
+    assert!(are(&effects, &["/v1/me", "/v1/projects", "/v1/apikeys"]), "{effects:?}");
+    assert_eq!(requests(&effects)[0].auth, "Session");
     let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.target.session = false;
     let effects = press(&mut state, "7");
-    assert!(!effects.iter().any(|it| matches!(it, Effect::LoadKeys(_))), "keys need a session");
+    assert!(!effects.iter().any(|it| is_get(it, "/v1/apikeys")), "keys need a session");
     assert!(press(&mut state, "c").is_empty() && state.shell.dialog.is_none());
     assert!(state.shell.toast.as_ref().unwrap().text.contains("session token"));
 }
@@ -100,7 +89,7 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
     let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "]A");
     press(&mut state, "0002");
-    assert!(sends(&enter(&mut state)).is_empty(), "keys right after opening are ignored");
+    assert!(enter(&mut state).is_empty(), "keys right after opening are ignored");
     assert!(state.shell.dialog.is_some());
     wait(&mut state);
     assert!(enter(&mut state).is_empty() && state.shell.dialog.is_none(), "the focus is on Cancel");
@@ -115,7 +104,7 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
     let effects = enter(&mut state);
     let wanted =
         Change::SetStatus { id: id(2), name: "checkout-bot".into(), status: ProjectStatus::Archived };
-    assert_eq!(sends(&effects), [&wanted]);
+    assert_eq!(sent_changes(&state, &effects), [wanted]);
     for _ in 0..3 {
         assert!(enter(&mut state).is_empty(), "it is under way");
         assert!(
@@ -123,8 +112,8 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
             "esc no longer cancels"
         );
     }
-    let effects = reply(&mut state, &effects, Ok(Reply::Done));
-    assert!(sends(&effects).is_empty() && effects.iter().any(|it| matches!(it, Effect::LoadProjects(_))));
+    let effects = reply(&mut state, &effects, Ok(Response::new(())));
+    assert!(sent_changes(&state, &effects).is_empty() && effects.iter().any(|it| is_get(it, "/v1/projects")));
     assert!(state.shell.dialog.is_none() && state.shell.toast.as_ref().unwrap().text.contains("is archived"));
 }
 
@@ -138,10 +127,10 @@ fn without_protection_y_is_enough_and_repeated_keys_are_not() {
     held.kind = crossterm::event::KeyEventKind::Repeat;
     assert!(update(&mut state, Msg::Key(held)).is_empty());
     let effects = press(&mut state, "y");
-    assert_eq!(sends(&effects), [&Change::RevokeKey { id: id(11), name: "ci-deploy".into() }]);
+    assert_eq!(sent_changes(&state, &effects), [Change::RevokeKey { id: id(11), name: "ci-deploy".into() }]);
     reply(&mut state, &effects, Err(answered(404, "not_found", "no such key")));
     assert!(state.shell.dialog.is_none());
-    assert!(state.shell.toast.as_ref().unwrap().text.contains("someone else was first"));
+    assert!(state.shell.toast.as_ref().unwrap().text.contains("no longer exists"));
 }
 
 #[test]
@@ -152,26 +141,26 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         all
     };
     for (lost, status, told) in [
-        (offline(), ProjectStatus::Archived, "its answer was lost"),
-        (offline(), ProjectStatus::Active, "it did not happen"),
-        (answered(502, "", "bad gateway"), ProjectStatus::Archived, "its answer was lost"),
+        (offline(), ProjectStatus::Archived, "its response was lost"),
+        (offline(), ProjectStatus::Active, "the change was not made"),
+        (answered(502, "", "bad gateway"), ProjectStatus::Archived, "its response was lost"),
     ] {
         let mut state = managing((80, 24), UNICODE_THEME);
         state.shell.target.protected = false;
         press(&mut state, "]A");
         wait(&mut state);
         let effects = press(&mut state, "y");
-        assert_eq!(sends(&effects).len(), 1);
+        assert_eq!(sent_changes(&state, &effects).len(), 1);
         let effects = reply(&mut state, &effects, Err(lost));
-        assert!(matches!(effects[..], [Effect::LoadProjects(_)]), "{effects:?}");
+        assert!(are(&effects, &["/v1/projects"]), "{effects:?}");
         assert!(enter(&mut state).is_empty());
         // The look fails as well, and is tried again on the reader's word.
         let nothing = reply(&mut state, &effects, Err(offline()));
         assert!(nothing.is_empty() && state.shell.dialog.is_some());
         let effects = press(&mut state, "R");
-        assert!(matches!(effects[..], [Effect::LoadProjects(_)]), "{effects:?}");
-        let effects = reply(&mut state, &effects, Ok(Reply::Projects(archived(status))));
-        assert!(sends(&effects).is_empty());
+        assert!(are(&effects, &["/v1/projects"]), "{effects:?}");
+        let effects = reply(&mut state, &effects, Ok(Response::new(archived(status))));
+        assert!(sent_changes(&state, &effects).is_empty());
         let text = match &state.shell.dialog {
             Some(dialog) => dialog.complaint.clone().unwrap(),
             None => state.shell.toast.as_ref().unwrap().text.clone(),
@@ -191,10 +180,13 @@ fn new_key_shows_its_secret_until_it_is_stored() {
         key(&mut state, KeyCode::Tab);
     }
     let effects = enter(&mut state);
-    assert_eq!(sends(&effects), [&Change::CreateKey { name: "ci".into(), query: true, project: None }]);
+    assert_eq!(
+        sent_changes(&state, &effects),
+        [Change::CreateKey { name: "ci".into(), query: true, project: None }]
+    );
     let secret = "lp_SECRETSECRET";
     let made = ApiKey { secret: Some(secret.into()), ..api_key(20, "ci", true) };
-    reply(&mut state, &effects, Ok(Reply::Key(Box::new(made))));
+    reply(&mut state, &effects, Ok(Response::new(made)));
     wait(&mut state);
     for code in [KeyCode::Esc, KeyCode::Enter] {
         key(&mut state, code);
@@ -218,11 +210,11 @@ fn new_key_with_a_lost_response_is_reported_by_name() {
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
     let effects = enter(&mut state);
-    assert_eq!(sends(&effects).len(), 1);
+    assert_eq!(sent_changes(&state, &effects).len(), 1);
     let effects = reply(&mut state, &effects, Err(offline()));
     let mut after = keys();
     after.insert(0, api_key(20, "ci", false));
-    reply(&mut state, &effects, Ok(Reply::Keys(after)));
+    reply(&mut state, &effects, Ok(Response::new(after)));
     assert!(state.shell.toast.as_ref().unwrap().text.contains("its secret was lost"));
 }
 
@@ -233,7 +225,7 @@ fn refused_form_can_be_corrected_and_resent() {
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
     let effects = enter(&mut state);
-    assert_eq!(sends(&effects), [&Change::CreateProject { name: "checkout-bot".into() }]);
+    assert_eq!(sent_changes(&state, &effects), [Change::CreateProject { name: "checkout-bot".into() }]);
     reply(&mut state, &effects, Err(answered(409, "duplicate_name", "there is such a project")));
     let dialog = state.shell.dialog.as_ref().unwrap();
     assert!(dialog.complaint.as_ref().unwrap().contains("there is such a project"));
@@ -241,7 +233,8 @@ fn refused_form_can_be_corrected_and_resent() {
     press(&mut state, "-2");
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
-    assert_eq!(sends(&enter(&mut state)), [&Change::CreateProject { name: "checkout-bot-2".into() }]);
+    let effects = enter(&mut state);
+    assert_eq!(sent_changes(&state, &effects), [Change::CreateProject { name: "checkout-bot-2".into() }]);
 }
 
 #[test]
@@ -269,7 +262,8 @@ fn roles_read_only_and_silence_stop_changes() {
         state.shell.toast.unwrap().text
     };
     assert!(
-        tried(|state| state.shell.me.as_mut().unwrap().role = Role::Member).contains("takes the role owner")
+        tried(|state| state.shell.me.as_mut().unwrap().role = Role::Member)
+            .contains("requires the role owner")
     );
     assert!(tried(|state| state.shell.target.read_only = true).contains("read-only"));
     let away = |state: &mut App| {
@@ -284,7 +278,7 @@ fn refused_session_falls_back_to_the_api_key() {
     let mut state = managing((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
-    assert!(matches!(effects[..], [Effect::LoadMe { session: false, .. }]), "{effects:?}");
+    assert!(are(&effects, &["/v1/me"]) && only_request(&effects).auth.is_empty(), "{effects:?}");
     assert!(!state.shell.has_session() && state.shell.link == Link::Streaming);
 }
 
@@ -308,8 +302,7 @@ fn enter_shows_the_traces_of_a_project() {
     let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "]j");
     let effects = enter(&mut state);
-    let Some(Effect::LoadTraces { query, .. }) = effects.last() else { panic!("{effects:?}") };
-    assert_eq!((query.project, state.shell.screen), (Some(id(3)), 1));
+    assert_eq!((last_request(&effects).uuid("project_id"), state.shell.screen), (Some(id(3)), 1));
 }
 
 #[test]
@@ -331,9 +324,8 @@ fn another_context_takes_nothing_along() {
     press(&mut state, "k");
     let effects = enter(&mut state);
     assert_eq!(effects[0], Effect::Connect(0));
-    assert!(effects.iter().any(
-        |it| matches!(it, Effect::LoadTraces { query, .. } if query.filter == api::filter::Filter::default())
-    ));
+    let unfiltered = |it: &SentRequest| it.gets("/v1/traces") && it.param("error").is_none();
+    assert!(requests(&effects).iter().any(unfiltered), "{effects:?}");
     assert_eq!(
         (state.shell.target.url.as_str(), state.shell.target.protected, state.shell.screen),
         ("http://other", false, 7)
@@ -363,13 +355,12 @@ fn palette_finds_actions_projects_filters_and_ids() {
     key(&mut state, KeyCode::Esc);
     press(&mut state, ":support");
     let effects = enter(&mut state);
-    assert!(matches!(effects.last(), Some(Effect::LoadTraces { query, .. }) if query.project == Some(id(3))));
+    assert_eq!(last_request(&effects).uuid("project_id"), Some(id(3)));
     press(&mut state, ":@slow");
     let effects = enter(&mut state);
-    let Some(Effect::LoadTraces { query, .. }) = effects.last() else { panic!("{effects:?}") };
-    assert_eq!((query.filter.param("latency_min"), state.shell.screen), (Some("5000"), 1));
+    assert_eq!((last_request(&effects).param("latency_min"), state.shell.screen), (Some("5000"), 1));
     press(&mut state, &format!(":{}", id(5)));
-    assert!(matches!(enter(&mut state)[..], [Effect::LoadTrace { id: it, .. }] if it == id(5)));
+    assert_eq!(only_request(&enter(&mut state)).path, format!("/v1/traces/{}", id(5)));
 }
 
 #[test]

@@ -1,63 +1,110 @@
 //! What the keys of Keys & Projects do.
 
-use api::project::{Project, ProjectStatus};
+use api::{
+    Timestamp,
+    client::calls,
+    project::{Project, ProjectStatus},
+};
 
 use crate::{
     change::Change,
     dialog::Dialog,
     keymap::Action,
     layout::frame,
-    net::{Destination, Effect},
+    net::{Destination, Effect, NetError, Response},
     screen::manage::state::{Manage, ManageRequest, Section},
-    shell::Shell,
+    shell::{Pending, ScreenActions, ScreenRequests, Shell, notice::describe, trouble},
     travel,
 };
+
+impl ScreenActions for Manage {
+    fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        load(self, shell)
+    }
+
+    fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
+        let (now, protected) = (shell.now, shell.target.protected);
+        match action {
+            Action::NextTab | Action::PreviousTab => {
+                self.section = self.section.neighbour(action == Action::NextTab);
+            }
+            Action::Refresh => return load(self, shell),
+            Action::Back => return vec![Effect::Go(Destination::Screen(1))],
+            Action::ShowArchived => shell.projects.show_archived(!shell.projects.archived),
+            Action::Open => {
+                let Some(project) = shell.projects.current().cloned() else { return Vec::new() };
+                return vec![Effect::Go(Destination::Project(Some(Box::new(project))))];
+            }
+            Action::NewKey => {
+                let project = shell.project.as_ref().filter(|it| it.status == ProjectStatus::Active);
+                shell.dialog = Some(Dialog::new_key(project.map(|it| it.id), now));
+            }
+            Action::NewProject => shell.dialog = Some(Dialog::new_project(now)),
+            Action::RevokeKey => match self.key() {
+                Some(key) => {
+                    let change = Change::RevokeKey { id: key.id, name: key.name.clone() };
+                    shell.dialog = Some(Dialog::confirm(change, protected, now));
+                }
+                None => shell.notify("no key is selected"),
+            },
+            Action::Archive | Action::Unarchive | Action::Autoship => {
+                match shell.projects.current().map(|project| project_change(action, project)) {
+                    Some(Ok(change)) => shell.dialog = Some(Dialog::confirm(change, protected, now)),
+                    Some(Err(why)) => shell.notify(why),
+                    None => shell.notify("no project is selected"),
+                }
+            }
+            _ => move_cursor(self, shell, action),
+        }
+        Vec::new()
+    }
+}
+
+impl ScreenRequests for Manage {
+    type Purpose = ManageRequest;
+
+    fn pending(&self) -> &Pending<ManageRequest> {
+        &self.pending
+    }
+
+    fn pending_mut(&mut self) -> &mut Pending<ManageRequest> {
+        &mut self.pending
+    }
+
+    fn fill(
+        &mut self,
+        _shell: &mut Shell,
+        purpose: ManageRequest,
+        _sent: Timestamp,
+        response: Response,
+    ) -> Result<Vec<Effect>, NetError> {
+        match purpose {
+            ManageRequest::Keys => self.fill_keys(response.decoded()?),
+        }
+        Ok(Vec::new())
+    }
+
+    fn fail(&mut self, shell: &mut Shell, _purpose: ManageRequest, error: NetError) -> Vec<Effect> {
+        if trouble::is_session_refused(shell, &error) {
+            return trouble::session_refused(shell, &error);
+        }
+        let effects = trouble::unauthorized(shell, &error);
+        // The panel explains a role that is too low, so the log does not.
+        if error.status != Some(403) && trouble::is_new(self.keys.error.as_ref(), &error) {
+            shell.report(describe(&error));
+        }
+        self.keys.error = Some(error);
+        effects
+    }
+}
 
 /// Requests everything that the screen shows.
 pub fn load(manage: &mut Manage, shell: &mut Shell) -> Vec<Effect> {
     let mut effects = vec![shell.load_me(), shell.load_projects()];
     if shell.has_session() {
-        effects.push(Effect::LoadKeys(manage.pending.start(shell.ticket(), ManageRequest::Keys)));
+        effects.push(manage.pending.send_all(shell.ticket(), ManageRequest::Keys, calls::api_keys));
     }
     effects
-}
-
-/// Performs an action of the screen.
-pub fn act(manage: &mut Manage, shell: &mut Shell, action: Action) -> Vec<Effect> {
-    let (now, protected) = (shell.now, shell.target.protected);
-    match action {
-        Action::NextTab | Action::PreviousTab => {
-            manage.section = manage.section.neighbour(action == Action::NextTab);
-        }
-        Action::Refresh => return load(manage, shell),
-        Action::Back => return vec![Effect::Go(Destination::Screen(1))],
-        Action::ShowArchived => shell.projects.show_archived(!shell.projects.archived),
-        Action::Open => {
-            let Some(project) = shell.projects.current().cloned() else { return Vec::new() };
-            return vec![Effect::Go(Destination::Project(Some(Box::new(project))))];
-        }
-        Action::NewKey => {
-            let project = shell.project.as_ref().filter(|it| it.status == ProjectStatus::Active);
-            shell.dialog = Some(Dialog::new_key(project.map(|it| it.id), now));
-        }
-        Action::NewProject => shell.dialog = Some(Dialog::new_project(now)),
-        Action::RevokeKey => match manage.key() {
-            Some(key) => {
-                let change = Change::RevokeKey { id: key.id, name: key.name.clone() };
-                shell.dialog = Some(Dialog::confirm(change, protected, now));
-            }
-            None => shell.notify("no key is selected"),
-        },
-        Action::Archive | Action::Unarchive | Action::Autoship => {
-            match shell.projects.current().map(|project| project_change(action, project)) {
-                Some(Ok(change)) => shell.dialog = Some(Dialog::confirm(change, protected, now)),
-                Some(Err(why)) => shell.notify(why),
-                None => shell.notify("no project is selected"),
-            }
-        }
-        _ => move_cursor(manage, shell, action),
-    }
-    Vec::new()
 }
 
 /// Returns the change of the selected project that an action makes, or why there is none.

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_difference_there_is_no_arrow() {
+    fn equal_values_show_no_arrow() {
         check(Metric::ErrorRate, 0.020_01, 0.02, "-", Mark::Fine);
         check(Metric::TraceCount, 0.0, 0.0, "-", Mark::Fine);
         assert_eq!(change(Metric::LatencyP50, Some(1.0), None, &Glyphs::ASCII), None);

@@ -1,8 +1,11 @@
 //! The keys of Metrics.
 
+use super::SCREEN_DIGIT;
 use crate::keymap::{
     Action, Binding, Group, Scope, bindings,
-    groups::{COPY_CURL_KEYS, END_STEP_KEYS, EXPORT_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_STEP_KEYS},
+    groups::{
+        COPY_CURL_KEYS, END_STEP_KEYS, EXPORT_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS,
+    },
 };
 
 /// Shows the values as a table, or the chart.
@@ -24,10 +27,11 @@ pub const SCREEN_SCOPES: &[Scope] = &[METRICS_SCOPE];
 
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
-    Action::Left, "metrics.earlier", ["left", "h"], METRIC_KEYS, "the column before", "cursor";
-    Action::Right, "metrics.later", ["right", "l"], METRIC_KEYS, "the column after";
-    Action::PreviousTab, "metrics.shorter", ["["], METRIC_KEYS, "a shorter time", "window";
-    Action::NextTab, "metrics.longer", ["]"], METRIC_KEYS, "a longer time";
-    TOGGLE_NUMBERS, "metrics.numbers", ["v"], METRIC_KEYS, "the numbers in place of the chart, or the chart", "numbers";
-    TOGGLE_REFRESH, "metrics.auto", ["t"], METRIC_KEYS, "ask again by itself, or only with R", "auto";
+    Action::Screen(SCREEN_DIGIT), "screen.metrics", ["3"], SCREEN_KEYS, "Metrics";
+    Action::Left, "metrics.earlier", ["left", "h"], METRIC_KEYS, "previous column", "cursor";
+    Action::Right, "metrics.later", ["right", "l"], METRIC_KEYS, "next column";
+    Action::PreviousTab, "metrics.shorter", ["["], METRIC_KEYS, "shorter window", "window";
+    Action::NextTab, "metrics.longer", ["]"], METRIC_KEYS, "longer window";
+    TOGGLE_NUMBERS, "metrics.numbers", ["v"], METRIC_KEYS, "switch between chart and numbers", "numbers";
+    TOGGLE_REFRESH, "metrics.auto", ["t"], METRIC_KEYS, "turn automatic refresh on or off", "auto";
 };

@@ -9,7 +9,10 @@ use api::{
     project::Project,
 };
 
-use crate::{net::NetError, shell::Pending};
+use crate::{
+    net::NetError,
+    shell::{Pending, RequestPurpose},
+};
 use present::chart::per_column;
 
 /// A time that ends now.
@@ -98,16 +101,16 @@ impl Stretch {
     }
 }
 
-/// Verdicts said within the time shown, by label.
+/// Counts of the feedback within the window, by label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdicts {
-    /// The number of good verdicts.
+    /// The number of labels `good`.
     pub good: usize,
-    /// The number of neutral verdicts.
+    /// The number of labels `neutral`.
     pub neutral: usize,
-    /// The number of bad verdicts.
+    /// The number of labels `bad`.
     pub bad: usize,
-    /// There are older ones, which are not counted.
+    /// Whether there is older feedback, which is not counted.
     pub more: bool,
 }
 
@@ -123,7 +126,7 @@ impl Verdicts {
         }
     }
 
-    /// Returns the number of verdicts.
+    /// Returns the number of all labels.
     pub const fn all(self) -> usize {
         self.good + self.neutral + self.bad
     }
@@ -142,18 +145,24 @@ pub enum MetricsRequest {
     Feedback,
 }
 
+impl RequestPurpose for MetricsRequest {
+    fn is_shown(self) -> bool {
+        self == Self::Current
+    }
+}
+
 /// The state of the screen.
 #[derive(Debug)]
 pub struct Metrics {
     /// Open requests.
     pub pending: Pending<MetricsRequest>,
-    /// The time chosen.
+    /// The selected window.
     pub stretch: Stretch,
     /// The response for the selected window.
     pub shown: Option<Answer>,
-    /// When it did.
+    /// When that response arrived.
     pub at: Option<Timestamp>,
-    /// The metrics of the same time before it.
+    /// The metrics of the previous window.
     pub before: Option<MetricValues>,
     /// `retry_cap_hit` of the project over 7 days.
     pub retry_cap: Option<i64>,
@@ -165,11 +174,11 @@ pub struct Metrics {
     pub row: usize,
     /// The point under the cursor, by its start; the newest one without.
     pub cursor: Option<Timestamp>,
-    /// The numbers stand in place of the chart.
+    /// Whether a table of numbers replaces the chart.
     pub numbers: bool,
     /// Whether the values refresh automatically.
     pub auto: bool,
-    /// When.
+    /// When the values are refreshed next.
     pub next: Option<Timestamp>,
 }
 

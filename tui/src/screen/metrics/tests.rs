@@ -91,18 +91,20 @@ fn reported() -> FeedbackList {
 /// Answers what was asked for, and what that leads to.
 fn answer_all(state: &mut App, effects: &[Effect]) {
     for effect in effects {
-        let (request, reply) = match effect {
-            Effect::LoadMetrics { request, query } if query.interval.is_some() => {
-                (request, Reply::Metrics(Box::new(answer_of(state.screens.metrics.stretch, 1.0))))
-            }
-            Effect::LoadMetrics { request, .. } => {
-                (request, Reply::Metrics(Box::new(answer_of(state.screens.metrics.stretch, 0.8))))
-            }
-            Effect::LoadRetryCap { request, .. } => (request, Reply::ProjectMetric(14)),
-            Effect::LoadFeedback { request, .. } => (request, Reply::Feedback(reported())),
-            _ => continue,
+        let Some(sent) = SentRequest::of(effect) else { continue };
+        let response = if sent.gets("/v1/metrics") {
+            let factor = if sent.param("interval").is_some() { 1.0 } else { 0.8 };
+            Response::new(answer_of(state.screens.metrics.stretch, factor))
+        } else if sent.gets("/v1/projects/*/metrics") {
+            let (metric, window) =
+                (api::metrics::ProjectMetric::RetryCapHit, api::metrics::ProjectWindow::Week);
+            Response::new(api::metrics::ProjectMetricValue { metric, value: 14, window })
+        } else if sent.gets("/v1/feedback") {
+            Response::new(reported())
+        } else {
+            continue;
         };
-        let more = update(state, Msg::Reply(*request, Ok(reply)));
+        let more = update(state, Msg::Reply(sent.id, Ok(response)));
         answer_all(state, &more);
     }
 }
@@ -127,18 +129,17 @@ fn of_project(size: (u16, u16), theme: Theme) -> App {
 fn previous_window_is_requested_once_the_window_is_known() {
     let mut state = filled((120, 40), UNICODE_THEME);
     let effects = press(&mut state, "3");
-    let [Effect::LoadMetrics { query, request }] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!((query.window, query.from, query.to), (Some(Window::Day), None, None));
-    let answer = answer_of(Stretch::Day, 1.0);
-    let effects = update(&mut state, Msg::Reply(*request, Ok(Reply::Metrics(Box::new(answer)))));
-    let [Effect::LoadMetrics { query, .. }, Effect::LoadFeedback { filter, .. }] = &effects[..] else {
-        panic!("{effects:?}")
-    };
+    assert!(are(&effects, &["/v1/metrics"]), "{effects:?}");
+    let sent = only_request(&effects);
+    assert_eq!((sent.param("window"), sent.param("from"), sent.param("to")), (Some("24h"), None, None));
+    let effects = reply(&mut state, &effects, Ok(Response::new(answer_of(Stretch::Day, 1.0))));
+    assert!(are(&effects, &["/v1/metrics", "/v1/feedback"]), "{effects:?}");
+    let [previous, feedback] = &requests(&effects)[..] else { panic!("{effects:?}") };
     let day = Window::Day.micros();
-    assert_eq!(query.from, Some(Timestamp::from_micros(NOW_MICROS - 2 * day)));
-    assert_eq!(query.to, Some(Timestamp::from_micros(NOW_MICROS - day - 1)));
-    assert_eq!(query.interval, None);
-    assert_eq!(filter.from, Some(Timestamp::from_micros(NOW_MICROS - day)));
+    assert_eq!(previous.time("from"), Some(Timestamp::from_micros(NOW_MICROS - 2 * day)));
+    assert_eq!(previous.time("to"), Some(Timestamp::from_micros(NOW_MICROS - day - 1)));
+    assert_eq!(previous.param("interval"), None);
+    assert_eq!(feedback.time("from"), Some(Timestamp::from_micros(NOW_MICROS - day)));
 }
 
 #[test]
@@ -146,21 +147,20 @@ fn selected_project_adds_its_own_metric() {
     let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.project = Some(project(2, "checkout-bot", false));
     let effects = press(&mut state, "3");
-    let [Effect::LoadMetrics { query, .. }, Effect::LoadRetryCap { project, .. }] = &effects[..] else {
-        panic!("{effects:?}")
-    };
-    assert_eq!((query.project_id, *project), (Some(id(2)), id(2)));
+    assert!(are(&effects, &["/v1/metrics", "/v1/projects/*/metrics"]), "{effects:?}");
+    let sent = requests(&effects);
+    assert_eq!((sent[0].uuid("project_id"), sent[1].path_id()), (Some(id(2)), Some(id(2))));
 }
 
 #[test]
-fn windows_turn_and_overtake() {
+fn superseded_window_is_dropped() {
     let mut state = measured((80, 24), UNICODE_THEME);
     let slow = press(&mut state, "]");
     let fast = press(&mut state, "[[");
-    let Some(Effect::LoadMetrics { query, .. }) = fast.last() else { panic!("{fast:?}") };
-    assert_eq!(query.window, None);
-    assert_eq!(query.from, Some(Timestamp::from_micros(NOW_MICROS - 6 * Window::Hour.micros())));
-    reply(&mut state, &slow, Ok(Reply::Metrics(Box::new(answer_of(Stretch::Week, 1.0)))));
+    let sent = last_request(&fast);
+    assert_eq!(sent.param("window"), None);
+    assert_eq!(sent.time("from"), Some(Timestamp::from_micros(NOW_MICROS - 6 * Window::Hour.micros())));
+    reply(&mut state, &slow, Ok(Response::new(answer_of(Stretch::Week, 1.0))));
     assert!(state.screens.metrics.shown.is_none(), "it was overtaken");
     assert!(
         press(&mut state, "[").len() == 1 && press(&mut state, "[").is_empty(),
@@ -173,11 +173,11 @@ fn metrics_refresh_while_the_screen_is_shown() {
     let mut state = measured((80, 24), UNICODE_THEME);
     assert!(tick(&mut state, 59).is_empty());
     let effects = tick(&mut state, 1);
-    assert!(matches!(effects[..], [Effect::LoadMetrics { .. }]), "{effects:?}");
+    assert!(are(&effects, &["/v1/metrics"]), "{effects:?}");
     answer_all(&mut state, &effects);
     press(&mut state, "t");
     assert!(tick(&mut state, 600).is_empty());
-    assert!(matches!(press(&mut state, "t")[..], [Effect::LoadMetrics { .. }]));
+    assert!(are(&press(&mut state, "t"), &["/v1/metrics"]));
     press(&mut state, "1");
     assert!(tick(&mut state, 600).is_empty());
 }
@@ -187,7 +187,7 @@ fn enter_opens_the_traces_of_the_column() {
     let mut state = measured((80, 24), UNICODE_THEME);
     key(&mut state, KeyCode::Left);
     let effects = key(&mut state, KeyCode::Enter);
-    assert!(matches!(effects[..], [Effect::CloseStream, Effect::LoadTraces { .. }]), "{effects:?}");
+    assert!(are(&effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
     assert_eq!(
         state.screens.traces.filter.text,
         "error:true from:2026-11-21T13:00:00Z to:2026-11-21T13:59:59.999999Z"
@@ -227,8 +227,7 @@ fn failure_is_reported_once_and_values_stay() {
     let before = state.shell.problems.len();
     for _ in 0..3 {
         let effects = tick(&mut state, 60);
-        let asked: Vec<Effect> =
-            effects.into_iter().filter(|it| matches!(it, Effect::LoadMetrics { .. })).collect();
+        let asked: Vec<Effect> = effects.into_iter().filter(|it| is_get(it, "/v1/metrics")).collect();
         reply(&mut state, &asked, Err(answered(503, "overloaded", "the database is away")));
     }
     assert_eq!(state.shell.problems.len(), before + 1);
@@ -239,14 +238,14 @@ fn failure_is_reported_once_and_values_stay() {
 fn another_project_forgets_the_numbers() {
     let mut state = measured((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
-    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
+    reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
     press(&mut state, "j");
     let effects = key(&mut state, KeyCode::Enter);
-    let asked = effects.iter().find_map(|it| match it {
-        Effect::LoadMetrics { query, .. } => query.project_id,
-        _ => None,
-    });
-    assert_eq!((asked, state.screens.metrics.shown.is_none()), (Some(id(2)), true));
+    let sent = requests(&effects).into_iter().find(|it| it.gets("/v1/metrics"));
+    assert_eq!(
+        (sent.and_then(|it| it.uuid("project_id")), state.screens.metrics.shown.is_none()),
+        (Some(id(2)), true)
+    );
 }
 
 #[test]
@@ -257,8 +256,8 @@ fn metrics_wait_for_a_project_given_by_name() {
     press(&mut state, "1");
     let effects = press(&mut state, "R");
     press(&mut state, "3");
-    let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
-    assert!(effects.iter().any(|it| matches!(it, Effect::LoadRetryCap { .. })), "{effects:?}");
+    let effects = reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
+    assert!(effects.iter().any(|it| is_get(it, "/v1/projects/*/metrics")), "{effects:?}");
 }
 
 #[test]
@@ -313,14 +312,14 @@ fn metrics_loading_empty_and_refused() {
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
         snap("metrics-error", &state);
         let effects = press(&mut state, "R");
-        reply(&mut state, &effects, Ok(Reply::Metrics(Box::new(nothing(Stretch::Day)))));
+        reply(&mut state, &effects, Ok(Response::new(nothing(Stretch::Day))));
         state.shell.toast = None;
         snap("metrics-empty", &state);
     }
     let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, last_page(vec![]));
     let effects = press(&mut state, "3");
-    reply(&mut state, &effects, Ok(Reply::Metrics(Box::new(nothing(Stretch::Day)))));
+    reply(&mut state, &effects, Ok(Response::new(nothing(Stretch::Day))));
     snap("metrics-never", &state);
 }
 

@@ -1,15 +1,17 @@
 //! What the keys of Metrics do, and when its values are requested.
 
 use api::{
-    client::calls::{FeedbackFilter, MetricQuery},
-    metrics::{Metric, Metrics as MetricsReply},
+    Timestamp,
+    client::calls::{self, FeedbackFilter, MetricQuery, Page},
+    metrics::{Metric, Metrics as MetricsReply, ProjectMetric, ProjectMetricValue, ProjectWindow},
+    page::MAX_LIMIT,
 };
 use chrono::SecondsFormat;
 
 use crate::{
     keymap::Action,
     layout::frame,
-    net::{Destination, Effect, NetError, Reply},
+    net::{Destination, Effect, NetError, Response},
     screen::metrics::{
         SCREEN_DIGIT,
         keys::{TOGGLE_NUMBERS, TOGGLE_REFRESH},
@@ -17,15 +19,127 @@ use crate::{
         state::{Metrics, MetricsRequest, Verdicts},
     },
     shell::{
-        Shell,
+        Pending, ScreenActions, ScreenRequests, Shell,
         notice::describe,
-        trouble::{PROBE_INTERVAL_MICROS, is_new, retry_after},
+        trouble::{PROBE_INTERVAL_MICROS, is_new, retry_after, unauthorized},
     },
     travel,
 };
 
-/// Asks for everything that the screen shows. What belongs to the same time as the answer, such
-/// as the time before it, is asked for once the answer says which time that is.
+impl ScreenActions for Metrics {
+    fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        load(self, shell)
+    }
+
+    fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
+        let cols = plot_cols(shell.size);
+        match action {
+            Action::NextTab | Action::PreviousTab => {
+                let stretch = self.stretch.turned(action == Action::NextTab);
+                if stretch == self.stretch {
+                    return Vec::new();
+                }
+                self.stretch = stretch;
+                return reload(self, shell);
+            }
+            Action::Refresh => return load(self, shell),
+            Action::Back if self.numbers => self.numbers = false,
+            Action::Back => return vec![Effect::Go(Destination::Screen(1))],
+            TOGGLE_NUMBERS => self.numbers = !self.numbers,
+            TOGGLE_REFRESH => {
+                self.auto = !self.auto;
+                shell.notify(if self.auto {
+                    "automatic refresh is on"
+                } else {
+                    "automatic refresh is off; R refreshes"
+                });
+                if self.auto {
+                    return load(self, shell);
+                }
+            }
+            Action::Open => return traces(self, shell),
+            Action::Left | Action::Right => {
+                let cols = if self.numbers { usize::MAX } else { cols };
+                self.step(cols, action == Action::Right);
+            }
+            _ if self.numbers => walk(self, shell, action),
+            Action::Top | Action::Bottom => self.jump(action == Action::Bottom),
+            _ => {
+                let last = Metric::ALL.len() - 1;
+                if let Some(to) = travel::to(action, self.row, last, last) {
+                    self.row = to;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn tick(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        let due = self.next.is_some_and(|at| at <= shell.now) && !shell.is_unauthorized();
+        if due && shell.screen == SCREEN_DIGIT && self.auto { load(self, shell) } else { Vec::new() }
+    }
+
+    fn project_changed(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        reload(self, shell)
+    }
+
+    fn reconnected(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        let open = self.pending.has(|it| *it == MetricsRequest::Current);
+        if shell.screen == SCREEN_DIGIT && !open { load(self, shell) } else { Vec::new() }
+    }
+}
+
+impl ScreenRequests for Metrics {
+    type Purpose = MetricsRequest;
+
+    fn pending(&self) -> &Pending<MetricsRequest> {
+        &self.pending
+    }
+
+    fn pending_mut(&mut self) -> &mut Pending<MetricsRequest> {
+        &mut self.pending
+    }
+
+    fn fill(
+        &mut self,
+        shell: &mut Shell,
+        purpose: MetricsRequest,
+        _sent: Timestamp,
+        response: Response,
+    ) -> Result<Vec<Effect>, NetError> {
+        match purpose {
+            MetricsRequest::Current => return Ok(shown(self, shell, response.decoded()?)),
+            MetricsRequest::Previous => self.before = Some(response.decoded::<MetricsReply>()?.metrics),
+            MetricsRequest::RetryCap => {
+                self.retry_cap = Some(response.decoded::<ProjectMetricValue>()?.value)
+            }
+            MetricsRequest::Feedback => self.verdicts = Some(Verdicts::of(&response.decoded()?)),
+        }
+        Ok(Vec::new())
+    }
+
+    fn fail(&mut self, shell: &mut Shell, purpose: MetricsRequest, error: NetError) -> Vec<Effect> {
+        let effects = unauthorized(shell, &error);
+        match purpose {
+            MetricsRequest::Current => {
+                if is_new(self.error.as_ref(), &error) {
+                    shell.report(describe(&error));
+                }
+                let wait = self.stretch.refresh().min(PROBE_INTERVAL_MICROS);
+                self.next = shell.after(retry_after(&error).max(wait));
+                self.error = Some(error);
+            }
+            // The request for the current values fails too and is reported.
+            MetricsRequest::Previous => self.before = None,
+            MetricsRequest::RetryCap => self.retry_cap = None,
+            MetricsRequest::Feedback => self.verdicts = None,
+        }
+        effects
+    }
+}
+
+/// Requests everything that the screen shows. The previous window and the feedback follow once the response states
+/// the window.
 pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     metrics.next = None;
     // The metrics are requested once the project is resolved.
@@ -33,13 +147,11 @@ pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
         return Vec::new();
     }
     let query = metrics.stretch.query(shell.project.as_ref(), shell.now);
-    let request = metrics.pending.start(shell.ticket(), MetricsRequest::Current);
-    let mut effects = vec![Effect::LoadMetrics { request, query }];
+    let mut effects =
+        vec![metrics.pending.send(shell.ticket(), MetricsRequest::Current, calls::metrics(&query))];
     if let Some(project) = shell.project_id() {
-        effects.push(Effect::LoadRetryCap {
-            request: metrics.pending.start(shell.ticket(), MetricsRequest::RetryCap),
-            project,
-        });
+        let call = calls::project_metric(project, ProjectMetric::RetryCapHit, ProjectWindow::Week);
+        effects.push(metrics.pending.send(shell.ticket(), MetricsRequest::RetryCap, call));
     }
     effects
 }
@@ -51,32 +163,6 @@ pub fn reload(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     if shell.screen == SCREEN_DIGIT { load(metrics, shell) } else { Vec::new() }
 }
 
-/// Handles the passing of time.
-pub fn tick(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
-    let due = metrics.next.is_some_and(|at| at <= shell.now) && !shell.is_unauthorized();
-    if due && shell.screen == SCREEN_DIGIT && metrics.auto { load(metrics, shell) } else { Vec::new() }
-}
-
-/// Stores a response.
-pub fn fill(metrics: &mut Metrics, shell: &mut Shell, purpose: MetricsRequest, reply: Reply) -> Vec<Effect> {
-    match (purpose, reply) {
-        (MetricsRequest::Current, Reply::Metrics(answer)) => shown(metrics, shell, *answer),
-        (MetricsRequest::Previous, Reply::Metrics(answer)) => {
-            metrics.before = Some(answer.metrics);
-            Vec::new()
-        }
-        (MetricsRequest::RetryCap, Reply::ProjectMetric(value)) => {
-            metrics.retry_cap = Some(value);
-            Vec::new()
-        }
-        (MetricsRequest::Feedback, Reply::Feedback(page)) => {
-            metrics.verdicts = Some(Verdicts::of(&page));
-            Vec::new()
-        }
-        _ => Vec::new(),
-    }
-}
-
 fn shown(metrics: &mut Metrics, shell: &mut Shell, answer: MetricsReply) -> Vec<Effect> {
     let project_id = shell.project_id();
     let (from, to) = (answer.from, answer.to);
@@ -85,79 +171,17 @@ fn shown(metrics: &mut Metrics, shell: &mut Shell, answer: MetricsReply) -> Vec<
     metrics.error = None;
     metrics.next = shell.after(metrics.stretch.refresh());
     let length = to.micros() - from.micros();
-    let earlier = |micros: i64| Some(api::Timestamp::from_micros(from.micros() - micros));
+    let earlier = |micros: i64| Some(Timestamp::from_micros(from.micros() - micros));
     let query = MetricQuery { project_id, from: earlier(length), to: earlier(1), ..MetricQuery::default() };
-    let mut effects = vec![Effect::LoadMetrics {
-        request: metrics.pending.start(shell.ticket(), MetricsRequest::Previous),
-        query,
-    }];
+    let mut effects =
+        vec![metrics.pending.send(shell.ticket(), MetricsRequest::Previous, calls::metrics(&query))];
     if parts(shell.size, metrics.numbers).feedback.is_some() {
         let filter =
             FeedbackFilter { project_id, from: Some(from), to: Some(to), ..FeedbackFilter::default() };
-        effects.push(Effect::LoadFeedback {
-            request: metrics.pending.start(shell.ticket(), MetricsRequest::Feedback),
-            filter,
-        });
+        let call = calls::feedback(&filter, &Page { limit: Some(MAX_LIMIT), cursor: None });
+        effects.push(metrics.pending.send(shell.ticket(), MetricsRequest::Feedback, call));
     }
     effects
-}
-
-/// Handles a failed request.
-pub fn fail(metrics: &mut Metrics, shell: &mut Shell, purpose: MetricsRequest, error: NetError) {
-    match purpose {
-        MetricsRequest::Current => {
-            if is_new(metrics.error.as_ref(), &error) {
-                shell.report(describe(&error));
-            }
-            let wait = metrics.stretch.refresh().min(PROBE_INTERVAL_MICROS);
-            metrics.next = shell.after(retry_after(&error).max(wait));
-            metrics.error = Some(error);
-        }
-        // The request for the current values fails too and is reported.
-        MetricsRequest::Previous => metrics.before = None,
-        MetricsRequest::RetryCap => metrics.retry_cap = None,
-        MetricsRequest::Feedback => metrics.verdicts = None,
-    }
-}
-
-/// Performs an action of the screen.
-pub fn act(metrics: &mut Metrics, shell: &mut Shell, action: Action) -> Vec<Effect> {
-    let cols = plot_cols(shell.size);
-    match action {
-        Action::NextTab | Action::PreviousTab => {
-            let stretch = metrics.stretch.turned(action == Action::NextTab);
-            if stretch == metrics.stretch {
-                return Vec::new();
-            }
-            metrics.stretch = stretch;
-            return reload(metrics, shell);
-        }
-        Action::Refresh => return load(metrics, shell),
-        Action::Back if metrics.numbers => metrics.numbers = false,
-        Action::Back => return vec![Effect::Go(Destination::Screen(1))],
-        TOGGLE_NUMBERS => metrics.numbers = !metrics.numbers,
-        TOGGLE_REFRESH => {
-            metrics.auto = !metrics.auto;
-            shell.notify(if metrics.auto { "asked again by itself" } else { "asked again with R only" });
-            if metrics.auto {
-                return load(metrics, shell);
-            }
-        }
-        Action::Open => return traces(metrics, shell),
-        Action::Left | Action::Right => {
-            let cols = if metrics.numbers { usize::MAX } else { cols };
-            metrics.step(cols, action == Action::Right);
-        }
-        _ if metrics.numbers => walk(metrics, shell, action),
-        Action::Top | Action::Bottom => metrics.jump(action == Action::Bottom),
-        _ => {
-            let last = Metric::ALL.len() - 1;
-            if let Some(to) = travel::to(action, metrics.row, last, last) {
-                metrics.row = to;
-            }
-        }
-    }
-    Vec::new()
 }
 
 /// Moves over the table of numbers, which has the newest point on top.
@@ -174,7 +198,7 @@ fn walk(metrics: &mut Metrics, shell: &mut Shell, action: Action) {
 fn traces(metrics: &Metrics, shell: &mut Shell) -> Vec<Effect> {
     let cols = if metrics.numbers { usize::MAX } else { plot_cols(shell.size) };
     let Some((from, to)) = metrics.bounds(metrics.column(cols)) else { return Vec::new() };
-    let written = |at: api::Timestamp| at.to_chrono().to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    let written = |at: Timestamp| at.to_chrono().to_rfc3339_opts(SecondsFormat::AutoSi, true);
     let failed = if metrics.metric() == Metric::ErrorRate { "error:true " } else { "" };
     let filter = format!("{failed}from:{} to:{}", written(from), written(to));
     vec![Effect::Go(Destination::Traces { filter })]

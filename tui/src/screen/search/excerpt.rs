@@ -113,7 +113,7 @@ fn hits(line: &str, words: &[Vec<char>]) -> Vec<(usize, Range<usize>)> {
     hits
 }
 
-/// One lower-case character for one character, so that places stay what they are.
+/// Returns one lower-case character for one character, so that positions do not change.
 fn fold(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_word_it_is_the_first_line() {
+    fn excerpt_without_query_words_is_the_first_line() {
         check("\n  Done.\nBye.", "wrong language", "Done.", &[]);
     }
 

@@ -1,10 +1,11 @@
 //! The keys of Search.
 
+use super::SCREEN_DIGIT;
 use crate::keymap::{
     Action, Binding, Group, Scope, bindings,
     groups::{
         COPY_CURL_KEYS, COPY_KEYS, COPY_TEXT_KEYS, END_STEP_KEYS, EXPORT_KEYS, MARK_KEYS, OPEN_KEYS,
-        REFRESH_KEYS, SCREEN_STEP_KEYS,
+        REFRESH_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS,
     },
 };
 
@@ -36,6 +37,7 @@ pub const SCREEN_SCOPES: &[Scope] = &[SEARCH_SCOPE];
 
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
-    Action::EditSearch, "search.edit", ["/", "i"], SEARCH_KEYS, "type what to look for; tab completes, up recalls", "search";
+    Action::Screen(SCREEN_DIGIT), "screen.search", ["8"], SCREEN_KEYS, "Search";
+    Action::EditSearch, "search.edit", ["/", "i"], SEARCH_KEYS, "edit the search; tab completes, up recalls", "search";
     FIND_NEIGHBOURS, "search.near", ["x"], SEARCH_KEYS, "spans like the selected one, by its own vector", "like";
 };

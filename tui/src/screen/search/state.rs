@@ -10,9 +10,9 @@ use api::{
 };
 
 use crate::{
-    net::{Fetch, NetError, RequestId},
+    net::NetError,
     screen::search::excerpt::{Excerpt, words},
-    shell::{Pending, Shell},
+    shell::{Pending, RequestPurpose, Shell},
 };
 
 /// Maximum number of spans that are kept; further pages are not requested.
@@ -49,11 +49,6 @@ impl SearchQuery {
         calls::search_vector(&search)
     }
 
-    /// Returns the request for a page of the results.
-    pub fn fetch(&self, request: RequestId, cursor: Option<String>) -> Fetch {
-        Fetch::new(request, self.call(cursor))
-    }
-
     /// Returns the search as a `curl` command.
     pub fn curl(&self, shell: &Shell) -> String {
         let call = self.call(None);
@@ -74,6 +69,8 @@ pub enum SearchRequest {
     /// A further page.
     More,
 }
+
+impl RequestPurpose for SearchRequest {}
 
 /// A span found, with the line that is shown of it.
 #[derive(Clone, Debug)]

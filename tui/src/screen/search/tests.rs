@@ -69,16 +69,16 @@ fn searched(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-fn found_spans(results: SearchResults) -> Reply {
-    Reply::Fetched(crate::net::Fetched::new(results))
+fn found_spans(results: SearchResults) -> Response {
+    Response::new(results)
 }
 
 /// Returns the query of the search among the effects; checks that it is the one that was sent.
 fn requested_query(state: &App, effects: &[Effect]) -> SearchQuery {
     let query = state.screens.search.query.clone().expect("no query");
-    let sent: Vec<&Effect> = effects.iter().filter(|it| matches!(it, Effect::Fetch(_))).collect();
-    let [Effect::Fetch(fetch)] = sent[..] else { panic!("{effects:?}") };
-    assert_eq!(*fetch, query.fetch(fetch.request, None));
+    let sent = last_request(effects);
+    let wanted = Effect::Request(crate::net::Request::new(sent.id, query.call(None)));
+    assert_eq!(effects.last(), Some(&wanted));
     query
 }
 
@@ -86,7 +86,7 @@ fn requested_query(state: &App, effects: &[Effect]) -> SearchQuery {
 fn words_and_terms_become_a_request() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "8");
-    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
+    reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
     let effects = typed(&mut state, "late refund type:llm project:checkout-bot");
     let text = requested_query(&state, &effects).text;
     assert_eq!((text.q.as_str(), text.kind.as_deref()), ("late refund", Some("llm")));
@@ -137,8 +137,7 @@ fn further_rows_are_asked_for_once_near_the_end() {
     let mut state = searched((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = press(&mut state, "G");
-    let [Effect::Fetch(fetch)] = &effects[..] else { panic!("{effects:?}") };
-    assert!(fetch.summary().contains("cursor=further"), "{}", fetch.summary());
+    assert_eq!(only_request(&effects).param("cursor"), Some("further"));
     assert!(press(&mut state, "k").is_empty(), "it is asked for already");
     let last = SearchResults {
         results: vec![found(300, "last", "", 0.1)],
@@ -169,15 +168,15 @@ fn enter_opens_the_trace_at_the_span_and_esc_comes_back() {
     let mut state = searched((80, 24), UNICODE_THEME);
     press(&mut state, "j");
     let effects = key(&mut state, KeyCode::Enter);
-    let Some(Effect::LoadTrace { id: trace, .. }) = effects.last() else { panic!("{effects:?}") };
-    assert_eq!(*trace, id(900 + 107));
+    let trace = id(900 + 107);
+    assert_eq!(last_request(&effects).path, format!("/v1/traces/{trace}"));
     let mut whole = refund();
-    whole.id = *trace;
+    whole.id = trace;
     let late = whole.spans.as_mut().unwrap().split_off(3);
     whole.spans_next_cursor = Some("more".into());
-    let effects = reply(&mut state, &effects, Ok(Reply::Trace(Box::new(whole))));
+    let effects = reply(&mut state, &effects, Ok(Response::new(whole)));
     let page = api::trace::SpanList { spans: late, has_more: false, next_cursor: None };
-    reply(&mut state, &effects, Ok(Reply::Spans(page)));
+    reply(&mut state, &effects, Ok(Response::new(page)));
     assert_eq!(
         state.screens.traces.detail.as_ref().unwrap().current().unwrap().id,
         id(107),
@@ -206,7 +205,7 @@ fn neighbours_of_a_span_are_searched_without_words() {
 #[test]
 fn rows_are_marked_copied_and_written() {
     let mut state = searched((80, 24), UNICODE_THEME);
-    assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
+    assert!(are(&press(&mut state, "m"), &["KeepBookmarks"]));
     assert!(state.shell.bookmarks.has(&state.shell.target.url, id(900 + 101)));
     assert_eq!(press(&mut state, "yi"), [Effect::Copy(id(101).to_string())]);
     let effects = press(&mut state, "yc");

@@ -1,12 +1,12 @@
 //! What the keys of Search do, and the requests they send.
 
-use api::{client::calls::TextSearch, filter::when::Clock, search::NearSpan};
+use api::{Timestamp, client::calls::TextSearch, filter::when::Clock, search::NearSpan};
 
 use crate::{
     ids::IdError,
     input::{Input, InputKind},
     keymap::Action,
-    net::{Destination, Effect},
+    net::{Destination, Effect, NetError, Response},
     screen::search::{
         SEARCH_LINE,
         keys::FIND_NEIGHBOURS,
@@ -14,34 +14,82 @@ use crate::{
         line::SearchLine,
         state::{Neighbour, Search, SearchQuery, SearchRequest},
     },
-    shell::{LineError, Shell},
+    shell::{LineError, Pending, ScreenActions, ScreenRequests, Shell, notice::describe, trouble},
     travel,
 };
 
 /// The next page is requested when the cursor is this many rows from the last loaded one.
 const PREFETCH_ROWS: usize = 10;
 
-/// Performs an action of the screen.
-pub fn act(search: &mut Search, shell: &mut Shell, action: Action) -> Vec<Effect> {
-    let page = parts(shell.size).rows().max(2) - 1;
-    let last = search.rows.len().saturating_sub(1);
-    if let Some(to) = travel::to(action, search.selected, last, page) {
-        search.selected = to;
-        return load_more(search, shell);
+impl ScreenActions for Search {
+    fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        // A search can name a project.
+        if shell.projects.loaded { Vec::new() } else { vec![shell.load_projects()] }
     }
-    match action {
-        Action::EditSearch => {
-            shell.edit(Input::new(InputKind::Screen(SEARCH_LINE), &search.text));
-            Vec::new()
+
+    fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
+        let page = parts(shell.size).rows().max(2) - 1;
+        let last = self.rows.len().saturating_sub(1);
+        if let Some(to) = travel::to(action, self.selected, last, page) {
+            self.selected = to;
+            return load_more(self, shell);
         }
-        Action::Open => open(search),
-        Action::Refresh => match search.query.clone() {
-            Some(query) => start(search, shell, search.text.clone(), query),
-            None => Vec::new(),
-        },
-        FIND_NEIGHBOURS => search_neighbours(search, shell),
-        Action::Back => vec![Effect::Go(Destination::Screen(1))],
-        _ => Vec::new(),
+        match action {
+            Action::EditSearch => {
+                shell.edit(Input::new(InputKind::Screen(SEARCH_LINE), &self.text));
+                Vec::new()
+            }
+            Action::Open => open(self),
+            Action::Refresh => match self.query.clone() {
+                Some(query) => start(self, shell, self.text.clone(), query),
+                None => Vec::new(),
+            },
+            FIND_NEIGHBOURS => search_neighbours(self, shell),
+            Action::Back => vec![Effect::Go(Destination::Screen(1))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn project_changed(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        if self.query.is_none() || shell.screen != super::SCREEN_DIGIT {
+            return Vec::new();
+        }
+        let text = self.text.clone();
+        submit(self, shell, &text).unwrap_or_default()
+    }
+}
+
+impl ScreenRequests for Search {
+    type Purpose = SearchRequest;
+
+    fn pending(&self) -> &Pending<SearchRequest> {
+        &self.pending
+    }
+
+    fn pending_mut(&mut self) -> &mut Pending<SearchRequest> {
+        &mut self.pending
+    }
+
+    fn fill(
+        &mut self,
+        _shell: &mut Shell,
+        _purpose: SearchRequest,
+        _sent: Timestamp,
+        response: Response,
+    ) -> Result<Vec<Effect>, NetError> {
+        self.extend(response.decoded()?);
+        Ok(Vec::new())
+    }
+
+    fn fail(&mut self, shell: &mut Shell, _purpose: SearchRequest, error: NetError) -> Vec<Effect> {
+        let mut effects = trouble::unauthorized(shell, &error);
+        shell.report(describe(&error));
+        // The plan differs from the known one, and the panel names it.
+        if error.status == Some(402) {
+            effects.push(shell.load_me());
+        }
+        self.error = Some(error);
+        effects
     }
 }
 
@@ -86,17 +134,7 @@ fn search_neighbours(search: &mut Search, shell: &mut Shell) -> Vec<Effect> {
 fn start(search: &mut Search, shell: &mut Shell, text: String, query: SearchQuery) -> Vec<Effect> {
     search.start(text, query.clone());
     search.pending.abandon(|it| *it == SearchRequest::More);
-    let request = search.pending.start(shell.ticket(), SearchRequest::First);
-    vec![Effect::Fetch(query.fetch(request, None))]
-}
-
-/// Repeats the search after the project changed, because the spans found may belong to other projects.
-pub fn reload(search: &mut Search, shell: &mut Shell) -> Vec<Effect> {
-    if search.query.is_none() || shell.screen != super::SCREEN_DIGIT {
-        return Vec::new();
-    }
-    let text = search.text.clone();
-    submit(search, shell, &text).unwrap_or_default()
+    vec![search.pending.send(shell.ticket(), SearchRequest::First, query.call(None))]
 }
 
 /// Requests the next page when the cursor comes near the last loaded row.
@@ -107,8 +145,7 @@ fn load_more(search: &mut Search, shell: &mut Shell) -> Vec<Effect> {
     if search.pending.has(|it| *it == SearchRequest::More) {
         return Vec::new();
     }
-    let request = search.pending.start(shell.ticket(), SearchRequest::More);
-    vec![Effect::Fetch(query.fetch(request, Some(cursor)))]
+    vec![search.pending.send(shell.ticket(), SearchRequest::More, query.call(Some(cursor)))]
 }
 
 /// Opens the trace of the selected span, with the cursor on the span.

@@ -8,7 +8,7 @@ use crate::{
     screen::search::layout::parts,
     screen::search::state::{FoundSpan, MAX_SPANS, Search},
     shell::notice::describe,
-    shell::{Screen as _, Shell, notice},
+    shell::{ScreenReplies as _, ScreenView, Shell, notice},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
@@ -17,30 +17,10 @@ use present::{
     text::{clean, cut, fit, width, wrap},
 };
 
-/// SearchColumns of the similarity.
+/// Columns of the similarity.
 const SIMILARITY_COLS: usize = 4;
-/// SearchColumns of the end of a trace's id.
+/// Columns of the end of a trace's id.
 const ID_COLS: usize = 8;
-
-/// Draws the screen.
-pub fn draw(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
-    if shell.is_unauthorized() && search.rows.is_empty() {
-        return notice::draw(shell, buffer, area);
-    }
-    let parts = parts(shell.size);
-    if search.rows.is_empty() {
-        let above = Rect { height: area.height - parts.recent.height, ..area };
-        put_panel(buffer, above, &shell.theme, &instead(search, shell));
-    } else {
-        list(search, shell, buffer, parts.list);
-        if let Some(row) = search.current().filter(|_| parts.span.height > 0) {
-            span(shell, row, buffer, parts.span);
-        }
-    }
-    if parts.recent.height > 0 && !search.recent.is_empty() {
-        recent(search, shell, buffer, parts.recent);
-    }
-}
 
 /// Widths of the columns; 0 leaves a column out.
 struct SearchColumns {
@@ -74,6 +54,70 @@ impl SearchColumns {
             }
         }
         line
+    }
+}
+
+impl ScreenView for Search {
+    fn has_records(&self, _shell: &Shell) -> bool {
+        !self.rows.is_empty()
+    }
+
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        let parts = parts(shell.size);
+        if self.rows.is_empty() {
+            let above = Rect { height: area.height - parts.recent.height, ..area };
+            put_panel(buffer, above, &shell.theme, &instead(self, shell));
+        } else {
+            list(self, shell, buffer, parts.list);
+            if let Some(row) = self.current().filter(|_| parts.span.height > 0) {
+                span(shell, row, buffer, parts.span);
+            }
+        }
+        if parts.recent.height > 0 && !self.recent.is_empty() {
+            recent(self, shell, buffer, parts.recent);
+        }
+    }
+
+    fn line(&self, shell: &Shell, cols: usize) -> Pieces {
+        let line = Pieces::new().add(Tone::Dim, " ? ");
+        let near = self.query.as_ref().and_then(|query| query.near.as_ref());
+        let line = if let Some(near) = near {
+            let name = clean(&near.name).into_owned();
+            line.add(Tone::Dim, "spans like ")
+                .plain(name)
+                .add(Tone::Dim, format!(" in {}", short_id(near.span.trace_id)))
+        } else if self.text.is_empty() {
+            line.add(Tone::Dim, "no search yet")
+        } else {
+            line.plain(clean(&self.text).into_owned())
+        };
+        let place = clean(shell.project_name().unwrap_or("all projects"));
+        let end = if cols >= 110 {
+            format!("by meaning, in {place}")
+        } else {
+            cut(&place, 20, &shell.theme.glyphs)
+        };
+        line.with_end(Pieces::new().add(Tone::Dim, end), cols, &shell.theme)
+    }
+
+    fn status(&self, shell: &Shell) -> String {
+        let glyphs = &shell.theme.glyphs;
+        if !self.loaded {
+            return if self.is_busy(shell) { format!("searching{}", glyphs.ellipsis) } else { String::new() };
+        }
+        let more = match (&self.next_cursor, self.rows.len()) {
+            (Some(_), _) => ", more below",
+            (None, MAX_SPANS..) => ", the most that is kept",
+            (None, _) => "",
+        };
+        let dot = glyphs.dot;
+        let loaded = thousands(self.rows.len());
+        let mut text =
+            format!("{loaded} loaded{more} {dot} compared with {} spans", thousands(self.searched));
+        if self.not_searched > 0 {
+            text.push_str(&format!(" {dot} {} of another model", thousands(self.not_searched)));
+        }
+        text
     }
 }
 
@@ -215,46 +259,6 @@ fn recent(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// Returns line 3: the search.
-pub fn line(search: &Search, shell: &Shell, cols: usize) -> Pieces {
-    let line = Pieces::new().add(Tone::Dim, " ? ");
-    let near = search.query.as_ref().and_then(|query| query.near.as_ref());
-    let line = if let Some(near) = near {
-        let name = clean(&near.name).into_owned();
-        line.add(Tone::Dim, "spans like ")
-            .plain(name)
-            .add(Tone::Dim, format!(" in {}", short_id(near.span.trace_id)))
-    } else if search.text.is_empty() {
-        line.add(Tone::Dim, "no search yet")
-    } else {
-        line.plain(clean(&search.text).into_owned())
-    };
-    let place = clean(shell.project_name().unwrap_or("all projects"));
-    let end =
-        if cols >= 110 { format!("by meaning, in {place}") } else { cut(&place, 20, &shell.theme.glyphs) };
-    line.with_end(Pieces::new().add(Tone::Dim, end), cols, &shell.theme)
-}
-
-/// The status line.
-pub fn status(search: &Search, shell: &Shell) -> String {
-    let glyphs = &shell.theme.glyphs;
-    if !search.loaded {
-        return if search.is_busy(shell) { format!("searching{}", glyphs.ellipsis) } else { String::new() };
-    }
-    let more = match (&search.next_cursor, search.rows.len()) {
-        (Some(_), _) => ", more below",
-        (None, MAX_SPANS..) => ", the most that is kept",
-        (None, _) => "",
-    };
-    let dot = glyphs.dot;
-    let loaded = thousands(search.rows.len());
-    let mut text = format!("{loaded} loaded{more} {dot} compared with {} spans", thousands(search.searched));
-    if search.not_searched > 0 {
-        text.push_str(&format!(" {dot} {} of another model", thousands(search.not_searched)));
-    }
-    text
-}
-
 fn key(shell: &Shell, action: Action) -> String {
     shell.key(SEARCH_SCOPE, action)
 }
@@ -300,7 +304,7 @@ fn welcome(shell: &Shell) -> Vec<(Tone, String)> {
     let edit = key(shell, Action::EditSearch);
     vec![
         (Tone::Strong, format!("{edit}  type a search in your own words")),
-        (Tone::Plain, "The search compares the meaning of spans, not their letters.".to_owned()),
+        (Tone::Plain, "The search compares the meaning of spans, not their words.".to_owned()),
         (Tone::Plain, String::new()),
         (Tone::Field, "refunds promised without checking the order".to_owned()),
         (Tone::Field, "wrong language in the answer  type:llm from:-7d".to_owned()),

@@ -2,10 +2,17 @@
 //!
 //! New traces arrive over the stream, or by polling every two seconds while there is none.
 
-use api::{Timestamp, client::HEARTBEAT_INTERVAL, trace::TraceList};
+use api::{
+    Timestamp,
+    client::{
+        Call, HEARTBEAT_INTERVAL,
+        calls::{self, Page},
+    },
+    trace::TraceList,
+};
 
 use crate::{
-    net::{Effect, RequestId, StreamEvent},
+    net::{Effect, RequestId, StreamEvent, TraceQuery},
     shell::{Link, Older, Shell, trouble},
 };
 
@@ -14,6 +21,8 @@ use super::{
     state::{TraceRows, Traces, TracesRequest},
 };
 
+/// Number of traces on a page.
+const TRACES_PER_PAGE: u32 = 100;
 /// Microseconds between two polls.
 const POLL_INTERVAL_MICROS: i64 = 2_000_000;
 /// Maximum wait until a broken stream is opened again, in microseconds.
@@ -60,12 +69,17 @@ pub fn retry(shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
+/// Returns the call for a page of the list; the first one without a cursor.
+pub fn page_of(query: &TraceQuery, cursor: Option<String>) -> Call<TraceList> {
+    let page = Page { limit: Some(TRACES_PER_PAGE), cursor };
+    calls::traces(&query.filter, query.project, &page)
+}
+
 /// Requests the first page, or the newest one if the list is loaded.
 pub fn refresh(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     shell.next_poll = None;
     let purpose = if traces.list.loaded { TracesRequest::Newest } else { TracesRequest::First };
-    let request = traces.pending.start(shell.ticket(), purpose);
-    vec![Effect::LoadTraces { request, query: traces.query(shell), cursor: None }]
+    vec![traces.pending.send(shell.ticket(), purpose, page_of(&traces.query(shell), None))]
 }
 
 /// Polls the list and opens the stream when they are due.
@@ -172,9 +186,8 @@ pub fn fill(
             }
             // Rows between this page and the known ones are still missing.
             if let (false, false, Some(Older { cursor, at })) = (met, was_empty || traces.list.full, older) {
-                let request = traces.pending.start(shell.ticket(), TracesRequest::Gap(at));
-                let query = traces.query_at(shell, at);
-                effects.push(Effect::LoadTraces { request, query, cursor: Some(cursor) });
+                let call = page_of(&traces.query_at(shell, at), Some(cursor));
+                effects.push(traces.pending.send(shell.ticket(), TracesRequest::Gap(at), call));
             } else if shell.link == Link::Polling {
                 shell.next_poll = shell.after(POLL_INTERVAL_MICROS);
                 if shell.stream.is_none() && shell.next_stream.is_none() {

@@ -2,11 +2,12 @@
 
 use api::Role;
 
+use super::SCREEN_DIGIT;
 use crate::keymap::{
     Action, Binding, Group, Scope, bindings,
     groups::{
         COPY_CURL_KEYS, COPY_KEYS, COPY_TEXT_KEYS, END_STEP_KEYS, EXPORT_KEYS, FIND_KEYS, FIND_STEP_KEYS,
-        MARK_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_STEP_KEYS,
+        MARK_KEYS, OPEN_KEYS, REFRESH_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS,
     },
 };
 
@@ -90,6 +91,7 @@ pub const SCREEN_SCOPES: &[Scope] = &[LIST_SCOPE, TREE_SCOPE, PANE_SCOPE];
 
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
+    Action::Screen(SCREEN_DIGIT), "screen.traces", ["1"], SCREEN_KEYS, "Traces";
     Action::EditFilter, "list.filter", ["/"], LIST_KEYS, "edit the server filter; tab completes, up recalls", "filter";
     Action::FailuresOnly, "list.failures", ["F"], LIST_KEYS, "show failed traces only, or all", "failures";
     Action::Pause, "list.pause", ["space"], LIST_KEYS, "pause or resume the live list", "pause";

@@ -16,7 +16,7 @@ use crate::{
     find,
     net::TraceQuery,
     screen::traces::detail::Detail,
-    shell::{Older, Pending, Shell},
+    shell::{Older, Pending, RequestPurpose, Shell},
 };
 
 /// Maximum number of traces that are kept; older ones are dropped.
@@ -50,9 +50,10 @@ impl TracesRequest {
     pub const fn is_of_feed(self) -> bool {
         matches!(self, Self::First | Self::Newest | Self::Gap(_))
     }
+}
 
-    /// Returns whether the reader waits for the response.
-    pub const fn is_shown(self) -> bool {
+impl RequestPurpose for TracesRequest {
+    fn is_shown(self) -> bool {
         matches!(
             self,
             Self::First
@@ -172,7 +173,7 @@ pub struct TraceRows {
     pub sort: Sort,
     /// Stay on the newest trace as they arrive.
     pub follow: bool,
-    /// Hold back what arrives.
+    /// Whether new traces are held back.
     pub paused: bool,
     /// The cursor of the older rows.
     pub older: Option<Older>,
@@ -254,7 +255,7 @@ impl TraceRows {
         }
     }
 
-    /// Goes on from a pause: what waited joins the list, and the cursor goes to the newest.
+    /// Ends a pause: the traces held back join the list, and the cursor goes to the newest.
     pub fn resume(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         self.paused = false;
@@ -265,7 +266,7 @@ impl TraceRows {
         self.settle(None);
     }
 
-    /// Holds back what arrives from now on.
+    /// Holds back new traces from now on.
     pub fn pause(&mut self) {
         self.paused = true;
         self.follow = false;

@@ -1,15 +1,19 @@
 //! What the keys of the list of traces do.
 
+use api::Timestamp;
+
 use crate::screen::traces::keys::LIST_SCOPE;
 use crate::{
     input::{Input, InputKind},
     keymap::Action,
-    net::{Destination, Effect},
-    shell::{Older, Shell},
+    net::{Destination, Effect, NetError, Response},
+    shell::{Older, Pending, ScreenActions, ScreenRequests, Shell, notice::describe, trouble},
 };
 
 use super::{
-    FILTER_LINE, feed, layout,
+    FILTER_LINE, detail,
+    feed::{self, page_of},
+    layout,
     state::{Traces, TracesRequest},
 };
 
@@ -18,7 +22,79 @@ const FAILED_FILTER: &str = "error:true";
 /// Older rows are requested when the cursor is this many rows from the last loaded one.
 const PREFETCH_ROWS: usize = 20;
 
-pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect> {
+impl ScreenActions for Traces {
+    fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
+        if self.detail.is_some() {
+            detail::update::act(self, shell, action)
+        } else {
+            act_on_list(self, shell, action)
+        }
+    }
+
+    fn tick(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        let mut effects = feed::tick(self, shell);
+        effects.extend(detail::update::tick(self, shell));
+        effects
+    }
+
+    fn project_changed(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        feed::reload(self, shell)
+    }
+
+    fn reconnected(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        let mut effects = detail::update::back(self, shell);
+        if self.detail.as_ref().is_some_and(|open| !open.loaded) {
+            effects.extend(detail::update::reload(self, shell));
+        }
+        effects
+    }
+}
+
+impl ScreenRequests for Traces {
+    type Purpose = TracesRequest;
+
+    fn pending(&self) -> &Pending<TracesRequest> {
+        &self.pending
+    }
+
+    fn pending_mut(&mut self) -> &mut Pending<TracesRequest> {
+        &mut self.pending
+    }
+
+    fn fill(
+        &mut self,
+        shell: &mut Shell,
+        purpose: TracesRequest,
+        sent: Timestamp,
+        response: Response,
+    ) -> Result<Vec<Effect>, NetError> {
+        match purpose {
+            TracesRequest::First
+            | TracesRequest::Older(_)
+            | TracesRequest::Newest
+            | TracesRequest::Gap(_) => Ok(feed::fill(self, shell, purpose, sent, response.decoded()?)),
+            _ => detail::update::fill(self, shell, purpose, response),
+        }
+    }
+
+    fn fail(&mut self, shell: &mut Shell, purpose: TracesRequest, error: NetError) -> Vec<Effect> {
+        match purpose {
+            purpose if purpose.is_of_feed() => trouble::outage(shell, error),
+            TracesRequest::Older(_) => {
+                let effects = trouble::unauthorized(shell, &error);
+                shell.report(describe(&error));
+                effects
+            }
+            purpose => {
+                let mut effects = trouble::unauthorized(shell, &error);
+                effects.extend(detail::update::failed(self, shell, purpose, error));
+                effects
+            }
+        }
+    }
+}
+
+fn act_on_list(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect> {
     let page = layout::list_rows(shell.size).max(2) - 1;
     let at = traces.list.selected();
     match action {
@@ -68,8 +144,8 @@ fn more(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     if traces.pending.has(|purpose| matches!(purpose, TracesRequest::Older(_))) {
         return Vec::new();
     }
-    let request = traces.pending.start(shell.ticket(), TracesRequest::Older(at));
-    vec![Effect::LoadTraces { request, query: traces.query_at(shell, at), cursor: Some(cursor) }]
+    let call = page_of(&traces.query_at(shell, at), Some(cursor));
+    vec![traces.pending.send(shell.ticket(), TracesRequest::Older(at), call)]
 }
 
 /// Narrows the filter to failed traces, or takes that term out of it.

@@ -7,9 +7,11 @@ use crate::screen::traces::keys::LIST_SCOPE;
 use crate::{
     keymap::Action,
     layout::frame,
-    screen::traces::layout,
-    screen::traces::state::{Sort, Traces},
-    shell::{Screen as _, Shell, freshness, notice},
+    screen::traces::{
+        detail, layout,
+        state::{Sort, Traces},
+    },
+    shell::{ScreenReplies as _, ScreenView, Shell, freshness, notice},
     theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
@@ -18,7 +20,7 @@ use present::{
     text::{clean, cut, fit, fit_right, shorten, width, wrap},
 };
 
-/// TraceColumns of the latency bar at the right edge, and the milliseconds that fill it.
+/// Columns of the latency bar at the right edge, and the milliseconds that fill it.
 const BAR_COLS: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
 /// Width of the tags' own column, in columns.
@@ -117,6 +119,43 @@ impl TraceColumns {
     }
 }
 
+impl ScreenView for Traces {
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        match &self.detail {
+            Some(open) => detail::view::draw(shell, open, buffer, area),
+            None => draw_list(self, shell, buffer, area),
+        }
+    }
+
+    fn line(&self, shell: &Shell, cols: usize) -> Pieces {
+        match &self.detail {
+            Some(open) => detail::view::breadcrumb(shell, open).with_end(
+                detail::view::mark(shell, open),
+                cols,
+                &shell.theme,
+            ),
+            None => filter_line(self, shell, cols),
+        }
+    }
+
+    fn status(&self, shell: &Shell) -> String {
+        match &self.detail {
+            Some(open) => detail::view::status(self, shell, open),
+            None => list_status(self, shell),
+        }
+    }
+
+    fn footer_word(&self, action: Action) -> Option<&'static str> {
+        match action {
+            Action::Pause if self.list.paused => Some("resume"),
+            // The line of keys is full without it.
+            Action::Bookmark if self.detail.is_none() => Some(""),
+            Action::Open if self.detail.is_some() => Some("pane"),
+            _ => None,
+        }
+    }
+}
+
 /// Returns as many tags as fit, and the number of the others. A tag that does not fit as a whole is
 /// shortened in the middle.
 fn tags_cell(tags: &[String], cols: usize, glyphs: &Glyphs) -> String {
@@ -151,14 +190,14 @@ struct TraceCells<'a> {
     tone: Tone,
     /// Tone of the name.
     title: Tone,
-    /// Tone of what is read first.
+    /// Tone of the values of first importance.
     main: Tone,
-    /// Tone of what is read second.
+    /// Tone of the values of second importance.
     side: Tone,
 }
 
 /// Draws the list, or the panel of a list without rows.
-pub fn draw(traces: &Traces, shell: &Shell, buffer: &mut Buffer, _area: Rect) {
+fn draw_list(traces: &Traces, shell: &Shell, buffer: &mut Buffer, _area: Rect) {
     let (area, preview_area) = layout::list(shell.size);
     if traces.list.is_empty() && (traces.list.loaded || freshness::stale(shell).is_some()) {
         return put_panel(buffer, frame(shell.size).body, &shell.theme, &instead(traces, shell));
@@ -298,7 +337,7 @@ fn preview(shell: &Shell, trace: &Trace, buffer: &mut Buffer, area: Rect) {
 }
 
 /// The list's words in the status line.
-pub fn status(traces: &Traces, shell: &Shell) -> String {
+fn list_status(traces: &Traces, shell: &Shell) -> String {
     let list = &traces.list;
     let glyphs = &shell.theme.glyphs;
     let dot = glyphs.dot;
@@ -380,7 +419,7 @@ fn empty(shell: &Shell) -> Vec<(Tone, String)> {
     let place = shell.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
     let mut lines = vec![
         (Tone::Strong, format!("No traces{place} yet.")),
-        (Tone::Plain, "The list is live: the first one appears here by itself. Send one:".to_owned()),
+        (Tone::Plain, "The list is live: the first trace appears here. Send one:".to_owned()),
         (Tone::Plain, String::new()),
     ];
     lines.extend(notice::first_steps(shell).into_iter().map(|line| (Tone::Field, line)));
@@ -403,7 +442,7 @@ fn empty(shell: &Shell) -> Vec<(Tone, String)> {
 }
 
 /// Returns line 3: the filter, and whether the project is archived.
-pub fn line(traces: &Traces, shell: &Shell, cols: usize) -> Pieces {
+fn filter_line(traces: &Traces, shell: &Shell, cols: usize) -> Pieces {
     let text = &traces.filter.text;
     let filter = if text.is_empty() {
         Pieces::new().add(Tone::Dim, " / no filter")

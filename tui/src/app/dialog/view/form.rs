@@ -1,4 +1,4 @@
-//! The lines of a form, and what is to be entered in the one with the keys.
+//! Draws the lines of a form, and the help of the focused line.
 
 use super::{buttons, entry, text};
 use crate::{

@@ -1,4 +1,4 @@
-//! Dialogs: what they say, and which keys they offer.
+//! Draws dialogs and their keys.
 
 mod form;
 
@@ -97,7 +97,7 @@ fn asking(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
         Body::NewKey { name, query, project } => {
             let access = if *query { "query (read)" } else { "full access" };
             let project = project.map_or_else(
-                || "the oldest active one".to_owned(),
+                || "the oldest active project".to_owned(),
                 |id| shell.projects.get(id).map_or_else(|| short_id(id), |it| it.name.clone()),
             );
             let mut lines = vec![

@@ -1,4 +1,4 @@
-//! The rules of the project, and what is known of the one under the cursor.
+//! The rules of the project, and the details of the selected one.
 
 use std::collections::HashMap;
 

@@ -66,13 +66,6 @@ fn ruling(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-fn sends(effects: &[Effect]) -> Vec<&Change> {
-    effects
-        .iter()
-        .filter_map(|it| if let Effect::Send { change, .. } = it { Some(change) } else { None })
-        .collect()
-}
-
 /// Presses Tab so many times.
 fn tabs(state: &mut App, times: usize) {
     for _ in 0..times {
@@ -85,8 +78,8 @@ fn samples_are_asked_for_one_after_the_other_and_only_when_seen() {
     let mut state = judging((80, 24), UNICODE_THEME);
     assert!(state.screens.evals.rules.samples.is_empty(), "the rules are not in sight");
     let effects = press(&mut state, "r");
-    let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!((filter.rule_id, filter.status), (Some(id(701)), Some(EvaluationStatus::Complete)));
+    let sent = only_request(&effects);
+    assert_eq!((sent.uuid("rule_id"), sent.param("status")), (Some(id(701)), Some("complete")));
     assert!(press(&mut state, "j").is_empty(), "one is under way");
     answer_all(&mut state, effects);
     assert_eq!(state.screens.evals.rules.samples.len(), rules().len());
@@ -98,9 +91,8 @@ fn enter_leads_to_the_evaluations_of_a_rule() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "jj");
     let effects = key(&mut state, KeyCode::Enter);
-    let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(
-        (filter.rule_id, state.screens.evals.part),
+        (only_request(&effects).uuid("rule_id"), state.screens.evals.part),
         (Some(id(703)), crate::screen::evals::state::EvalsSection::List)
     );
 }
@@ -127,7 +119,7 @@ fn new_rule_contains_the_values_of_the_form() {
     key(&mut state, KeyCode::Right);
     tabs(&mut state, 2);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::CreateRule(new)] = sends(&effects)[..] else {
+    let [Change::CreateRule(new)] = &sent_changes(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!((new.project_id, new.metric_name.as_str()), (id(2), "sentiment_match"));
@@ -139,11 +131,12 @@ fn new_rule_contains_the_values_of_the_form() {
     let filter = new.filter.as_ref().unwrap();
     assert_eq!(filter.tag.as_deref(), Some("team:customer care"));
     assert_eq!((filter.model.as_deref(), filter.error), (Some("gpt-4o"), Some(false)));
-    let effects = reply(&mut state, &effects, Ok(Reply::RuleMade(id(706))));
-    assert!(matches!(effects[..], [Effect::LoadRules { .. }]), "{effects:?}");
+    let effects =
+        reply(&mut state, &effects, Ok(Response::new(rule(706, "sentiment_match", EvaluatorType::Rule))));
+    assert!(are(&effects, &["/v1/eval-rules"]), "{effects:?}");
     let mut after = rules();
     after.insert(0, rule(706, "sentiment_match", EvaluatorType::Rule));
-    reply(&mut state, &effects, Ok(Reply::Rules(after)));
+    reply(&mut state, &effects, Ok(Response::new(after)));
     assert_eq!(state.screens.evals.rules.current().unwrap().id, id(706), "the cursor goes to it");
 }
 
@@ -190,18 +183,20 @@ fn no_evaluator_fits_and_none_can_be_listed() {
     let mut state = judging((80, 24), UNICODE_THEME);
     state.shell.evaluators = crate::shell::Rows::default();
     let effects = press(&mut state, "c");
-    assert!(matches!(effects[..], [Effect::LoadEvaluators(_)]), "{effects:?}");
+    assert!(are(&effects, &["/v1/evaluators"]), "{effects:?}");
     reply(&mut state, &effects, Err(answered(503, "overloaded", "later")));
     press(&mut state, "my_own");
     wait(&mut state);
     tabs(&mut state, 5);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::Evaluate(new)] = sends(&effects)[..] else { panic!("{effects:?} {:?}", state.shell.dialog) };
+    let [Change::Evaluate(new)] = &sent_changes(&state, &effects)[..] else {
+        panic!("{effects:?} {:?}", state.shell.dialog)
+    };
     assert_eq!((new.metric_name.as_str(), new.evaluator_type.as_deref()), ("my_own", None));
 }
 
 #[test]
-fn switching_and_deleting_ask_first_and_send_once() {
+fn rule_changes_are_confirmed_and_sent_once() {
     for (keys, wanted) in [
         ("E", Change::SetEnabled { id: id(701), name: "faithfulness".into(), on: false, paused: false }),
         ("jE", Change::SetEnabled { id: id(702), name: "answer_relevance".into(), on: true, paused: true }),
@@ -216,28 +211,28 @@ fn switching_and_deleting_ask_first_and_send_once() {
         let end = wanted.id().unwrap().simple().to_string();
         press(&mut state, &end[28..]);
         let effects = key(&mut state, KeyCode::Enter);
-        assert_eq!(sends(&effects), [&wanted]);
+        assert_eq!(sent_changes(&state, &effects), [wanted]);
         assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
-        let effects = reply(&mut state, &effects, Ok(Reply::Done));
-        assert!(sends(&effects).is_empty() && state.shell.dialog.is_none());
+        let effects = reply(&mut state, &effects, Ok(Response::new(())));
+        assert!(sent_changes(&state, &effects).is_empty() && state.shell.dialog.is_none());
     }
 }
 
 #[test]
 fn lost_response_of_a_new_rule_reads_the_rules() {
-    for (gone, told) in [(true, "its answer was lost"), (false, "it did not happen")] {
+    for (gone, told) in [(true, "its response was lost"), (false, "the change was not made")] {
         let mut state = ruling((80, 24), UNICODE_THEME);
         state.shell.target.protected = false;
         press(&mut state, "d");
         wait(&mut state);
         let effects = press(&mut state, "y");
         let effects = reply(&mut state, &effects, Err(offline()));
-        assert!(matches!(effects[..], [Effect::LoadRules { .. }]), "{effects:?}");
+        assert!(are(&effects, &["/v1/eval-rules"]), "{effects:?}");
         let mut after = rules();
         if gone {
             after.remove(0);
         }
-        reply(&mut state, &effects, Ok(Reply::Rules(after)));
+        reply(&mut state, &effects, Ok(Response::new(after)));
         let text = match &state.shell.dialog {
             Some(dialog) => dialog.complaint.clone().unwrap(),
             None => state.shell.toast.as_ref().unwrap().text.clone(),
@@ -271,11 +266,11 @@ fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
     wait(&mut state);
     tabs(&mut state, 2);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::TestRule { trace, .. }] = sends(&effects)[..] else {
+    let [Change::TestRule { trace, .. }] = &sent_changes(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!(*trace, state.screens.evals.current().unwrap().trace_id, "the trace at hand");
-    reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+    reply(&mut state, &effects, Ok(Response::new(result())));
     assert!(
         state.shell.dialog.is_none() && matches!(state.screens.evals.rules.side(), RulePane::Tested { .. })
     );
@@ -313,24 +308,27 @@ pub fn decisions() -> RuleDecisionList {
 }
 
 #[test]
-fn why_asks_about_a_trace_or_the_newest_decisions() {
+fn decisions_are_requested_for_a_trace_or_the_newest() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "w");
     let trace = state.screens.evals.current().unwrap().trace_id;
     assert_eq!(state.shell.input.as_ref().unwrap().text(), trace.to_string());
     let effects = key(&mut state, KeyCode::Enter);
-    assert!(matches!(effects[..], [Effect::LoadDecisions { rule, trace: Some(it), .. }]
-        if rule == id(701) && it == trace));
+    assert!(are(&effects, &["/v1/eval-rules/*/decisions"]), "{effects:?}");
+    let sent = only_request(&effects);
+    assert_eq!((sent.path_id(), sent.uuid("trace_id")), (Some(id(701)), Some(trace)));
     press(&mut state, "w");
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
     press(&mut state, "nonsense");
     assert!(key(&mut state, KeyCode::Enter).is_empty() && state.shell.line_error.is_some());
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
     let newest = key(&mut state, KeyCode::Enter);
-    assert!(matches!(newest[..], [Effect::LoadDecisions { trace: None, .. }]));
-    reply(&mut state, &effects, Ok(Reply::Decisions(RuleDecisionList { decisions: vec![], ..decisions() })));
+    assert!(
+        are(&newest, &["/v1/eval-rules/*/decisions"]) && only_request(&newest).param("trace_id").is_none()
+    );
+    reply(&mut state, &effects, Ok(Response::new(RuleDecisionList { decisions: vec![], ..decisions() })));
     assert!(screen(&state).contains("loading"), "the answer about the trace was overtaken");
-    reply(&mut state, &newest, Ok(Reply::Decisions(decisions())));
+    reply(&mut state, &newest, Ok(Response::new(decisions())));
     assert!(screen(&state).contains("sampled_out"));
     key(&mut state, KeyCode::Esc);
     assert!(matches!(state.screens.evals.rules.side(), RulePane::Facts));
@@ -399,7 +397,7 @@ fn rule_list_that_fails_to_refresh_is_marked_stale() {
     let effects = press(&mut state, "R");
     assert!(!screen(&state).contains("not up to date") && !faded(&state, "latency_threshold"));
     let (looks, rules): (Vec<Effect>, Vec<Effect>) =
-        effects.into_iter().partition(|it| !matches!(it, Effect::LoadRules { .. }));
+        effects.into_iter().partition(|it| !is_get(it, "/v1/eval-rules"));
     reply(&mut state, &rules, Err(answered(503, "overloaded", "the database is away")));
     state.shell.toast = None;
     assert!(screen(&state).contains("not up to date, next in 30s"), "{}", screen(&state));
@@ -418,7 +416,7 @@ fn older_decisions_are_told_of() {
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
     let effects = key(&mut state, KeyCode::Enter);
     let page = RuleDecisionList { has_more: true, next_cursor: Some("older".into()), ..decisions() };
-    reply(&mut state, &effects, Ok(Reply::Decisions(page)));
+    reply(&mut state, &effects, Ok(Response::new(page)));
     key(&mut state, KeyCode::PageDown);
     assert!(
         screen(&state).contains("all of them: loupe rules decisions 000002bd --all"),
@@ -434,7 +432,7 @@ fn rule_test_result_fits_the_smallest_terminal() {
     wait(&mut state);
     tabs(&mut state, 2);
     let effects = key(&mut state, KeyCode::Enter);
-    reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+    reply(&mut state, &effects, Ok(Response::new(result())));
     state.shell.toast = None;
     assert!(screen(&state).contains("0.35"), "{}", screen(&state));
     for _ in 0..5 {
@@ -454,20 +452,18 @@ fn lost_rule_is_looked_up_in_its_own_project() {
     wait(&mut state);
     tabs(&mut state, 1);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::CreateRule(new)] = sends(&effects)[..] else {
+    let [Change::CreateRule(new)] = &sent_changes(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     let (made_in, metric) = (new.project_id, new.metric_name.clone());
     assert_ne!(made_in, id(33));
     let effects = reply(&mut state, &effects, Err(offline()));
-    assert!(
-        matches!(effects[..], [Effect::LoadRules { project: Some(it), .. }] if it == made_in),
-        "{effects:?}"
-    );
+    assert!(are(&effects, &["/v1/eval-rules"]), "{effects:?}");
+    assert_eq!(only_request(&effects).uuid("project_id"), Some(made_in));
     let made = EvalRule { project_id: made_in, ..rule(990, &metric, EvaluatorType::Llm) };
-    reply(&mut state, &effects, Ok(Reply::Rules(vec![made])));
+    reply(&mut state, &effects, Ok(Response::new(vec![made])));
     assert!(
-        state.shell.toast.as_ref().unwrap().text.contains("its answer was lost"),
+        state.shell.toast.as_ref().unwrap().text.contains("its response was lost"),
         "{:?}",
         state.shell.toast
     );
@@ -478,18 +474,14 @@ fn lost_rule_is_looked_up_in_its_own_project() {
 fn another_project_has_other_rules() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
-    reply(&mut state, &effects, Ok(Reply::Projects(projects())));
+    reply(&mut state, &effects, Ok(Response::new(projects())));
     press(&mut state, "j");
     let effects = key(&mut state, KeyCode::Enter);
     assert!(state.screens.evals.rows.is_empty() && state.screens.evals.rules.list.items.is_empty());
-    assert!(
-        effects.iter().any(|it| matches!(it, Effect::LoadRules { project: Some(it), .. } if *it == id(2)))
-    );
-    assert!(
-        effects.iter().any(
-            |it| matches!(it, Effect::LoadEvaluations { filter, .. } if filter.project_id == Some(id(2)))
-        )
-    );
+    for path in ["/v1/eval-rules", "/v1/eval"] {
+        let of_project = |it: &SentRequest| it.gets(path) && it.uuid("project_id") == Some(id(2));
+        assert!(requests(&effects).iter().any(of_project), "{path}: {effects:?}");
+    }
 }
 
 #[test]
@@ -499,7 +491,7 @@ fn rules_pane_draws_every_state() {
         let effects = press(&mut state, "2r");
         tick(&mut state, 1);
         snap("rules-loading", &state);
-        reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
+        reply(&mut state, &effects[..2], Ok(Response::new(Vec::<EvalRule>::new())));
         state.shell.toast = None;
         snap("rules-empty", &state);
         let mut state = filled(size, UNICODE_THEME);
@@ -519,12 +511,12 @@ fn rules_pane_draws_every_state() {
         wait(&mut state);
         tabs(&mut state, 2);
         let effects = key(&mut state, KeyCode::Enter);
-        reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+        reply(&mut state, &effects, Ok(Response::new(result())));
         state.shell.toast = None;
         snap("rules-tested", &state);
         press(&mut state, "w");
         let effects = key(&mut state, KeyCode::Enter);
-        reply(&mut state, &effects, Ok(Reply::Decisions(decisions())));
+        reply(&mut state, &effects, Ok(Response::new(decisions())));
         snap("rules-why", &state);
         press(&mut state, "d");
         snap("rules-delete", &state);

@@ -1,15 +1,17 @@
 //! What the keys of the rules do, and the requests for rules, decisions and samples.
 
 use api::{
+    client::calls::{self, Page},
     eval::{EvaluationFilter, EvaluationStatus},
     eval_rule::{RuleDecisionList, RuleTest},
+    page::MAX_LIMIT,
 };
 use uuid::Uuid;
 
 use crate::{
     change::Change,
     dialog::{Dialog, Form},
-    evaluations::MAX_PAGE_ROWS,
+    evaluations::{MAX_PAGE_ROWS, first_page},
     ids::{IdError, is_suffix, resolve_suffix},
     input::{Input, InputKind},
     keymap::Action,
@@ -28,9 +30,9 @@ use crate::{
     widgets::table::first_visible,
 };
 
-/// Microseconds between two looks at the rules: they pause by themselves.
+/// Microseconds between two requests for the rules, which the server can pause.
 pub const REFRESH_INTERVAL_MICROS: i64 = 15_000_000;
-/// Microseconds after which it is looked again how a rule fared.
+/// Microseconds after which the recent evaluations of a rule are requested again.
 const SAMPLE_MAX_AGE_MICROS: i64 = 60_000_000;
 /// Microseconds of an hour.
 const HOUR: i64 = 3_600_000_000;
@@ -38,10 +40,12 @@ const HOUR: i64 = 3_600_000_000;
 /// Requests the rules.
 pub fn load(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.rules.next = None;
-    vec![Effect::LoadRules {
-        request: evals.pending.start(shell.ticket(), EvalsRequest::Rules),
-        project: shell.project_id(),
-    }]
+    let project = shell.project_id();
+    vec![
+        evals
+            .pending
+            .send_all(shell.ticket(), EvalsRequest::Rules, move |page| calls::eval_rules(project, page)),
+    ]
 }
 
 /// Requests the recent evaluations of a visible rule, one at a time.
@@ -71,8 +75,8 @@ pub fn sample(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
         from: Some(api::Timestamp::from_micros(shell.now.micros() - day)),
         ..EvaluationFilter::default()
     };
-    let request = evals.pending.start(shell.ticket(), EvalsRequest::RuleSample(id));
-    vec![Effect::LoadEvaluations { request, filter, limit: MAX_PAGE_ROWS, cursor: None }]
+    let call = first_page(&filter, MAX_PAGE_ROWS);
+    vec![evals.pending.send(shell.ticket(), EvalsRequest::RuleSample(id), call)]
 }
 
 pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> {
@@ -160,7 +164,7 @@ fn add(shell: &mut Shell) -> Vec<Effect> {
 /// Requests the decisions of the selected rule, on a trace or the newest ones.
 ///
 /// # Errors
-/// The character that is wrong, from 0, and what is wrong with it.
+/// The position of the first wrong character, from 0, and the problem.
 pub fn why(
     evals: &mut Evals,
     shell: &mut Shell,
@@ -186,8 +190,8 @@ pub fn why(
     let Some(rule) = evals.rules.current().map(|rule| rule.id) else { return Ok(Vec::new()) };
     evals.rules.top = 0;
     evals.rules.side = RulePane::Decisions { rule, trace, answer: None };
-    let request = evals.pending.start(shell.ticket(), EvalsRequest::Decisions(rule));
-    Ok(vec![Effect::LoadDecisions { request, rule, trace }])
+    let call = calls::rule_decisions(rule, trace, &Page { limit: Some(MAX_LIMIT), cursor: None });
+    Ok(vec![evals.pending.send(shell.ticket(), EvalsRequest::Decisions(rule), call)])
 }
 
 /// Stores the decisions of a rule.

@@ -1,4 +1,4 @@
-//! The rules, and the selected one: its settings, what it decided, or what a test brought.
+//! Draws the rules, and the selected one: its settings, its decisions, or the result of a test.
 
 use api::eval_rule::{EvalRule, RuleDecision, RuleTest};
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -11,7 +11,7 @@ use crate::{
     screen::evals::state::{Evals, EvalsSection},
     screen::evals::view::{rule, stale},
     shell::notice::{describe, failure},
-    shell::{Screen as _, Shell},
+    shell::{ScreenReplies as _, Shell},
     theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
@@ -23,13 +23,13 @@ use present::{
     text::{clean, fit, fit_right, wrap},
 };
 
-/// RuleColumns of `rule` and `llm`.
+/// Columns of `rule` and `llm`.
 const KIND: usize = 4;
-/// RuleColumns of `premium`.
+/// Columns of `premium`.
 const TIER_COLS: usize = 7;
-/// RuleColumns of the smallest drop.
+/// Columns of the smallest drop.
 const DROP_COLS: usize = 8;
-/// RuleColumns of a share.
+/// Columns of a share.
 const SHARE_COLS: usize = 6;
 
 /// Draws the rules.
@@ -91,14 +91,14 @@ fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
         return Some(vec![(Tone::Dim, format!("loading{}", shell.theme.glyphs.ellipsis))]);
     }
     let add = if shell.target.read_only {
-        "A rule judges new traces by itself.".to_owned()
+        "A rule evaluates new traces automatically.".to_owned()
     } else {
         let first = match evals.part {
             EvalsSection::List => format!("{} then ", shell.key(EVALS_SCOPE, Action::Rules)),
             EvalsSection::Rules => String::new(),
         };
         let add = shell.key(RULES_SCOPE, Action::NewRule);
-        format!("{first}{add} adds one: it judges new traces by itself.")
+        format!("{first}{add} creates one; it evaluates new traces automatically.")
     };
     list.items.is_empty().then(|| vec![(Tone::Strong, "No rules yet.".to_owned()), (Tone::Plain, add)])
 }
@@ -314,7 +314,7 @@ fn facts(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Vec<Pieces
     if let Some(why) = it.paused().filter(|_| it.enabled) {
         lines.extend(text(Tone::Warn, &format!("Paused: {why}"), cols));
         let again = shell.key(RULES_SCOPE, Action::Enable);
-        lines.extend(text(Tone::Dim, &format!("{again} lets it try again, once the cause is gone."), cols));
+        lines.extend(text(Tone::Dim, &format!("{again} resumes it once the cause is fixed."), cols));
     }
     let field = |name: &str, value: &str| {
         let value = fit(value, cols.saturating_sub(14), &shell.theme.glyphs).trim_end().to_owned();

@@ -112,7 +112,7 @@ fn open_trace(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     vec![Effect::Go(Destination::Trace { id: trace, span, from: Some(SCREEN_DIGIT) })]
 }
 
-/// Goes to what the selected evaluation is compared with, if it is compared.
+/// Goes to the baseline of the selected evaluation, if it has one.
 fn open_baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let Some(it) = evals.current() else { return Vec::new() };
     let Some(id) = it.original_evaluation_id else {

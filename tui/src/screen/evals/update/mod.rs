@@ -1,18 +1,24 @@
-//! When evaluations are requested, and what happens with the responses. What the keys do is in [`actions`].
+//! The requests for evaluations and their responses. The actions of the keys are in [`actions`].
 //!
 //! While the screen is shown, the newest page is requested every two seconds, and a page further
 //! down as long as some rows there are not finished.
 
 mod actions;
 
-use api::{Timestamp, eval::EvaluationFilter, filter::when::Clock};
+use api::{
+    Timestamp,
+    client::calls::{self, Page},
+    eval::{Evaluation, EvaluationFilter, EvaluationList},
+    filter::when::Clock,
+};
 use uuid::Uuid;
 
 use crate::{
     dialog::{Dialog, Form, FormDefaults},
-    evaluations::{LOOK_INTERVAL_MICROS, is_unfinished},
+    evaluations::{LOOK_INTERVAL_MICROS, first_page, is_unfinished},
     ids::resolve_suffix,
-    net::{Destination, Effect, NetError, Reply},
+    keymap::Action,
+    net::{Destination, Effect, NetError, Response},
     screen::evals::{
         SCREEN_DIGIT,
         line::EvalsLine,
@@ -21,13 +27,11 @@ use crate::{
         state::{Evals, EvalsRequest, EvalsSection},
     },
     shell::{
-        LineError, LoadedIds, Older, Shell,
+        LineError, LoadedIds, Older, Pending, ScreenActions, ScreenRequests, Shell,
         notice::describe,
-        trouble::{backoff, is_new},
+        trouble::{backoff, is_new, unauthorized},
     },
 };
-
-pub use actions::act;
 
 /// Number of evaluations on a page.
 const ROWS_PER_PAGE: u32 = 100;
@@ -38,42 +42,141 @@ const PREFETCH_ROWS: usize = 20;
 /// Microseconds until the rules are requested again after a failure.
 const RULES_RETRY_MICROS: i64 = 30_000_000;
 
-/// Requests everything that the screen shows.
-pub fn enter(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    // The records are requested once the project is resolved.
-    if shell.is_resolving_project() {
-        return Vec::new();
+impl ScreenActions for Evals {
+    fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        // The records are requested once the project is resolved.
+        if shell.is_resolving_project() {
+            return Vec::new();
+        }
+        let mut effects = look(self, shell);
+        effects.extend(rules::load(self, shell));
+        if !shell.evaluators.loaded {
+            effects.extend(shell.load_evaluators());
+        }
+        // The view of a rule names its project.
+        effects.extend(shell.need_projects());
+        effects
     }
-    let mut effects = look(evals, shell);
-    effects.extend(rules::load(evals, shell));
-    if !shell.evaluators.loaded {
-        effects.extend(shell.load_evaluators());
+
+    fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
+        match self.part {
+            EvalsSection::List => actions::act(self, shell, action),
+            EvalsSection::Rules => rules::act(self, shell, action),
+        }
     }
-    // The view of a rule names its project.
-    effects.extend(shell.need_projects());
-    effects
+
+    fn tick(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        if shell.screen != SCREEN_DIGIT || shell.overlay.is_some() || shell.is_unauthorized() {
+            return Vec::new();
+        }
+        let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= shell.now);
+        let (rows, list) = (due(self.next), due(self.rules.next));
+        let mut effects = if rows { look(self, shell) } else { Vec::new() };
+        if list {
+            effects.extend(rules::load(self, shell));
+        }
+        effects
+    }
+
+    fn project_changed(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        self.rules = crate::screen::evals::rules::state::Rules::default();
+        self.pending.abandon(|it| matches!(it, EvalsRequest::Rules | EvalsRequest::RuleSample(_)));
+        forget(self);
+        if shell.screen == SCREEN_DIGIT { self.enter(shell) } else { Vec::new() }
+    }
+
+    fn reconnected(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        let failed = self.error.is_some() || self.rules.list.error.is_some();
+        let asked = self.pending.has(|it| matches!(it, EvalsRequest::First | EvalsRequest::Newest));
+        if shell.screen == SCREEN_DIGIT && failed && !asked { self.enter(shell) } else { Vec::new() }
+    }
 }
 
-/// Handles the passing of time.
-pub fn tick(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    if shell.screen != SCREEN_DIGIT || shell.overlay.is_some() || shell.is_unauthorized() {
-        return Vec::new();
-    }
-    let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= shell.now);
-    let (rows, list) = (due(evals.next), due(evals.rules.next));
-    let mut effects = if rows { look(evals, shell) } else { Vec::new() };
-    if list {
-        effects.extend(rules::load(evals, shell));
-    }
-    effects
-}
+impl ScreenRequests for Evals {
+    type Purpose = EvalsRequest;
 
-/// Discards evaluations and rules, because the project changed.
-pub fn reload(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    evals.rules = crate::screen::evals::rules::state::Rules::default();
-    evals.pending.abandon(|it| matches!(it, EvalsRequest::Rules | EvalsRequest::RuleSample(_)));
-    forget(evals);
-    if shell.screen == SCREEN_DIGIT { enter(evals, shell) } else { Vec::new() }
+    fn pending(&self) -> &Pending<EvalsRequest> {
+        &self.pending
+    }
+
+    fn pending_mut(&mut self) -> &mut Pending<EvalsRequest> {
+        &mut self.pending
+    }
+
+    fn fill(
+        &mut self,
+        shell: &mut Shell,
+        purpose: EvalsRequest,
+        sent: Timestamp,
+        response: Response,
+    ) -> Result<Vec<Effect>, NetError> {
+        match purpose {
+            EvalsRequest::First => self.extend(response.decoded()?, sent),
+            EvalsRequest::Older(at) => self.extend(response.decoded()?, at),
+            EvalsRequest::Newest => {
+                let replaced = self.refresh(response.decoded()?, sent);
+                if replaced {
+                    // An open request continues from rows that were replaced.
+                    self.pending.abandon(|it| matches!(it, EvalsRequest::Older(_)));
+                }
+            }
+            EvalsRequest::Visible => self.revise(response.decoded::<EvaluationList>()?.evaluations),
+            EvalsRequest::Opened(_) => self.revise(vec![response.decoded()?]),
+            EvalsRequest::Baseline(id) => {
+                self.baselines.insert(id, response.decoded::<Evaluation>()?.score);
+            }
+            EvalsRequest::RuleSample(id) => {
+                self.rules.samples.insert(id, RuleSample::of(&response.decoded()?, shell.now));
+                return Ok(rules::sample(self, shell));
+            }
+            EvalsRequest::Decisions(_) => rules::decided(self, shell, Ok(response.decoded()?)),
+            EvalsRequest::Rules => {
+                self.rules.fill(response.decoded()?);
+                self.rules.next = shell.after(rules::REFRESH_INTERVAL_MICROS);
+                return Ok(rules::sample(self, shell));
+            }
+        }
+        if matches!(purpose, EvalsRequest::First | EvalsRequest::Newest) {
+            self.heard = Some(shell.now);
+            self.next = shell.after(LOOK_INTERVAL_MICROS);
+        }
+        Ok(baseline(self, shell))
+    }
+
+    fn fail(&mut self, shell: &mut Shell, purpose: EvalsRequest, error: NetError) -> Vec<Effect> {
+        let effects = unauthorized(shell, &error);
+        match purpose {
+            EvalsRequest::First | EvalsRequest::Newest => {
+                let failures = self.failures.saturating_add(1);
+                let wait = backoff(shell, LOOK_INTERVAL_MICROS, failures, &error);
+                self.failures = failures;
+                // The request is repeated automatically, so each problem is logged once.
+                let new = is_new(self.error.as_ref(), &error);
+                self.error = Some(error.clone());
+                self.next = shell.after(wait);
+                if new {
+                    shell.report(describe(&error));
+                }
+            }
+            EvalsRequest::Older(_) => shell.report(describe(&error)),
+            // A baseline that is gone is not requested again; one that could not be read is, with the next page.
+            EvalsRequest::Baseline(id) if !error.is_transient() => {
+                self.baselines.insert(id, None);
+            }
+            EvalsRequest::Rules => {
+                let rules = &mut self.rules;
+                let new = is_new(rules.list.error.as_ref(), &error);
+                rules.list.error = Some(error.clone());
+                self.rules.next = shell.after(RULES_RETRY_MICROS);
+                if new {
+                    shell.report(describe(&error));
+                }
+            }
+            EvalsRequest::Decisions(_) => rules::decided(self, shell, Err(error)),
+            _ => {}
+        }
+        effects
+    }
 }
 
 /// Discards the rows and abandons their open requests.
@@ -98,16 +201,12 @@ fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let first = if evals.loaded { EvalsRequest::Newest } else { EvalsRequest::First };
     let limit = if first == EvalsRequest::Newest { NEWEST_ROWS } else { ROWS_PER_PAGE };
     let newest = filter(evals, shell);
-    let request = evals.pending.start(shell.ticket(), first);
-    let mut effects = vec![Effect::LoadEvaluations { request, filter: newest, limit, cursor: None }];
+    let mut effects = vec![evals.pending.send(shell.ticket(), first, first_page(&newest, limit))];
     // The newest page says nothing of the rows once it no longer reaches them.
     let polled = if evals.newer { 0 } else { usize::try_from(NEWEST_ROWS).unwrap_or(0) };
     let polled = evals.rows.len().min(polled);
     if let Some(id) = evals.stray().filter(|it| is_unfinished(it)).map(|it| it.id) {
-        effects.push(Effect::LoadEvaluation {
-            request: evals.pending.start(shell.ticket(), EvalsRequest::Opened(id)),
-            id,
-        });
+        effects.push(evals.pending.send(shell.ticket(), EvalsRequest::Opened(id), calls::evaluation(id)));
     }
     // Visible rows come first; one page per poll is enough for the others.
     let seen = visible(evals, shell);
@@ -116,8 +215,8 @@ fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let late = below.find(|row| is_unfinished(row)).map(|row| row.created_at);
     if let Some(at) = late {
         let filter = EvaluationFilter { to: Some(at), ..filter(evals, shell) };
-        let request = evals.pending.start(shell.ticket(), EvalsRequest::Visible);
-        effects.push(Effect::LoadEvaluations { request, filter, limit: ROWS_PER_PAGE, cursor: None });
+        let call = first_page(&filter, ROWS_PER_PAGE);
+        effects.push(evals.pending.send(shell.ticket(), EvalsRequest::Visible, call));
     }
     effects
 }
@@ -149,100 +248,13 @@ pub fn created(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     look(evals, shell)
 }
 
-/// Stores the response to a request that was sent at this instant.
-pub fn fill(
-    evals: &mut Evals,
-    shell: &mut Shell,
-    purpose: EvalsRequest,
-    asked: Timestamp,
-    reply: Reply,
-) -> Vec<Effect> {
-    match (purpose, reply) {
-        (EvalsRequest::First, Reply::Evaluations(page)) => evals.extend(page, asked),
-        (EvalsRequest::Older(at), Reply::Evaluations(page)) => evals.extend(page, at),
-        (EvalsRequest::Newest, Reply::Evaluations(page)) => {
-            let replaced = evals.refresh(page, asked);
-            if replaced {
-                // An open request continues from rows that were replaced.
-                evals.pending.abandon(|it| matches!(it, EvalsRequest::Older(_)));
-            }
-        }
-        (EvalsRequest::Visible, Reply::Evaluations(page)) => evals.revise(page.evaluations),
-        (EvalsRequest::Opened(_), Reply::Evaluation(found)) => evals.revise(vec![*found]),
-        (EvalsRequest::Baseline(id), Reply::Evaluation(found)) => {
-            evals.baselines.insert(id, found.score);
-        }
-        (EvalsRequest::RuleSample(id), Reply::Evaluations(page)) => {
-            evals.rules.samples.insert(id, RuleSample::of(&page, shell.now));
-            return rules::sample(evals, shell);
-        }
-        (EvalsRequest::Decisions(_), Reply::Decisions(list)) => rules::decided(evals, shell, Ok(list)),
-        (EvalsRequest::Rules, Reply::Rules(list)) => {
-            evals.rules.fill(list);
-            evals.rules.next = shell.after(rules::REFRESH_INTERVAL_MICROS);
-            return rules::sample(evals, shell);
-        }
-        _ => {}
-    }
-    if matches!(purpose, EvalsRequest::First | EvalsRequest::Newest) {
-        evals.heard = Some(shell.now);
-        evals.next = shell.after(LOOK_INTERVAL_MICROS);
-    }
-    baseline(evals, shell)
-}
-
 /// Requests the baseline of a visible evaluation, one at a time.
 fn baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     if evals.pending.has(|it| matches!(it, EvalsRequest::Baseline(_))) {
         return Vec::new();
     }
     let Some(id) = evals.missing_baseline(&evals.rows[visible(evals, shell)]) else { return Vec::new() };
-    vec![Effect::LoadEvaluation {
-        request: evals.pending.start(shell.ticket(), EvalsRequest::Baseline(id)),
-        id,
-    }]
-}
-
-/// Repeats failed requests after an outage of the server.
-pub fn back(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    let failed = evals.error.is_some() || evals.rules.list.error.is_some();
-    let asked = evals.pending.has(|it| matches!(it, EvalsRequest::First | EvalsRequest::Newest));
-    if shell.screen == SCREEN_DIGIT && failed && !asked { enter(evals, shell) } else { Vec::new() }
-}
-
-/// Handles a failed request. Repeated requests back off.
-pub fn failed(evals: &mut Evals, shell: &mut Shell, purpose: EvalsRequest, error: NetError) -> Vec<Effect> {
-    match purpose {
-        EvalsRequest::First | EvalsRequest::Newest => {
-            let failures = evals.failures.saturating_add(1);
-            let wait = backoff(shell, LOOK_INTERVAL_MICROS, failures, &error);
-            evals.failures = failures;
-            // The request is repeated automatically, so each problem is logged once.
-            let new = is_new(evals.error.as_ref(), &error);
-            evals.error = Some(error.clone());
-            evals.next = shell.after(wait);
-            if new {
-                shell.report(describe(&error));
-            }
-        }
-        EvalsRequest::Older(_) => shell.report(describe(&error)),
-        // A baseline that is gone is not requested again; one that could not be read is, with the next page.
-        EvalsRequest::Baseline(id) if !error.is_transient() => {
-            evals.baselines.insert(id, None);
-        }
-        EvalsRequest::Rules => {
-            let rules = &mut evals.rules;
-            let new = is_new(rules.list.error.as_ref(), &error);
-            rules.list.error = Some(error.clone());
-            evals.rules.next = shell.after(RULES_RETRY_MICROS);
-            if new {
-                shell.report(describe(&error));
-            }
-        }
-        EvalsRequest::Decisions(_) => rules::decided(evals, shell, Err(error)),
-        _ => {}
-    }
-    Vec::new()
+    vec![evals.pending.send(shell.ticket(), EvalsRequest::Baseline(id), calls::evaluation(id))]
 }
 
 /// Repeats all requests at once because the reader asks for it.
@@ -250,7 +262,7 @@ pub fn refresh(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.baselines.retain(|_, score| score.is_some());
     evals.rules.samples.clear();
     shell.evaluators.loaded = false;
-    enter(evals, shell)
+    evals.enter(shell)
 }
 
 /// Requests older rows when the cursor comes near the last loaded one.
@@ -261,8 +273,8 @@ fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
         return Vec::new();
     }
     let filter = filter_at(evals, shell, at);
-    let request = evals.pending.start(shell.ticket(), EvalsRequest::Older(at));
-    vec![Effect::LoadEvaluations { request, filter, limit: ROWS_PER_PAGE, cursor: Some(cursor) }]
+    let call = calls::evaluations(&filter, &Page { limit: Some(ROWS_PER_PAGE), cursor: Some(cursor) });
+    vec![evals.pending.send(shell.ticket(), EvalsRequest::Older(at), call)]
 }
 
 /// Puts another filter in force.

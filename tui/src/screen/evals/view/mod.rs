@@ -16,7 +16,11 @@ use crate::{
     screen::evals::parts,
     screen::evals::rules::view as rules,
     screen::evals::state::{Evals, EvalsSection, MAX_EVALUATIONS},
-    shell::{Screen as _, Shell, notice},
+    shell::{
+        ScreenReplies as _, ScreenView, Shell,
+        freshness::{Cause, Stale},
+        notice,
+    },
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
@@ -27,41 +31,14 @@ use present::{
 
 pub use pane::len as pane_len;
 
-/// EvalsColumns of `llm` and `rule`.
+/// Columns of `llm` and `rule`.
 const KIND: usize = 4;
-/// EvalsColumns of `pass`, `warn` and `fail`.
+/// Columns of `pass`, `warn` and `fail`.
 const LABEL_COLS: usize = 5;
-/// EvalsColumns of `remediation`.
+/// Columns of `remediation`.
 const CONTEXT_COLS: usize = 11;
-/// EvalsColumns of the end of a trace's id.
+/// Columns of the end of a trace's id.
 const ID_COLS: usize = 8;
-
-/// Draws the screen.
-pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
-    if shell.is_unauthorized() && !evals.loaded {
-        return notice::draw(shell, buffer, area);
-    }
-    if evals.zoom.is_some() && evals.part == EvalsSection::List {
-        return pane::zoomed(evals, shell, buffer, area);
-    }
-    let parts = parts(evals, shell);
-    if parts.list.height > 0 {
-        if evals.rows.is_empty() {
-            put_panel(buffer, parts.list, &shell.theme, &instead(evals, shell));
-        } else {
-            list(evals, shell, buffer, parts.list);
-        }
-    }
-    if parts.pane.height > 0 {
-        match evals.part {
-            EvalsSection::List => pane::draw(evals, shell, buffer, parts.pane),
-            EvalsSection::Rules => rules::pane(evals, shell, buffer, parts.pane),
-        }
-    }
-    if parts.rules.height > 0 {
-        rules::draw(evals, shell, buffer, parts.rules, parts.list.height > 0);
-    }
-}
 
 /// Widths of the columns; 0 leaves a column out.
 struct EvalsColumns {
@@ -138,6 +115,114 @@ struct EvalsCells<'a> {
     side: Tone,
 }
 
+impl ScreenView for Evals {
+    fn has_records(&self, _shell: &Shell) -> bool {
+        self.loaded
+    }
+
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        if self.zoom.is_some() && self.part == EvalsSection::List {
+            return pane::zoomed(self, shell, buffer, area);
+        }
+        let parts = parts(self, shell);
+        if parts.list.height > 0 {
+            if self.rows.is_empty() {
+                put_panel(buffer, parts.list, &shell.theme, &instead(self, shell));
+            } else {
+                list(self, shell, buffer, parts.list);
+            }
+        }
+        if parts.pane.height > 0 {
+            match self.part {
+                EvalsSection::List => pane::draw(self, shell, buffer, parts.pane),
+                EvalsSection::Rules => rules::pane(self, shell, buffer, parts.pane),
+            }
+        }
+        if parts.rules.height > 0 {
+            rules::draw(self, shell, buffer, parts.rules, parts.list.height > 0);
+        }
+    }
+
+    fn line(&self, shell: &Shell, cols: usize) -> Pieces {
+        if self.part == EvalsSection::Rules && parts(self, shell).list.height == 0 {
+            let place = clean(shell.project_name().unwrap_or("all projects")).into_owned();
+            let line = Pieces::new().add(Tone::Dim, " Rules of ").plain(place);
+            let back = format!("{} back to the evaluations", shell.key(RULES_SCOPE, Action::Rules));
+            return line.with_end(Pieces::new().add(Tone::Dim, back), cols, &shell.theme);
+        }
+        let line = Pieces::new().add(Tone::Dim, " / ");
+        let line = if self.text.is_empty() {
+            line.add(Tone::Dim, "no filter")
+        } else {
+            line.plain(clean(&self.text).into_owned())
+        };
+        let more = if self.older.is_some() { "server filter, more below" } else { "server filter" };
+        let end = if self.text.is_empty() { "" } else { more };
+        line.with_end(Pieces::new().add(Tone::Dim, end), cols, &shell.theme)
+    }
+
+    fn status(&self, shell: &Shell) -> String {
+        let glyphs = &shell.theme.glyphs;
+        if self.part == EvalsSection::Rules {
+            return rules::status(self, shell);
+        }
+        if !self.loaded {
+            return if self.is_busy(shell) || shell.is_busy() {
+                format!("loading{}", glyphs.ellipsis)
+            } else {
+                String::new()
+            };
+        }
+        if let (Some(words), Some(hits)) = (self.find(), self.hits()) {
+            return notice::found(shell, EVALS_SCOPE, words, hits);
+        }
+        let more = match (&self.older, self.rows.len()) {
+            (Some(_), _) => ", more below",
+            (None, MAX_EVALUATIONS..) => ", the most that is kept",
+            (None, _) => "",
+        };
+        let sum = self.summary();
+        let mut parts = vec![format!("{} loaded{more}", thousands(self.rows.len()))];
+        parts.extend(stale(shell, self.error.as_ref(), self.next));
+        if self.stray().is_some() {
+            parts.insert(0, "this one no longer fits the filter".to_owned());
+        } else if self.newer {
+            parts.insert(
+                0,
+                format!("new ones came {} {} shows them", glyphs.dot, shell.key(EVALS_SCOPE, Action::Top)),
+            );
+        }
+        if sum.unfinished > 0 {
+            parts.push(format!("{} not finished", thousands(sum.unfinished)));
+        }
+        if sum.labelled > 0 {
+            parts.push(format!("pass {} of {}", thousands(sum.passed), thousands(sum.labelled)));
+        }
+        if sum.below > 0 {
+            let more = if sum.unsure { "+" } else { "" };
+            parts.push(format!("regressions {}{more}", thousands(sum.below)));
+        }
+        if sum.failed > 0 {
+            parts.push(format!("failed {}", thousands(sum.failed)));
+        }
+        parts.join(&format!(" {} ", glyphs.dot))
+    }
+
+    fn stale(&self) -> Option<Stale<'_>> {
+        let cause = Cause::Failure(self.error.as_ref()?);
+        Some(Stale { since: self.heard, cause, next: self.next })
+    }
+
+    fn footer_word(&self, action: Action) -> Option<&'static str> {
+        match action {
+            // The line of keys is full without it.
+            Action::Find if self.part == EvalsSection::List => Some(""),
+            Action::Open if self.part == EvalsSection::List && self.zoom.is_some() => Some("list"),
+            _ => None,
+        }
+    }
+}
+
 fn list(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let (theme, evals) = (&shell.theme, evals);
     let rows = usize::from(area.height.saturating_sub(1));
@@ -211,73 +296,6 @@ pub fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
     Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
 }
 
-/// Line 3: the filter, or whose rules are shown.
-pub fn line(evals: &Evals, shell: &Shell, cols: usize) -> Pieces {
-    if evals.part == EvalsSection::Rules && parts(evals, shell).list.height == 0 {
-        let place = clean(shell.project_name().unwrap_or("all projects")).into_owned();
-        let line = Pieces::new().add(Tone::Dim, " Rules of ").plain(place);
-        let back = format!("{} back to the evaluations", shell.key(RULES_SCOPE, Action::Rules));
-        return line.with_end(Pieces::new().add(Tone::Dim, back), cols, &shell.theme);
-    }
-    let line = Pieces::new().add(Tone::Dim, " / ");
-    let line = if evals.text.is_empty() {
-        line.add(Tone::Dim, "no filter")
-    } else {
-        line.plain(clean(&evals.text).into_owned())
-    };
-    let more = if evals.older.is_some() { "server filter, more below" } else { "server filter" };
-    let end = if evals.text.is_empty() { "" } else { more };
-    line.with_end(Pieces::new().add(Tone::Dim, end), cols, &shell.theme)
-}
-
-/// The status line.
-pub fn status(evals: &Evals, shell: &Shell) -> String {
-    let glyphs = &shell.theme.glyphs;
-    if evals.part == EvalsSection::Rules {
-        return rules::status(evals, shell);
-    }
-    if !evals.loaded {
-        return if evals.is_busy(shell) || shell.is_busy() {
-            format!("loading{}", glyphs.ellipsis)
-        } else {
-            String::new()
-        };
-    }
-    if let (Some(words), Some(hits)) = (evals.find(), evals.hits()) {
-        return notice::found(shell, EVALS_SCOPE, words, hits);
-    }
-    let more = match (&evals.older, evals.rows.len()) {
-        (Some(_), _) => ", more below",
-        (None, MAX_EVALUATIONS..) => ", the most that is kept",
-        (None, _) => "",
-    };
-    let sum = evals.summary();
-    let mut parts = vec![format!("{} loaded{more}", thousands(evals.rows.len()))];
-    parts.extend(stale(shell, evals.error.as_ref(), evals.next));
-    if evals.stray().is_some() {
-        parts.insert(0, "this one no longer fits the filter".to_owned());
-    } else if evals.newer {
-        parts.insert(
-            0,
-            format!("new ones came {} {} shows them", glyphs.dot, shell.key(EVALS_SCOPE, Action::Top)),
-        );
-    }
-    if sum.unfinished > 0 {
-        parts.push(format!("{} not finished", thousands(sum.unfinished)));
-    }
-    if sum.labelled > 0 {
-        parts.push(format!("pass {} of {}", thousands(sum.passed), thousands(sum.labelled)));
-    }
-    if sum.below > 0 {
-        let more = if sum.unsure { "+" } else { "" };
-        parts.push(format!("regressions {}{more}", thousands(sum.below)));
-    }
-    if sum.failed > 0 {
-        parts.push(format!("failed {}", thousands(sum.failed)));
-    }
-    parts.join(&format!(" {} ", glyphs.dot))
-}
-
 /// Returns the note of the status line on rows that could not be refreshed.
 pub fn stale(shell: &Shell, error: Option<&NetError>, next: Option<Timestamp>) -> Option<String> {
     let wait = next.map(|at| format!(", next in {}s", shell.seconds_until(at)));
@@ -304,7 +322,7 @@ fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
     let place = shell.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
     let mut lines = vec![
         (Tone::Strong, format!("No evaluations{place} yet.")),
-        (Tone::Plain, "The list is live: the first one appears here by itself.".to_owned()),
+        (Tone::Plain, "The list is live: the first evaluation appears here.".to_owned()),
         (Tone::Plain, String::new()),
     ];
     if !shell.target.read_only {

@@ -21,7 +21,7 @@ use present::{
 
 /// Bytes of a reasoning or an error that are laid out; a judge's longest answer is shorter.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
-/// Seconds after which one that waits for a worker deserves a word.
+/// Seconds after which the wait for a worker is explained.
 const LATE_AFTER_SECS: i64 = 30;
 
 /// Draws the pane below the list.
@@ -116,10 +116,10 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
         second = field(second, "tokens", format!("{}+{}", thousands(read), thousands(written)));
     }
     let mut third = match it.rule_id {
-        Some(id) => field(start(), "asked by rule", short_id(id)),
-        None if it.bulk_id.is_some() => field(start(), "asked", "in bulk".to_owned()),
+        Some(id) => field(start(), "requested by rule", short_id(id)),
+        None if it.bulk_id.is_some() => field(start(), "requested", "in bulk".to_owned()),
         None if it.evaluator_version == "external" => field(start(), "sent", "by the application".to_owned()),
-        None => field(start(), "asked", "by hand".to_owned()),
+        None => field(start(), "requested", "by hand".to_owned()),
     };
     third = field(third, "at", moment(shell.zone, it.created_at, shell.now));
     if let Some(done) = it.completed_at {
@@ -155,7 +155,7 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
     lines
 }
 
-/// The reasoning, the error, or what is waited for.
+/// The reasoning, the error, or the cause of the wait.
 fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
     let mut add = |tone: Tone, text: &str| {
@@ -183,7 +183,7 @@ fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
         add(Tone::Bad, error);
         if !shell.target.read_only {
             let again = shell.key(EVALS_SCOPE, Action::Evaluate);
-            add(Tone::Dim, &format!("{again} asks for it again, once the cause is gone."));
+            add(Tone::Dim, &format!("{again} requests it again once the cause is fixed."));
         }
     }
     if let Some(reasoning) = &it.reasoning {

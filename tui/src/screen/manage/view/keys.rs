@@ -13,15 +13,15 @@ use crate::{
 };
 use present::{format::short_id, text::fit};
 
-/// KeyColumns of the first characters of a key, which have all the same length.
+/// Columns of the first characters of a key, which have all the same length.
 const PREFIX_COLS: usize = 11;
-/// KeyColumns of the longest word for what a key may do.
+/// Columns of the longest access of a key.
 const ACCESS_COLS: usize = 12;
-/// KeyColumns of a day.
+/// Columns of a day.
 const DAY: usize = 10;
-/// KeyColumns of the end of an id.
+/// Columns of the end of an id.
 const ID_COLS: usize = 8;
-/// KeyColumns of a project's name.
+/// Columns of a project's name.
 const PROJECT_COLS: usize = 16;
 
 /// Returns the access of a key as text.

@@ -12,76 +12,77 @@ use crate::{
     screen::manage::layout,
     screen::manage::state::{Manage, Section},
     shell::notice::failure,
-    shell::{Shell, notice},
+    shell::{ScreenView, Shell},
     theme::Tone,
     widgets::table::{Pieces, put, put_panel},
 };
 use present::{format::capital, text::clean};
 
-/// Draws the screen: as many of the sections as there is room for, the one in use always.
-pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
-    if shell.is_unauthorized() && !shell.projects.loaded {
-        return notice::draw(shell, buffer, area);
+impl ScreenView for Manage {
+    fn has_records(&self, shell: &Shell) -> bool {
+        shell.projects.loaded
     }
-    let counts = [manage.keys.items.len(), shell.projects.shown_len(), plan::len(shell)];
-    let sections = layout::sections(shell.size, manage.section, counts);
-    for (at, (section, rows)) in sections.into_iter().enumerate() {
-        let within = Rect { y: rows.y.max(area.y), ..rows };
-        if at > 0 {
-            put(buffer, within, 0, &rule(shell, section).line(&shell.theme, false));
-        }
-        let skip = u16::from(at > 0).min(within.height);
-        let body = Rect { y: within.y + skip, height: within.height - skip, ..within };
-        match section {
-            Section::Keys => keys::draw(manage, shell, buffer, body),
-            Section::Projects => projects::draw(manage, shell, buffer, body),
-            Section::Plan => plan::draw(shell, buffer, body),
-        }
-    }
-}
 
-/// Line 3: the tabs, and who it is that may change something.
-pub fn sections(manage: &Manage, shell: &Shell, cols: usize) -> Pieces {
-    let theme = &shell.theme;
-    let mut line = Pieces::new().plain(" ");
-    for section in Section::ALL {
-        line = if section == manage.section {
-            line.add(Tone::Strong, format!("[{}] ", section.title()))
-        } else {
-            line.add(Tone::Dim, format!(" {}  ", section.title()))
-        };
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        let counts = [self.keys.items.len(), shell.projects.shown_len(), plan::len(shell)];
+        let sections = layout::sections(shell.size, self.section, counts);
+        for (at, (section, rows)) in sections.into_iter().enumerate() {
+            let within = Rect { y: rows.y.max(area.y), ..rows };
+            if at > 0 {
+                put(buffer, within, 0, &rule(shell, section).line(&shell.theme, false));
+            }
+            let skip = u16::from(at > 0).min(within.height);
+            let body = Rect { y: within.y + skip, height: within.height - skip, ..within };
+            match section {
+                Section::Keys => keys::draw(self, shell, buffer, body),
+                Section::Projects => projects::draw(self, shell, buffer, body),
+                Section::Plan => plan::draw(shell, buffer, body),
+            }
+        }
     }
-    let who = shell.me.as_ref().map(|me| {
-        let who = match (&me.subject, &me.api_key) {
-            (Some(subject), _) => format!("session: {subject}"),
-            (None, Some(key)) => format!("API key {}", key.prefix),
-            (None, None) => "session".to_owned(),
-        };
-        let dot = theme.glyphs.dot;
-        let who = if cols >= 76 { format!("{who} {dot} ") } else { String::new() };
-        format!("{who}{} {dot} {}", me.role, capital(me.tenant.plan.as_str()))
-    });
-    let read_only = if shell.target.read_only { "read-only  " } else { "" };
-    let end =
-        Pieces::new().add(Tone::Warn, read_only).add(Tone::Dim, clean(&who.unwrap_or_default()).into_owned());
-    line.with_end(end, cols, theme)
-}
 
-/// The status line.
-pub fn status(manage: &Manage, shell: &Shell) -> String {
-    let (keys, projects) = (&manage.keys, &shell.projects);
-    let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    let mut parts = Vec::new();
-    if keys.loaded {
-        parts.push(count(keys.items.len(), "key"));
+    fn line(&self, shell: &Shell, cols: usize) -> Pieces {
+        let theme = &shell.theme;
+        let mut line = Pieces::new().plain(" ");
+        for section in Section::ALL {
+            line = if section == self.section {
+                line.add(Tone::Strong, format!("[{}] ", section.title()))
+            } else {
+                line.add(Tone::Dim, format!(" {}  ", section.title()))
+            };
+        }
+        let who = shell.me.as_ref().map(|me| {
+            let who = match (&me.subject, &me.api_key) {
+                (Some(subject), _) => format!("session: {subject}"),
+                (None, Some(key)) => format!("API key {}", key.prefix),
+                (None, None) => "session".to_owned(),
+            };
+            let dot = theme.glyphs.dot;
+            let who = if cols >= 76 { format!("{who} {dot} ") } else { String::new() };
+            format!("{who}{} {dot} {}", me.role, capital(me.tenant.plan.as_str()))
+        });
+        let read_only = if shell.target.read_only { "read-only  " } else { "" };
+        let end = Pieces::new()
+            .add(Tone::Warn, read_only)
+            .add(Tone::Dim, clean(&who.unwrap_or_default()).into_owned());
+        line.with_end(end, cols, theme)
     }
-    if projects.loaded {
-        let archived = projects.items.iter().filter(|project| project.archived_at.is_some()).count();
-        let hidden = if shell.projects.archived { "shown" } else { "hidden" };
-        let note = if archived > 0 { format!(", {archived} archived ({hidden})") } else { String::new() };
-        parts.push(format!("{}{note}", count(projects.items.len(), "project")));
+
+    fn status(&self, shell: &Shell) -> String {
+        let (keys, projects) = (&self.keys, &shell.projects);
+        let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        let mut parts = Vec::new();
+        if keys.loaded {
+            parts.push(count(keys.items.len(), "key"));
+        }
+        if projects.loaded {
+            let archived = projects.items.iter().filter(|project| project.archived_at.is_some()).count();
+            let hidden = if shell.projects.archived { "shown" } else { "hidden" };
+            let note = if archived > 0 { format!(", {archived} archived ({hidden})") } else { String::new() };
+            parts.push(format!("{}{note}", count(projects.items.len(), "project")));
+        }
+        parts.join(&format!(" {} ", shell.theme.glyphs.dot))
     }
-    parts.join(&format!(" {} ", shell.theme.glyphs.dot))
 }
 
 fn rule(shell: &Shell, section: Section) -> Pieces {

@@ -1,4 +1,4 @@
-//! The plan: what it allows, and what was used of it.
+//! Draws the plan: its limits and their usage.
 
 use api::tenant::Me;
 use ratatui::{buffer::Buffer, layout::Rect};

@@ -1,4 +1,4 @@
-//! The chart of the selected metric, what its cursor is on, and the bars of the feedback.
+//! Draws the chart of the selected metric, the values under its cursor, and the bars of the feedback.
 
 use api::{
     Timestamp,
@@ -216,7 +216,7 @@ pub fn feedback(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rec
     let Some(verdicts) = metrics.verdicts else { return };
     let label = metrics.stretch.label();
     let which = if verdicts.more { format!("the newest {}", verdicts.all()) } else { "all".to_owned() };
-    let title = format!("{} feedback said in the last {label}, {which} ", glyphs.rule.repeat(2));
+    let title = format!("{} feedback of the last {label}, {which} ", glyphs.rule.repeat(2));
     let gap = usize::from(area.width).saturating_sub(width(&title));
     put(buffer, area, 0, &Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap)).line(theme, false));
     if verdicts.all() == 0 {

@@ -10,7 +10,11 @@ use crate::{
     screen::metrics::change::{Mark, change},
     screen::metrics::layout::{parts, plot_cols},
     screen::metrics::state::{Metrics, Stretch},
-    shell::{Screen as _, Shell, notice},
+    shell::{
+        ScreenReplies as _, ScreenView, Shell,
+        freshness::{Cause, Stale},
+        notice,
+    },
     theme::Tone,
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
@@ -28,30 +32,70 @@ const VALUE_COLS: usize = 9;
 /// Columns of its change.
 const CHANGE_COLS: usize = 11;
 
-/// Draws the screen.
-pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
-    if shell.is_unauthorized() && metrics.shown.is_none() {
-        return notice::draw(shell, buffer, area);
+impl ScreenView for Metrics {
+    fn has_records(&self, _shell: &Shell) -> bool {
+        self.shown.is_some()
     }
-    if metrics.shown.is_none() {
-        return put_panel(buffer, area, &shell.theme, &instead(metrics, shell));
+
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        if self.shown.is_none() {
+            return put_panel(buffer, area, &shell.theme, &instead(self, shell));
+        }
+        let parts = parts(shell.size, self.numbers);
+        if self.numbers {
+            return numbers::draw(self, shell, buffer, parts.table);
+        }
+        table(self, shell, buffer, parts.table);
+        if parts.chart.height == 0 {
+            return;
+        }
+        if traces(self) == 0 {
+            put(buffer, parts.chart, 0, &rule(self, shell, "").line(&shell.theme, false));
+            let below = Rect { y: parts.chart.y + 1, height: parts.chart.height - 1, ..parts.chart };
+            return put_panel(buffer, below, &shell.theme, &none(self, shell));
+        }
+        chart::draw(self, shell, buffer, parts.chart);
+        if let Some(area) = parts.feedback {
+            chart::feedback(self, shell, buffer, area);
+        }
     }
-    let parts = parts(shell.size, metrics.numbers);
-    if metrics.numbers {
-        return numbers::draw(metrics, shell, buffer, parts.table);
+
+    fn line(&self, shell: &Shell, cols: usize) -> Pieces {
+        let theme = &shell.theme;
+        let mut line = Pieces::new().add(Tone::Dim, if cols >= 76 { " window " } else { " " });
+        for stretch in Stretch::ALL {
+            line = if stretch == self.stretch {
+                line.add(Tone::Strong, format!("[{}] ", stretch.label()))
+            } else {
+                line.plain(format!("{} ", stretch.label()))
+            };
+        }
+        line = match shell.project_name() {
+            Some(name) => line.add(Tone::Dim, "  project ").plain(clean(name).into_owned()),
+            None => line.add(Tone::Dim, "  all projects"),
+        };
+        let mut end = Pieces::new();
+        if let Some(at) = self.at {
+            let tone = if self.error.is_some() { Tone::Bad } else { Tone::Dim };
+            let stale = if self.error.is_some() { "not renewed, " } else { "" };
+            end = end.add(tone, format!("{stale}as of {}", clock(shell.zone, at, shell.now)));
+        }
+        let auto = if self.auto { "auto" } else { "not auto" };
+        end = end.add(Tone::Dim, format!(" {} t {auto}", theme.glyphs.dot));
+        line.with_end(end, cols, theme)
     }
-    table(metrics, shell, buffer, parts.table);
-    if parts.chart.height == 0 {
-        return;
+
+    fn status(&self, shell: &Shell) -> String {
+        let glyphs = &shell.theme.glyphs;
+        if self.shown.is_none() {
+            return if self.is_busy(shell) { format!("loading{}", glyphs.ellipsis) } else { String::new() };
+        }
+        chart::readout(self, shell).unwrap_or_default()
     }
-    if traces(metrics) == 0 {
-        put(buffer, parts.chart, 0, &rule(metrics, shell, "").line(&shell.theme, false));
-        let below = Rect { y: parts.chart.y + 1, height: parts.chart.height - 1, ..parts.chart };
-        return put_panel(buffer, below, &shell.theme, &none(metrics, shell));
-    }
-    chart::draw(metrics, shell, buffer, parts.chart);
-    if let Some(area) = parts.feedback {
-        chart::feedback(metrics, shell, buffer, area);
+
+    fn stale(&self) -> Option<Stale<'_>> {
+        let cause = Cause::Failure(self.error.as_ref()?);
+        Some(Stale { since: self.at, cause, next: self.next })
     }
 }
 
@@ -151,41 +195,6 @@ fn column(stretch: Stretch, per: usize) -> String {
         api::metrics::Interval::Day => "d",
     };
     format!("{per} {unit}")
-}
-
-/// Line 3: the time, the project, and of when the numbers are.
-pub fn line(metrics: &Metrics, shell: &Shell, cols: usize) -> Pieces {
-    let theme = &shell.theme;
-    let mut line = Pieces::new().add(Tone::Dim, if cols >= 76 { " window " } else { " " });
-    for stretch in Stretch::ALL {
-        line = if stretch == metrics.stretch {
-            line.add(Tone::Strong, format!("[{}] ", stretch.label()))
-        } else {
-            line.plain(format!("{} ", stretch.label()))
-        };
-    }
-    line = match shell.project_name() {
-        Some(name) => line.add(Tone::Dim, "  project ").plain(clean(name).into_owned()),
-        None => line.add(Tone::Dim, "  all projects"),
-    };
-    let mut end = Pieces::new();
-    if let Some(at) = metrics.at {
-        let tone = if metrics.error.is_some() { Tone::Bad } else { Tone::Dim };
-        let stale = if metrics.error.is_some() { "not renewed, " } else { "" };
-        end = end.add(tone, format!("{stale}as of {}", clock(shell.zone, at, shell.now)));
-    }
-    let auto = if metrics.auto { "auto" } else { "not auto" };
-    end = end.add(Tone::Dim, format!(" {} t {auto}", theme.glyphs.dot));
-    line.with_end(end, cols, theme)
-}
-
-/// The status line: the column under the cursor.
-pub fn status(metrics: &Metrics, shell: &Shell) -> String {
-    let glyphs = &shell.theme.glyphs;
-    if metrics.shown.is_none() {
-        return if metrics.is_busy(shell) { format!("loading{}", glyphs.ellipsis) } else { String::new() };
-    }
-    chart::readout(metrics, shell).unwrap_or_default()
 }
 
 fn instead(metrics: &Metrics, shell: &Shell) -> Vec<(Tone, String)> {

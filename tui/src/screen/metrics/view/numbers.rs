@@ -1,4 +1,4 @@
-//! The points of the series as numbers: what the chart shows, for those who don't see it.
+//! Draws the points of the series as a table of numbers, in place of the chart.
 
 use api::metrics::{Metric, MetricPoint};
 use ratatui::{buffer::Buffer, layout::Rect};

@@ -158,12 +158,12 @@ pub struct Detail {
     pub find: Option<String>,
     toggled: Toggled,
     limit: usize,
-    /// The panes no longer show what they should.
+    /// Marks the panes as out of date, so that they are composed again.
     stale: bool,
 }
 
 impl Detail {
-    /// A trace about to be loaded; `row` is what the list knows of it.
+    /// Returns a trace that is being loaded; `row` is its row of the list.
     pub fn new(id: Uuid, row: Option<Arc<Trace>>) -> Self {
         Self {
             id,

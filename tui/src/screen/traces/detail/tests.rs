@@ -4,7 +4,7 @@
 use crate::shell::Outage;
 use crate::{
     screen::evals::rules::tests::{decisions, rules},
-    screen::evals::tests::{judged, judging, list, requested_filters},
+    screen::evals::tests::{evaluation_requests, judged, judging, list},
     tests::screens::{screen, snap},
     tests::*,
 };
@@ -25,7 +25,7 @@ fn sentences_name_the_keys_in_force() {
     let mut state = opened((80, 24), UNICODE_THEME);
     state.shell.keymap = crate::screen::keymap(&own).unwrap();
     let effects = press(&mut state, "]]]");
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], true))));
+    reply(&mut state, &effects, Ok(Response::new(list(vec![], true))));
     press(&mut state, "z");
     let text = screen(&state);
     for told in ["ctrl-e runs one, ctrl-w tells why", "g v lists all"] {
@@ -56,25 +56,25 @@ fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
     press(&mut state, "]]");
     let effects = press(&mut state, "]");
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
-    assert_eq!(requested_filters(&effects)[0].0.trace_id, Some(trace));
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
-    assert!(tick(&mut state, 1).iter().all(|it| !matches!(it, Effect::LoadEvaluations { .. })));
+    assert_eq!(evaluation_requests(&effects)[0].uuid("trace_id"), Some(trace));
+    reply(&mut state, &effects, Ok(Response::new(list(judged(), false))));
+    assert!(tick(&mut state, 1).iter().all(|it| !is_get(it, "/v1/eval")));
     let again = tick(&mut state, 1);
-    assert_eq!(requested_filters(&again).len(), 1, "one is not finished: {again:?}");
+    assert_eq!(evaluation_requests(&again).len(), 1, "one is not finished: {again:?}");
     let mut done = judged();
     done.retain(|row| row.score.is_some());
-    reply(&mut state, &again, Ok(Reply::Evaluations(list(done.clone(), false))));
+    reply(&mut state, &again, Ok(Response::new(list(done.clone(), false))));
     let again = tick(&mut state, 2);
-    assert_eq!(requested_filters(&again).len(), 1, "all are finished, but the trace is young");
+    assert_eq!(evaluation_requests(&again).len(), 1, "all are finished, but the trace is young");
     tick(&mut state, 120);
-    reply(&mut state, &again, Ok(Reply::Evaluations(list(done, false))));
-    assert!(requested_filters(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
+    reply(&mut state, &again, Ok(Response::new(list(done, false))));
+    assert!(evaluation_requests(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
     press(&mut state, "[");
-    assert_eq!(requested_filters(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
+    assert_eq!(evaluation_requests(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
     let effects = press(&mut state, "J");
-    assert_eq!(requested_filters(&effects).len(), 1, "the scores of the next trace");
+    assert_eq!(evaluation_requests(&effects).len(), 1, "the scores of the next trace");
     press(&mut state, "]");
-    assert!(requested_filters(&tick(&mut state, 60)).is_empty());
+    assert!(evaluation_requests(&tick(&mut state, 60)).is_empty());
 }
 
 #[test]
@@ -84,30 +84,30 @@ fn trace_without_evaluations_is_polled_until_it_is_ready_and_old() {
         Some(std::sync::Arc::new(Trace { ready: false, ..refund() }));
     let mut effects = press(&mut state, "]]]");
     for _ in 0..3 {
-        reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+        reply(&mut state, &effects, Ok(Response::new(list(vec![], false))));
         effects = tick(&mut state, 600);
-        assert_eq!(requested_filters(&effects).len(), 1, "rules judge it once it is ready");
+        assert_eq!(evaluation_requests(&effects).len(), 1, "rules judge it once it is ready");
     }
     state.screens.traces.detail.as_mut().unwrap().trace = Some(std::sync::Arc::new(refund()));
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
-    assert!(requested_filters(&tick(&mut state, 600)).is_empty());
+    reply(&mut state, &effects, Ok(Response::new(list(vec![], false))));
+    assert!(evaluation_requests(&tick(&mut state, 600)).is_empty());
 }
 
 #[test]
 fn failed_request_for_trace_evaluations_backs_off() {
     let mut state = opened((80, 24), UNICODE_THEME);
     let mut effects = press(&mut state, "]]]");
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    reply(&mut state, &effects, Ok(Response::new(list(judged(), false))));
     effects = tick(&mut state, 2);
     for wait in [4, 8] {
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
-        assert!(requested_filters(&tick(&mut state, wait / 2 - 1)).is_empty(), "{wait}");
+        assert!(evaluation_requests(&tick(&mut state, wait / 2 - 1)).is_empty(), "{wait}");
         effects = tick(&mut state, wait / 2 + 1);
-        assert_eq!(requested_filters(&effects).len(), 1, "{wait}");
+        assert_eq!(evaluation_requests(&effects).len(), 1, "{wait}");
     }
     reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
-    assert!(requested_filters(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
-    assert_eq!(requested_filters(&tick(&mut state, 1)).len(), 1, "no failure is for good");
+    assert!(evaluation_requests(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
+    assert_eq!(evaluation_requests(&tick(&mut state, 1)).len(), 1, "no failure is for good");
 }
 
 #[test]
@@ -121,20 +121,19 @@ fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
         }
         for _ in 0..4 {
             let effects = if detail { press(&mut state, "[]") } else { press(&mut state, "R") };
-            let effects: Vec<Effect> =
-                effects.into_iter().filter(|it| matches!(it, Effect::LoadEvaluations { .. })).collect();
+            let effects: Vec<Effect> = effects.into_iter().filter(|it| is_get(it, "/v1/eval")).collect();
             reply(&mut state, &effects, Err(offline()));
         }
         state.shell.next_poll = Some(Timestamp::from_micros(state.shell.now.micros() + 30_000_000));
         let effects = tick(&mut state, 30);
         let (mut looks, mut traces) = (effects.clone(), effects);
-        looks.retain(|it| matches!(it, Effect::LoadEvaluations { .. }));
-        traces.retain(|it| matches!(it, Effect::LoadTraces { .. }));
+        looks.retain(|it| is_get(it, "/v1/eval"));
+        traces.retain(|it| is_get(it, "/v1/traces"));
         if !looks.is_empty() {
             reply(&mut state, &looks, Err(offline()));
         }
         let effects = answer(&mut state, &traces, page(rows()));
-        assert_eq!(requested_filters(&effects).len(), 1, "detail {detail}: {effects:?}");
+        assert_eq!(evaluation_requests(&effects).len(), 1, "detail {detail}: {effects:?}");
     }
 }
 
@@ -143,19 +142,21 @@ fn trace_shows_decisions_of_its_rules() {
     let mut state = opened((80, 24), UNICODE_THEME);
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
     let effects = press(&mut state, "w");
-    let [Effect::LoadEvaluations { .. }, Effect::LoadRules { project: Some(_), .. }] = &effects[..] else {
-        panic!("{effects:?}")
-    };
-    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
-    let mut effects = reply(&mut state, &effects, Ok(Reply::Rules(rules())));
+    assert!(are(&effects, &["/v1/eval", "/v1/eval-rules"]), "{effects:?}");
+    assert!(last_request(&effects).param("project_id").is_some());
+    reply(&mut state, &effects[..1], Ok(Response::new(list(vec![], false))));
+    let mut effects = reply(&mut state, &effects, Ok(Response::new(rules())));
     for (number, rule) in rules().iter().enumerate() {
-        let [Effect::LoadDecisions { rule: requested_filters, trace: Some(of), .. }] = effects[..] else {
-            panic!("{effects:?}")
-        };
-        assert_eq!((requested_filters, of), (rule.id, trace), "one after the other");
+        assert!(are(&effects, &["/v1/eval-rules/*/decisions"]), "{effects:?}");
+        let sent = only_request(&effects);
+        assert_eq!(
+            (sent.path_id(), sent.uuid("trace_id")),
+            (Some(rule.id), Some(trace)),
+            "one after the other"
+        );
         let mut page = decisions();
         page.decisions.rotate_left(number % 3);
-        let result = if number == 3 { Err(offline()) } else { Ok(Reply::Decisions(page)) };
+        let result = if number == 3 { Err(offline()) } else { Ok(Response::new(page)) };
         effects = reply(&mut state, &effects, result);
     }
     assert!(effects.is_empty(), "{effects:?}");
@@ -163,6 +164,6 @@ fn trace_shows_decisions_of_its_rules() {
     snap("detail-why", &state);
     let effects = press(&mut state, "wJ");
     let mut late = effects;
-    late.retain(|it| matches!(it, Effect::LoadRules { .. }));
-    assert!(reply(&mut state, &late, Ok(Reply::Rules(rules()))).is_empty(), "it is about the trace before");
+    late.retain(|it| is_get(it, "/v1/eval-rules"));
+    assert!(reply(&mut state, &late, Ok(Response::new(rules()))).is_empty(), "it is about the trace before");
 }

@@ -2,17 +2,19 @@
 
 use api::{
     Timestamp,
+    client::calls::{self, Page},
     eval::{EvaluationFilter, EvaluationList},
     eval_rule::{EvalRule, RuleDecisionList},
+    page::MAX_LIMIT,
 };
 use uuid::Uuid;
 
 use crate::screen::traces::keys::TREE_SCOPE;
 use crate::{
-    evaluations::{LOOK_INTERVAL_MICROS, MAX_PAGE_ROWS, is_unfinished},
+    evaluations::{LOOK_INTERVAL_MICROS, MAX_PAGE_ROWS, first_page, is_unfinished},
     keymap::Action,
     layout::SPLIT_COLS,
-    net::{Destination, Effect, NetError, Reply},
+    net::{Destination, Effect, NetError, Response},
     screen::traces::{
         SCREEN_DIGIT,
         detail::{Detail, Focus, RuleVerdict, TraceRules, content::DetailTab, layout::parts},
@@ -57,8 +59,8 @@ pub fn load_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     open.scores.next = None;
     let id = open.id;
     let filter = EvaluationFilter { trace_id: Some(id), ..EvaluationFilter::default() };
-    let request = traces.pending.start(shell.ticket(), TracesRequest::TraceEvals(id));
-    vec![Effect::LoadEvaluations { request, filter, limit: MAX_PAGE_ROWS, cursor: None }]
+    let call = first_page(&filter, MAX_PAGE_ROWS);
+    vec![traces.pending.send(shell.ticket(), TracesRequest::TraceEvals(id), call)]
 }
 
 /// Shows the evaluations of the opened trace and requests them again.
@@ -80,7 +82,7 @@ pub fn fill_evals(
     let now = shell.now;
     let failures = traces.detail.as_ref().map_or(0, |open| open.scores.failures).saturating_add(1);
     let backoff = result.as_ref().err().map(|error| backoff(shell, LOOK_INTERVAL_MICROS, failures, error));
-    let Some(open) = traces.detail.as_mut().filter(|open| open.id == id) else { return };
+    let Some(open) = traces.opened(id) else { return };
     let young = open.young(now);
     let scores = &mut open.scores;
     let wait = match result {
@@ -114,8 +116,8 @@ fn why(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     open.scores.rules = Some(TraceRules::default());
     open.touch();
     let mut effects = if fresh { load_evals(traces, shell) } else { Vec::new() };
-    let request = traces.pending.start(shell.ticket(), TracesRequest::TraceRules(id));
-    effects.push(Effect::LoadRules { request, project: Some(project) });
+    let call = move |page: &Page| calls::eval_rules(Some(project), page);
+    effects.push(traces.pending.send_all(shell.ticket(), TracesRequest::TraceRules(id), call));
     effects
 }
 
@@ -127,7 +129,7 @@ pub fn fill_rules(
     id: Uuid,
     result: Result<Vec<EvalRule>, NetError>,
 ) -> Vec<Effect> {
-    let open = traces.detail.as_mut().filter(|open| open.id == id);
+    let open = traces.opened(id);
     let Some(rules) = open.and_then(|open| open.scores.rules.as_mut()) else { return Vec::new() };
     rules.loaded = true;
     match result {
@@ -150,7 +152,7 @@ pub fn fill_decision(
     id: Uuid,
     result: Result<RuleDecisionList, NetError>,
 ) -> Vec<Effect> {
-    let open = traces.detail.as_mut().filter(|open| open.id == id);
+    let open = traces.opened(id);
     let Some(rules) = open.and_then(|open| open.scores.rules.as_mut()) else { return Vec::new() };
     if let Some(asked) = rules.asked.iter_mut().find(|it| it.answer.is_none()) {
         asked.answer = Some(result.map(|list| list.decisions.into_iter().next()));
@@ -167,8 +169,8 @@ fn next_rule(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let Some(rule) = asked.iter().find(|it| it.answer.is_none()).map(|it| it.rule) else {
         return Vec::new();
     };
-    let request = traces.pending.start(shell.ticket(), TracesRequest::TraceDecision(trace));
-    vec![Effect::LoadDecisions { request, rule, trace: Some(trace) }]
+    let call = calls::rule_decisions(rule, Some(trace), &Page { limit: Some(MAX_LIMIT), cursor: None });
+    vec![traces.pending.send(shell.ticket(), TracesRequest::TraceDecision(trace), call)]
 }
 
 /// Handles a tick: visible evaluations are requested again while they may change, and a trace that could
@@ -204,8 +206,7 @@ fn judged<'a>(traces: &'a Traces, shell: &Shell) -> Option<&'a Detail> {
 }
 
 fn load(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
-    let request = traces.pending.start(shell.ticket(), TracesRequest::Trace(id));
-    vec![Effect::LoadTrace { request, id }]
+    vec![traces.pending.send(shell.ticket(), TracesRequest::Trace(id), calls::trace(&id.to_string()))]
 }
 
 /// Requests the opened trace again unless a request is open.
@@ -367,27 +368,37 @@ fn find(traces: &mut Traces, shell: &mut Shell, forward: bool) {
 }
 
 /// Stores the response to one of the requests for the opened trace.
-pub fn fill(traces: &mut Traces, shell: &mut Shell, purpose: TracesRequest, reply: Reply) -> Vec<Effect> {
-    match (purpose, reply) {
-        (TracesRequest::Trace(id), Reply::Trace(trace)) => {
-            let Some(open) = traces.detail.as_mut().filter(|open| open.id == id) else { return Vec::new() };
-            open.load(*trace);
-            load_more_spans(traces, shell)
+///
+/// # Errors
+/// The response has another type than the purpose.
+pub fn fill(
+    traces: &mut Traces,
+    shell: &mut Shell,
+    purpose: TracesRequest,
+    response: Response,
+) -> Result<Vec<Effect>, NetError> {
+    match purpose {
+        TracesRequest::Trace(id) => {
+            let trace = response.decoded()?;
+            let Some(open) = traces.opened(id) else { return Ok(Vec::new()) };
+            open.load(trace);
+            Ok(load_more_spans(traces, shell))
         }
-        (TracesRequest::Spans(id), Reply::Spans(page)) => {
-            let Some(open) = traces.detail.as_mut().filter(|open| open.id == id) else { return Vec::new() };
+        TracesRequest::Spans(id) => {
+            let page = response.decoded()?;
+            let Some(open) = traces.opened(id) else { return Ok(Vec::new()) };
             open.extend(page);
-            load_more_spans(traces, shell)
+            Ok(load_more_spans(traces, shell))
         }
-        (TracesRequest::TraceEvals(id), Reply::Evaluations(page)) => {
-            fill_evals(traces, shell, id, Ok(page));
-            Vec::new()
+        TracesRequest::TraceEvals(id) => {
+            fill_evals(traces, shell, id, Ok(response.decoded()?));
+            Ok(Vec::new())
         }
-        (TracesRequest::TraceRules(id), Reply::Rules(list)) => fill_rules(traces, shell, id, Ok(list)),
-        (TracesRequest::TraceDecision(id), Reply::Decisions(list)) => {
-            fill_decision(traces, shell, id, Ok(list))
+        TracesRequest::TraceRules(id) => Ok(fill_rules(traces, shell, id, Ok(response.decoded()?))),
+        TracesRequest::TraceDecision(id) => Ok(fill_decision(traces, shell, id, Ok(response.decoded()?))),
+        TracesRequest::First | TracesRequest::Older(_) | TracesRequest::Newest | TracesRequest::Gap(_) => {
+            Ok(Vec::new())
         }
-        _ => Vec::new(),
     }
 }
 
@@ -427,6 +438,7 @@ fn load_more_spans(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let Some((id, cursor)) = open.and_then(|open| Some((open.id, open.next_cursor.clone()?))) else {
         return Vec::new();
     };
-    let request = traces.pending.start(shell.ticket(), TracesRequest::Spans(id));
-    vec![Effect::LoadSpans { request, id, cursor }]
+    let page = Page { limit: Some(MAX_LIMIT), cursor: Some(cursor) };
+    let call = calls::spans(&id.to_string(), &page);
+    vec![traces.pending.send(shell.ticket(), TracesRequest::Spans(id), call)]
 }

@@ -10,7 +10,7 @@ use crate::{
     screen::traces::detail::{Detail, Focus, Pane},
     screen::traces::state::Traces,
     shell::notice::{describe, failure},
-    shell::{Screen as _, Shell},
+    shell::{ScreenReplies as _, Shell},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
     widgets::waterfall::Scale,
@@ -297,7 +297,7 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
     }
     // Last, because the end of the line is cut first.
     if position.is_some() {
-        parts.push("J/K next/previous trace".to_owned());
+        parts.push("J/K other traces".to_owned());
     }
     parts.join(&format!(" {dot} "))
 }

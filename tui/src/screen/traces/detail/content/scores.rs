@@ -48,7 +48,7 @@ pub struct Keys {
     rules: String,
     /// There, adds one; nothing on a console that changes nothing.
     add: Option<String>,
-    /// There, asks why one of them did what it did.
+    /// On screen 2, requests the decisions of a rule.
     rule_why: String,
 }
 
