@@ -1,0 +1,153 @@
+//! Compares a template with the template of a message, word by word.
+
+use crate::words::{MAX_TEMPLATE_WORDS, Word};
+
+/// What a wildcard of the template counts if the message has nothing in its place.
+const MISSING_VALUE_COST: u32 = 2;
+/// What a wildcard of the message counts if the template has nothing in its place.
+const ADDED_VALUE_COST: u32 = 3;
+/// Number of words of prose that a wildcard takes without a cost.
+const FREE_ABSORBED_WORDS: u32 = 2;
+/// What each further word of prose counts.
+const ABSORBED_WORD_COST: u32 = 3;
+/// Prose of a first sentence that is long enough to say what happened; a difference after it counts less.
+const ADVICE_AFTER_WEIGHT: u32 = 60;
+
+/// The words that two templates have in common, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Alignment {
+    /// Indexes of equal words, in the template and in the other one.
+    pub pairs: Vec<(usize, usize)>,
+    /// Number of words of the other template.
+    pub other_words: usize,
+    /// Weight of the words in common.
+    pub matched: u32,
+    /// What the differences count.
+    pub cost: u32,
+    /// Number of the template's words that are not wildcards and not in common.
+    pub lost: usize,
+}
+
+impl Alignment {
+    /// Aligns a template with the template of a message.
+    pub fn new(template: &[Word], other: &[Word]) -> Self {
+        let mut alignment = Self { other_words: other.len(), ..Self::default() };
+        alignment.pairs = common_words(template, other);
+        alignment.matched = alignment.pairs.iter().map(|it| template[it.0].weight).sum();
+        alignment.count_differences(template, other);
+        alignment
+    }
+
+    /// Returns what the differences count, in thousandths of the whole.
+    pub fn distance(&self) -> u32 {
+        let whole = self.matched + self.cost;
+        if whole == 0 { 0 } else { self.cost * 1000 / whole }
+    }
+
+    /// Returns whether nothing but wildcards of the template stands in place of words of the message.
+    pub fn is_exact(&self) -> bool {
+        self.cost == 0 && self.lost == 0
+    }
+
+    /// Returns whether the other template has words between its word that is paired with the template's word
+    /// `mine` and the pair before.
+    pub fn has_other_words_before(&self, mine: usize) -> bool {
+        let at = self.pairs.partition_point(|it| it.0 < mine);
+        let end = self.pairs.get(at).map_or(self.other_words, |it| it.1);
+        let start = if at == 0 { 0 } else { self.pairs[at - 1].1 + 1 };
+        end > start
+    }
+
+    fn count_differences(&mut self, template: &[Word], other: &[Word]) {
+        let mut next = (0, 0);
+        let mut matched = 0;
+        let end = (template.len(), other.len());
+        for index in 0..=self.pairs.len() {
+            let pair = self.pairs.get(index).copied().unwrap_or(end);
+            let mine = &template[next.0..pair.0];
+            let theirs = &other[next.1..pair.1];
+            let is_last = pair == end;
+            let mut cost = difference(mine, theirs, is_last);
+            if matched >= ADVICE_AFTER_WEIGHT {
+                cost = cost.div_ceil(2);
+            }
+            self.cost += cost;
+            self.lost += mine.iter().filter(|it| !it.is_wildcard()).count();
+            if !is_last {
+                matched += template[pair.0].weight;
+            }
+            next = (pair.0 + 1, pair.1 + 1);
+        }
+    }
+}
+
+/// Returns what the words between two pairs count.
+fn difference(mine: &[Word], theirs: &[Word], _is_last: bool) -> u32 {
+    if mine.is_empty() && theirs.is_empty() {
+        return 0;
+    }
+    let weight = |words: &[Word]| words.iter().map(|it| it.weight).sum::<u32>();
+    let has_wildcard = |words: &[Word]| words.iter().any(Word::is_wildcard);
+    match (has_wildcard(mine), has_wildcard(theirs)) {
+        (true, _) => {
+            let prose = theirs.iter().filter(|it| it.is_prose()).count() as u32;
+            let absorbed = prose.saturating_sub(FREE_ABSORBED_WORDS) * ABSORBED_WORD_COST;
+            let missing = if theirs.is_empty() { MISSING_VALUE_COST } else { 0 };
+            weight(mine) + absorbed + missing
+        }
+        (false, true) if mine.is_empty() => ADDED_VALUE_COST + weight(theirs),
+        (false, true) => (weight(mine) / 2).max(weight(theirs)),
+        (false, false) => weight(mine).max(weight(theirs)),
+    }
+}
+
+/// Returns the pairs of equal words with the largest weight that keep the order.
+fn common_words(template: &[Word], other: &[Word]) -> Vec<(usize, usize)> {
+    let is_equal = |mine: usize, theirs: usize| template[mine].hash == other[theirs].hash;
+    let shorter = template.len().min(other.len());
+    let head = (0..shorter).take_while(|it| is_equal(*it, *it)).count();
+    let tail = (0..shorter - head).take_while(|it| is_equal(template.len() - 1 - it, other.len() - 1 - it)).count();
+    let mut pairs: Vec<(usize, usize)> = (0..head).map(|it| (it, it)).collect();
+    let (rows, columns) = (template.len() - head - tail, other.len() - head - tail);
+    if rows > 0 && columns > 0 {
+        middle(&template[head..head + rows], &other[head..head + columns], head, &mut pairs);
+    }
+    pairs.extend((0..tail).rev().map(|it| (template.len() - 1 - it, other.len() - 1 - it)));
+    pairs
+}
+
+/// Width of the table of partial sums.
+const TABLE_WIDTH: usize = MAX_TEMPLATE_WORDS + 1;
+
+fn middle(template: &[Word], other: &[Word], offset: usize, pairs: &mut Vec<(usize, usize)>) {
+    // `best[row * TABLE_WIDTH + column]`: the largest weight from there to the ends.
+    let mut best = [0_u16; TABLE_WIDTH * TABLE_WIDTH];
+    for row in (0..template.len()).rev() {
+        for column in (0..other.len()).rev() {
+            let at = row * TABLE_WIDTH + column;
+            let skip = best[at + TABLE_WIDTH].max(best[at + 1]);
+            let both = best[at + TABLE_WIDTH + 1] + pair_weight(&template[row]);
+            best[at] = if template[row].hash == other[column].hash { skip.max(both) } else { skip };
+        }
+    }
+    let (mut row, mut column) = (0, 0);
+    while row < template.len() && column < other.len() {
+        let at = row * TABLE_WIDTH + column;
+        let is_pair = template[row].hash == other[column].hash
+            && best[at] == best[at + TABLE_WIDTH + 1] + pair_weight(&template[row]);
+        if is_pair {
+            pairs.push((row + offset, column + offset));
+            row += 1;
+            column += 1;
+        } else if best[at + TABLE_WIDTH] >= best[at + 1] {
+            row += 1;
+        } else {
+            column += 1;
+        }
+    }
+}
+
+/// Returns the weight by which pairs are chosen. Wildcards pair too, if nothing else is lost by it.
+fn pair_weight(word: &Word) -> u16 {
+    (word.weight as u16) * 4 + u16::from(word.is_wildcard())
+}

@@ -1,0 +1,219 @@
+//! The clusters of one failure type and span name.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::align::Alignment;
+use crate::template::Template;
+
+/// Number of clusters that are aligned with a message.
+const MAX_ALIGNED_CLUSTERS: usize = 24;
+/// Number of remembered decisions.
+const MAX_REMEMBERED_DECISIONS: usize = 4096;
+/// Largest distance, in thousandths, at which a message joins a cluster.
+const JOIN_DISTANCE: u32 = 90;
+/// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
+const SIBLING_DISTANCE: u32 = 350;
+/// Number of siblings that show that the place in which they differ is variable.
+const MIN_SIBLINGS: usize = 3;
+/// Number of clusters with the same words before a colon and one failure each that show that a free text follows.
+const MIN_FREE_TEXTS: usize = 5;
+/// Weight of the words before the colon.
+const MIN_HEAD_WEIGHT: u32 = 13;
+/// Key of templates without words in the index.
+const NO_WORDS: u64 = 0;
+
+/// What happens to a failure.
+#[derive(Debug)]
+pub enum JoinDecision {
+    /// It joins this cluster.
+    Join(usize),
+    /// It joins this cluster, whose template becomes this one.
+    Generalize(usize, Template),
+    /// It becomes a cluster.
+    Create,
+}
+
+/// The clusters of one failure type and span name, by their words.
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// Positions of the clusters that have a word, ascending.
+    by_word: HashMap<u64, Vec<usize>>,
+    /// Decisions to join, by the words of the message. Forgotten whenever a template changes, so that they are
+    /// those that a comparison would give.
+    remembered: HashMap<u64, usize>,
+}
+
+/// A cluster that is compared with a message.
+struct Candidate {
+    at: usize,
+    alignment: Alignment,
+    count: u64,
+}
+
+impl Scope {
+    /// Adds a cluster.
+    pub fn insert(&mut self, at: usize, template: &Template) {
+        for word in keys(template) {
+            let list = self.by_word.entry(word).or_default();
+            let position = list.partition_point(|it| *it < at);
+            list.insert(position, at);
+        }
+        self.remembered.clear();
+    }
+
+    /// Replaces the template of a cluster.
+    pub fn replace(&mut self, at: usize, old: &Template, new: &Template) {
+        for word in keys(old) {
+            if let Some(list) = self.by_word.get_mut(&word) {
+                list.retain(|it| *it != at);
+                if list.is_empty() {
+                    self.by_word.remove(&word);
+                }
+            }
+        }
+        self.insert(at, new);
+    }
+
+    /// Decides which cluster a message joins. `is_lenient` accepts clusters that are only near.
+    pub fn decide<'a>(
+        &mut self,
+        message: &Template,
+        template_of: impl Fn(usize) -> (&'a Template, u64),
+        is_lenient: bool,
+    ) -> JoinDecision {
+        let sequence = sequence_hash(message);
+        if let Some(at) = self.remembered.get(&sequence) {
+            return JoinDecision::Join(*at);
+        }
+        let candidates: Vec<Candidate> = self
+            .nearest(message, &template_of)
+            .into_iter()
+            .map(|at| {
+                let (template, count) = template_of(at);
+                Candidate { at, alignment: Alignment::new(template.words(), message.words()), count }
+            })
+            .collect();
+        let limit = if is_lenient { SIBLING_DISTANCE } else { JOIN_DISTANCE };
+        let best = candidates
+            .iter()
+            .filter(|it| is_comparable(it, message, template_of(it.at).0))
+            .min_by_key(|it| (it.alignment.distance(), u32::MAX - it.alignment.matched, it.at))
+            .filter(|it| it.alignment.distance() <= limit);
+        if let Some(best) = best {
+            if best.alignment.is_exact() {
+                if self.remembered.len() >= MAX_REMEMBERED_DECISIONS {
+                    self.remembered.clear();
+                }
+                self.remembered.insert(sequence, best.at);
+                return JoinDecision::Join(best.at);
+            }
+            return generalized(best, template_of(best.at).0);
+        }
+        if let Some(sibling) = sibling(&candidates, message) {
+            return generalized(sibling, template_of(sibling.at).0);
+        }
+        free_text(&candidates, message, &template_of)
+            .map_or(JoinDecision::Create, |(at, template)| JoinDecision::Generalize(at, template))
+    }
+
+    /// Returns the clusters that share the most weight of words with a message.
+    fn nearest<'a>(&self, message: &Template, template_of: &impl Fn(usize) -> (&'a Template, u64)) -> Vec<usize> {
+        let mut shared: HashMap<usize, u32> = HashMap::new();
+        for (word, weight) in weighted_keys(message) {
+            for at in self.by_word.get(&word).into_iter().flatten() {
+                *shared.entry(*at).or_default() += weight;
+            }
+        }
+        let mut list: Vec<(usize, u32)> = shared.into_iter().collect();
+        // A short template that is contained whole comes before a long one that shares as much.
+        list.sort_unstable_by_key(|(at, weight)| {
+            let whole: u32 = template_of(*at).0.words().iter().map(|it| it.weight).sum();
+            (std::cmp::Reverse(weight * 2000 / (whole + 10)).max(std::cmp::Reverse(0)), std::cmp::Reverse(*weight), *at)
+        });
+        list.truncate(MAX_ALIGNED_CLUSTERS);
+        list.into_iter().map(|it| it.0).collect()
+    }
+}
+
+/// Returns whether a comparison has enough words in common to mean something.
+fn is_comparable(candidate: &Candidate, message: &Template, template: &Template) -> bool {
+    candidate.alignment.matched > 0 || (message.text() == template.text())
+}
+
+fn generalized(candidate: &Candidate, template: &Template) -> JoinDecision {
+    let general = template.generalize(&candidate.alignment);
+    if general == *template { JoinDecision::Join(candidate.at) } else { JoinDecision::Generalize(candidate.at, general) }
+}
+
+/// Returns the oldest of the clusters that differ from a message in the same place, if there are enough of them.
+fn sibling<'a>(candidates: &'a [Candidate], message: &Template) -> Option<&'a Candidate> {
+    let mut places: HashMap<u64, Vec<&Candidate>> = HashMap::new();
+    for it in candidates.iter().filter(|it| it.alignment.distance() <= SIBLING_DISTANCE && it.alignment.matched > 0) {
+        places.entry(place_hash(&it.alignment)).or_default().push(it);
+    }
+    let enough = places.into_values().filter(|it| it.len() >= MIN_SIBLINGS);
+    let _ = message;
+    enough
+        .max_by_key(|it| (it.len(), it[0].alignment.matched, std::cmp::Reverse(it[0].at)))?
+        .into_iter()
+        .min_by_key(|it| (it.alignment.lost, it.at))
+}
+
+/// Returns a cluster of the messages that have the same words before a colon as this one, if what follows is a
+/// different text each time.
+fn free_text<'a>(
+    candidates: &[Candidate],
+    message: &Template,
+    template_of: &impl Fn(usize) -> (&'a Template, u64),
+) -> Option<(usize, Template)> {
+    let head = head_words(message)?;
+    let same_head = |it: &&Candidate| {
+        let words = template_of(it.at).0.words();
+        head_words(template_of(it.at).0) == Some(head)
+            && words[..head].iter().zip(&message.words()[..head]).all(|(mine, other)| mine.hash == other.hash)
+    };
+    let texts: Vec<&Candidate> = candidates.iter().filter(|it| it.count <= 1).filter(same_head).collect();
+    let oldest = texts.iter().map(|it| it.at).min()?;
+    (texts.len() >= MIN_FREE_TEXTS).then(|| (oldest, template_of(oldest).0.keep_head(head)))
+}
+
+/// Returns the number of words before the first colon, if they say something.
+fn head_words(template: &Template) -> Option<usize> {
+    let colon = template.text().find(": ")?;
+    let words = template.words();
+    let head = words.iter().take_while(|it| it.end as usize <= colon).count();
+    let weight: u32 = words[..head].iter().map(|it| it.weight).sum();
+    (weight >= MIN_HEAD_WEIGHT && head < words.len()).then_some(head)
+}
+
+/// Identifies the place in which a message differs from a template.
+fn place_hash(alignment: &Alignment) -> u64 {
+    alignment.pairs.iter().fold(17, |sum, (_, theirs)| mix(sum, *theirs as u64))
+}
+
+fn sequence_hash(template: &Template) -> u64 {
+    template.words().iter().fold(19, |sum, it| mix(sum, it.hash))
+}
+
+fn mix(sum: u64, value: u64) -> u64 {
+    (sum.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Returns the different words of a template that the index has.
+fn keys(template: &Template) -> HashSet<u64> {
+    weighted_keys(template).map(|it| it.0).collect()
+}
+
+fn weighted_keys(template: &Template) -> impl Iterator<Item = (u64, u32)> {
+    let mut seen = HashSet::new();
+    let mut list: Vec<(u64, u32)> = template
+        .words()
+        .iter()
+        .filter(|it| !it.is_wildcard() && seen.insert(it.hash))
+        .map(|it| (it.hash, it.weight))
+        .collect();
+    if list.is_empty() {
+        list.push((NO_WORDS, 1));
+    }
+    list.into_iter()
+}
