@@ -1,6 +1,6 @@
 //! Compares a template with the template of a message, word by word.
 
-use crate::words::{MAX_TEMPLATE_WORDS, Word};
+use crate::words::{MAX_TEMPLATE_WORDS, Word, WordKind};
 
 /// What a wildcard of the template counts if the message has nothing in its place.
 const MISSING_VALUE_COST: u32 = 2;
@@ -10,8 +10,6 @@ const ADDED_VALUE_COST: u32 = 3;
 const FREE_ABSORBED_WORDS: u32 = 2;
 /// What each further word of prose counts.
 const ABSORBED_WORD_COST: u32 = 3;
-/// Prose of a first sentence that is long enough to say what happened; a difference after it counts less.
-const ADVICE_AFTER_WEIGHT: u32 = 60;
 
 /// The words that two templates have in common, in order.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +24,8 @@ pub struct Alignment {
     pub cost: u32,
     /// Number of the template's words that are not wildcards and not in common.
     pub lost: usize,
+    /// Whether all words that are not in common are values or wildcards.
+    pub only_values: bool,
 }
 
 impl Alignment {
@@ -60,29 +60,22 @@ impl Alignment {
 
     fn count_differences(&mut self, template: &[Word], other: &[Word]) {
         let mut next = (0, 0);
-        let mut matched = 0;
+        self.only_values = true;
         let end = (template.len(), other.len());
         for index in 0..=self.pairs.len() {
             let pair = self.pairs.get(index).copied().unwrap_or(end);
             let mine = &template[next.0..pair.0];
             let theirs = &other[next.1..pair.1];
-            let is_last = pair == end;
-            let mut cost = difference(mine, theirs, is_last);
-            if matched >= ADVICE_AFTER_WEIGHT {
-                cost = cost.div_ceil(2);
-            }
-            self.cost += cost;
+            self.cost += difference(mine, theirs);
+            self.only_values &= mine.iter().chain(theirs).all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard));
             self.lost += mine.iter().filter(|it| !it.is_wildcard()).count();
-            if !is_last {
-                matched += template[pair.0].weight;
-            }
             next = (pair.0 + 1, pair.1 + 1);
         }
     }
 }
 
 /// Returns what the words between two pairs count.
-fn difference(mine: &[Word], theirs: &[Word], _is_last: bool) -> u32 {
+fn difference(mine: &[Word], theirs: &[Word]) -> u32 {
     if mine.is_empty() && theirs.is_empty() {
         return 0;
     }

@@ -3,6 +3,7 @@
 mod chunk;
 
 use chunk::ChunkClass;
+pub(crate) use chunk::REASON_PHRASES;
 
 /// Stands for a variable part of a message, in templates and as people see them.
 pub const WILDCARD: &str = "<*>";
@@ -30,6 +31,9 @@ const FREE_TEXT_STARTS: &[&str] = &[
     "arguments: ",
     "content: ",
 ];
+
+/// Beginnings of the request lines that logs quote.
+const HTTP_METHODS: &[&str] = &["GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "HEAD ", "OPTIONS "];
 
 /// Texts that end a free text.
 const FREE_TEXT_ENDS: &[&str] = &[", input_type=", ". Got: ", "\nFor troubleshooting", "\nError message:", " Error message:"];
@@ -62,6 +66,9 @@ impl Masker<'_> {
     fn run(&mut self) {
         while let Some(next) = self.text[self.at..].chars().next() {
             let is_boundary = !self.masked.ends_with(|it: char| it.is_alphanumeric() || it == '_');
+            if next == '\n' && self.line_of_one_word() {
+                continue;
+            }
             if next.is_whitespace() {
                 self.push_space();
                 self.at += next.len_utf8();
@@ -94,6 +101,19 @@ impl Masker<'_> {
             return;
         }
         self.masked.push_str(WILDCARD);
+    }
+
+    /// Masks a line of one word between other lines: the name of a field, in a list of what is wrong with it.
+    fn line_of_one_word(&mut self) -> bool {
+        let rest = &self.text[self.at + 1..];
+        let Some((line, _)) = rest.split_once('\n') else { return false };
+        let is_name = !line.is_empty() && line.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '.');
+        if is_name {
+            self.push_space();
+            self.push_wildcard();
+            self.at += 1 + line.len();
+        }
+        is_name
     }
 
     fn wildcard_itself(&mut self) -> bool {
@@ -150,9 +170,17 @@ impl Masker<'_> {
         if is_whole || is_punctuation {
             return false;
         }
+        // `"GET /v1/models HTTP/1.1"` says what was requested.
+        if HTTP_METHODS.iter().any(|it| content.starts_with(it)) {
+            return false;
+        }
+        let is_argument = self.masked.ends_with('(') && content.contains(' ');
         self.masked.push(open);
         if is_name {
             self.masked.push_str(content);
+        } else if is_argument {
+            // The message of an exception, as Python represents it: `ReadTimeout('timed out')`.
+            self.masked.push_str(&mask(content));
         } else {
             self.masked.push_str(WILDCARD);
         }

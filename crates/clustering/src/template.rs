@@ -73,6 +73,7 @@ impl Template {
     /// Returns the template of a masked text. Reading the text of a template gives the same template.
     fn of_masked(masked: &str) -> Self {
         let cut = masked.len() > MAX_TEMPLATE_BYTES;
+        let masked = masked.trim();
         let text = &masked[..masked.floor_char_boundary(MAX_TEMPLATE_BYTES)];
         let (words, more) = split(text);
         if !cut && !more {
@@ -133,7 +134,7 @@ impl Template {
             }
             next = mine + 1;
         }
-        Self::of_masked(text.trim())
+        Self::of_masked(&collapse_space(&text))
     }
 
     /// Returns this template up to the end of the words, followed by a wildcard.
@@ -141,6 +142,17 @@ impl Template {
         let end = self.words.get(words.wrapping_sub(1)).map_or(0, |it| it.end as usize);
         Self::of_masked(format!("{}: {WILDCARD}", &self.text[..end]).trim())
     }
+}
+
+/// Replaces runs of spaces by one.
+fn collapse_space(text: &str) -> String {
+    let mut collapsed = String::with_capacity(text.len());
+    for it in text.chars().filter(|it| *it != '\n') {
+        if it != ' ' || !collapsed.ends_with(' ') {
+            collapsed.push(it);
+        }
+    }
+    collapsed
 }
 
 /// Returns the end of the first sentence that has more than two words.

@@ -13,7 +13,7 @@ pub const PROSE_WEIGHT: u32 = 10;
 /// Weight of a name that is written like a class, as in `PacketResponder`.
 const NAME_WEIGHT: u32 = 6;
 /// Weight of a value: a word with digits or underscores, in quotes or brackets, or behind an equals sign.
-const VALUE_WEIGHT: u32 = 3;
+const VALUE_WEIGHT: u32 = 2;
 /// Weight of a function word.
 const FUNCTION_WORD_WEIGHT: u32 = 3;
 /// Weight of a character of a script without spaces.
@@ -26,6 +26,24 @@ const FUNCTION_WORDS: &[&str] = &[
     "this", "to", "too", "was", "we", "were", "while", "will", "with", "you", "your",
 ];
 
+/// How a word is written, which tells how likely it is the same in all messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordKind {
+    /// Stands for variable words.
+    Wildcard,
+    /// A word that says what happened.
+    Prose,
+    /// A function word, or a character of a script without spaces.
+    Function,
+    /// A name such as `PacketResponder`.
+    Name,
+    /// A word with digits or underscores, in quotes or brackets, or behind an equals sign.
+    Value,
+}
+
+/// Values that say that there is none, which is a failure of its own.
+const MISSING_VALUES: &[&str] = &["NoneType", "None", "null", "undefined", "nil"];
+
 /// A word of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
@@ -37,6 +55,8 @@ pub struct Word {
     pub hash: u64,
     /// What a difference in this word counts; 0 for a wildcard.
     pub weight: u32,
+    /// How the word is written.
+    pub kind: WordKind,
 }
 
 impl Word {
@@ -47,7 +67,28 @@ impl Word {
 
     /// Returns whether the word is prose rather than a value or a function word.
     pub fn is_prose(&self) -> bool {
-        self.weight > NAME_WEIGHT
+        self.kind == WordKind::Prose
+    }
+}
+
+/// Prose of a first sentence that is long enough to say what happened.
+const MIN_FIRST_SENTENCE_PROSE: usize = 3;
+
+/// Divides the weights of the words behind the first sentence, which give advice: messages of one failure have it or
+/// not, and messages of different failures share it.
+fn lighten_advice(text: &str, words: &mut [Word]) {
+    let mut prose = 0;
+    let mut is_advice = false;
+    for at in 0..words.len() {
+        if is_advice {
+            words[at].weight = words[at].weight.div_ceil(3);
+        }
+        prose += usize::from(words[at].is_prose());
+        let Some(next) = words.get(at + 1) else { break };
+        let glue = &text[words[at].end as usize..next.start as usize];
+        let is_end = glue.find(['.', '!', '?']).is_some_and(|it| glue[it + 1..].starts_with([' ', ')']));
+        let starts_sentence = || text[next.start as usize..].starts_with(|it: char| it.is_uppercase() || it == '<');
+        is_advice |= is_end && prose >= MIN_FIRST_SENTENCE_PROSE && starts_sentence();
     }
 }
 
@@ -58,7 +99,7 @@ pub fn split(text: &str) -> (Vec<Word>, bool) {
     while at < text.len() {
         let rest = &text[at..];
         if rest.starts_with(WILDCARD) {
-            words.push(word(at, at + WILDCARD.len(), 0, 0));
+            words.push(word(at, at + WILDCARD.len(), 0, 0, WordKind::Wildcard));
             at += WILDCARD.len();
         } else {
             let length = word_length(rest);
@@ -71,15 +112,17 @@ pub fn split(text: &str) -> (Vec<Word>, bool) {
         }
         if words.len() > MAX_TEMPLATE_WORDS {
             words.pop();
+            lighten_advice(text, &mut words);
             return (words, true);
         }
     }
+    lighten_advice(text, &mut words);
     (words, false)
 }
 
-fn word(start: usize, end: usize, hash: u64, weight: u32) -> Word {
+fn word(start: usize, end: usize, hash: u64, weight: u32, kind: WordKind) -> Word {
     // A masked text has a few kilobytes.
-    Word { start: start as u32, end: end as u32, hash, weight }
+    Word { start: start as u32, end: end as u32, hash, weight, kind }
 }
 
 /// Returns the length of the word at the beginning of a text; 0 if there is none.
@@ -112,25 +155,25 @@ fn is_character_word(it: char) -> bool {
 fn weighted(text: &str, start: usize, end: usize) -> Word {
     let it = &text[start..end];
     if it.len() > MAX_WORD_BYTES {
-        return word(start, end, 0, 0);
+        return word(start, end, 0, 0, WordKind::Wildcard);
     }
     let first = it.chars().next().unwrap_or(' ');
     // The masks leave no number but the status of a response.
     let is_status = it.len() == 3 && it.bytes().all(|it| it.is_ascii_digit());
-    let weight = if is_character_word(first) {
-        CHARACTER_WEIGHT
-    } else if is_status {
-        PROSE_WEIGHT
+    let (weight, kind) = if is_character_word(first) {
+        (CHARACTER_WEIGHT, WordKind::Function)
+    } else if is_status || MISSING_VALUES.contains(&it) {
+        (PROSE_WEIGHT, WordKind::Prose)
     } else if is_value(text, start, end) {
-        VALUE_WEIGHT
+        (VALUE_WEIGHT, WordKind::Value)
     } else if is_function_word(it) {
-        FUNCTION_WORD_WEIGHT
+        (FUNCTION_WORD_WEIGHT, WordKind::Function)
     } else if it.contains('.') || it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase()) {
-        NAME_WEIGHT
+        (NAME_WEIGHT, WordKind::Name)
     } else {
-        PROSE_WEIGHT
+        (PROSE_WEIGHT, WordKind::Prose)
     };
-    word(start, end, hash(it), weight)
+    word(start, end, hash(it), weight, kind)
 }
 
 fn is_function_word(it: &str) -> bool {

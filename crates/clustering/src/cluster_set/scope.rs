@@ -1,9 +1,11 @@
 //! The clusters of one failure type and span name.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::align::Alignment;
 use crate::template::Template;
+use crate::words::WordKind;
 
 /// Number of clusters that are aligned with a message.
 const MAX_ALIGNED_CLUSTERS: usize = 24;
@@ -11,6 +13,8 @@ const MAX_ALIGNED_CLUSTERS: usize = 24;
 const MAX_REMEMBERED_DECISIONS: usize = 4096;
 /// Largest distance, in thousandths, at which a message joins a cluster.
 const JOIN_DISTANCE: u32 = 90;
+/// The same for a message that differs in values only.
+const VALUES_JOIN_DISTANCE: u32 = 300;
 /// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
 const SIBLING_DISTANCE: u32 = 350;
 /// Number of siblings that show that the place in which they differ is variable.
@@ -93,12 +97,11 @@ impl Scope {
                 Candidate { at, alignment: Alignment::new(template.words(), message.words()), count }
             })
             .collect();
-        let limit = if is_lenient { SIBLING_DISTANCE } else { JOIN_DISTANCE };
         let best = candidates
             .iter()
             .filter(|it| is_comparable(it, message, template_of(it.at).0))
             .min_by_key(|it| (it.alignment.distance(), u32::MAX - it.alignment.matched, it.at))
-            .filter(|it| it.alignment.distance() <= limit);
+            .filter(|it| it.alignment.distance() <= limit(&it.alignment, is_lenient));
         if let Some(best) = best {
             if best.alignment.is_exact() {
                 if self.remembered.len() >= MAX_REMEMBERED_DECISIONS {
@@ -125,13 +128,24 @@ impl Scope {
             }
         }
         let mut list: Vec<(usize, u32)> = shared.into_iter().collect();
-        // A short template that is contained whole comes before a long one that shares as much.
+        let total: u32 = message.words().iter().map(|it| it.weight).sum();
         list.sort_unstable_by_key(|(at, weight)| {
             let whole: u32 = template_of(*at).0.words().iter().map(|it| it.weight).sum();
-            (std::cmp::Reverse(weight * 2000 / (whole + 10)).max(std::cmp::Reverse(0)), std::cmp::Reverse(*weight), *at)
+            (Reverse(weight * 2000 / (whole + total + 1)), *at)
         });
         list.truncate(MAX_ALIGNED_CLUSTERS);
         list.into_iter().map(|it| it.0).collect()
+    }
+}
+
+/// Returns the largest distance at which a message joins.
+fn limit(alignment: &Alignment, is_lenient: bool) -> u32 {
+    if is_lenient {
+        SIBLING_DISTANCE
+    } else if alignment.only_values {
+        VALUES_JOIN_DISTANCE
+    } else {
+        JOIN_DISTANCE
     }
 }
 
@@ -149,12 +163,11 @@ fn generalized(candidate: &Candidate, template: &Template) -> JoinDecision {
 fn sibling<'a>(candidates: &'a [Candidate], message: &Template) -> Option<&'a Candidate> {
     let mut places: HashMap<u64, Vec<&Candidate>> = HashMap::new();
     for it in candidates.iter().filter(|it| it.alignment.distance() <= SIBLING_DISTANCE && it.alignment.matched > 0) {
-        places.entry(place_hash(&it.alignment)).or_default().push(it);
+        places.entry(place_hash(&it.alignment, message)).or_default().push(it);
     }
     let enough = places.into_values().filter(|it| it.len() >= MIN_SIBLINGS);
-    let _ = message;
     enough
-        .max_by_key(|it| (it.len(), it[0].alignment.matched, std::cmp::Reverse(it[0].at)))?
+        .max_by_key(|it| (it.len(), it[0].alignment.matched, Reverse(it[0].at)))?
         .into_iter()
         .min_by_key(|it| (it.alignment.lost, it.at))
 }
@@ -187,8 +200,10 @@ fn head_words(template: &Template) -> Option<usize> {
 }
 
 /// Identifies the place in which a message differs from a template.
-fn place_hash(alignment: &Alignment) -> u64 {
-    alignment.pairs.iter().fold(17, |sum, (_, theirs)| mix(sum, *theirs as u64))
+fn place_hash(alignment: &Alignment, message: &Template) -> u64 {
+    let words = message.words();
+    let is_fixed = |it: &&(usize, usize)| !matches!(words[it.1].kind, WordKind::Value | WordKind::Wildcard);
+    alignment.pairs.iter().filter(is_fixed).fold(17, |sum, (_, theirs)| mix(sum, *theirs as u64))
 }
 
 fn sequence_hash(template: &Template) -> u64 {

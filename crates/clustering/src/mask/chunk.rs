@@ -25,7 +25,7 @@ const WORDS_WITH_DIGITS: &[&str] = &[
 ];
 
 /// First words of the reason phrases of HTTP statuses of errors.
-const REASON_PHRASES: &[&str] = &[
+pub const REASON_PHRASES: &[&str] = &[
     "Bad Request", "Bad Gateway", "Unauthorized", "Payment Required", "Forbidden", "Not Found", "Method Not", "Request Time", "Conflict",
     "Too Many", "Unprocessable", "Internal Server", "Not Implemented", "Service Unavailable", "Service Temporarily", "Gateway Time",
 ];

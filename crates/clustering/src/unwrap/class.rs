@@ -6,6 +6,28 @@ use super::is_substantive;
 const CLASS_ENDINGS: &[&str] =
     &["Error", "Exception", "Timeout", "Warning", "Fault", "Failure", "Exceeded", "Err", "Interrupt", "Panic"];
 
+/// Classes that say nothing that the message behind them does not say.
+const GENERAL_CLASSES: &[&str] = &[
+    "AI_APICallError",
+    "AI_RetryError",
+    "APIError",
+    "APIStatusError",
+    "AuthenticationError",
+    "BadRequestError",
+    "ClientError",
+    "Error",
+    "Exception",
+    "InternalServerError",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "ResponseError",
+    "RuntimeError",
+    "RuntimeException",
+    "ServerError",
+    "ServiceUnavailableError",
+];
+
 /// Length of a class with its module path.
 const MAX_CLASS_BYTES: usize = 160;
 
@@ -27,7 +49,7 @@ pub fn remove_class(text: &str) -> Option<String> {
     }
     let message = if let Some(inner) = representation(rest) { inner } else { separated(rest)? };
     let message = message.trim();
-    if message.is_empty() || (is_general(name) && !message.is_empty()) || is_substantive(message) {
+    if message.is_empty() || is_general(name) || is_substantive(message) {
         return Some(if message.is_empty() { name.to_owned() } else { message.to_owned() });
     }
     let kept = format!("{name}: {message}");
@@ -35,7 +57,7 @@ pub fn remove_class(text: &str) -> Option<String> {
 }
 
 fn is_general(name: &str) -> bool {
-    matches!(name, "Error" | "Exception" | "RuntimeError" | "RuntimeException")
+    GENERAL_CLASSES.contains(&name)
 }
 
 fn is_class(path: &str) -> bool {
@@ -47,7 +69,9 @@ fn is_class(path: &str) -> bool {
     let has_module = path.len() > name.len()
         && path.starts_with(|it: char| it.is_ascii_lowercase() || it == '_')
         && name.bytes().any(|it| it.is_ascii_lowercase());
-    has_ending || has_module
+    // `UnexpectedModelBehavior`: three words written as one.
+    let humps = name.as_bytes().windows(2).filter(|it| it[0].is_ascii_uppercase() && it[1].is_ascii_lowercase()).count();
+    has_ending || has_module || (path.len() == name.len() && humps >= 3)
 }
 
 /// Returns the text after the separator behind a class.

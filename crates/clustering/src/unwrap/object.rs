@@ -30,8 +30,8 @@ pub fn find_message(text: &str) -> Option<String> {
             return None;
         }
         let message = unescape(&text[best.start..best.end]);
-        // A message such as `Required` needs its code.
-        let code = parser.code.map(|(start, end)| &text[start..end]);
+        // `Required` in a list of issues needs its code.
+        let code = parser.code.filter(|_| text.starts_with('[')).map(|(start, end)| &text[start..end]);
         return match code.filter(|it| !super::is_substantive(&message) && is_name(it)) {
             Some(code) if !message.contains(code) => Some(format!("{code}: {message}")),
             _ => Some(message),

@@ -1,6 +1,6 @@
 //! Wrappings that are known texts in front of a message or behind it.
 
-use super::is_substantive;
+use crate::mask::REASON_PHRASES;
 
 /// Removes a known text in front of the message.
 pub fn remove_prefix(text: &str) -> Option<&str> {
@@ -161,12 +161,12 @@ fn http_status(text: &str) -> Option<&str> {
     let rest = rest.strip_prefix([' ', ':'])?.trim_start().trim_start_matches("- ");
     let name = rest.bytes().position(|it| !(it.is_ascii_uppercase() || it == b'_')).unwrap_or(rest.len());
     let rest = if name > 4 { rest[name..].trim_start_matches(['.', ':', ' ']) } else { rest };
-    (is_substantive(rest) && !is_reason_phrase(rest)).then_some(rest)
+    (rest.contains(char::is_alphabetic) && !is_reason_phrase(rest)).then_some(rest)
 }
 
 /// Returns whether a text is the reason phrase of an HTTP status.
 fn is_reason_phrase(text: &str) -> bool {
-    text.len() <= 32 && text.split([' ', '-']).all(|it| it.starts_with(|it: char| it.is_ascii_uppercase()) || it == "out")
+    text.len() <= 32 && REASON_PHRASES.iter().any(|it| text.starts_with(it))
 }
 
 fn uncaught(text: &str) -> Option<&str> {
