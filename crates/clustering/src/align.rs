@@ -8,6 +8,8 @@ const MISSING_VALUE_COST: u32 = 2;
 const ADDED_VALUE_COST: u32 = 3;
 /// Number of words of prose that a wildcard takes without a cost.
 const FREE_ABSORBED_WORDS: u32 = 2;
+/// Weight of the words in common with which a wildcard does so.
+const MIN_ABSORBING_WEIGHT: u32 = 30;
 /// What each further word of prose counts.
 const ABSORBED_WORD_COST: u32 = 3;
 
@@ -26,6 +28,10 @@ pub struct Alignment {
     pub lost: usize,
     /// Whether all words that are not in common are values or wildcards.
     pub only_values: bool,
+    /// The same, where names count as values.
+    pub only_names: bool,
+    /// Whether words of prose stand in place of other words of prose.
+    pub replaces_prose: bool,
 }
 
 impl Alignment {
@@ -60,22 +66,30 @@ impl Alignment {
 
     fn count_differences(&mut self, template: &[Word], other: &[Word]) {
         let mut next = (0, 0);
-        self.only_values = true;
+        (self.only_values, self.only_names) = (true, true);
         let end = (template.len(), other.len());
         for index in 0..=self.pairs.len() {
             let pair = self.pairs.get(index).copied().unwrap_or(end);
             let mine = &template[next.0..pair.0];
             let theirs = &other[next.1..pair.1];
-            self.cost += difference(mine, theirs);
-            self.only_values &= mine.iter().chain(theirs).all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard));
+            self.cost += difference(mine, theirs, self.matched);
+            let mut both = mine.iter().chain(theirs);
+            self.only_values &= both.clone().all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard));
+            self.only_names &= both.all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard | WordKind::Name));
+            self.replaces_prose |= replaces_prose(mine, theirs);
             self.lost += mine.iter().filter(|it| !it.is_wildcard()).count();
             next = (pair.0 + 1, pair.1 + 1);
         }
     }
 }
 
-/// Returns what the words between two pairs count.
-fn difference(mine: &[Word], theirs: &[Word]) -> u32 {
+fn replaces_prose(mine: &[Word], theirs: &[Word]) -> bool {
+    let is_fixed = |words: &[Word]| !words.iter().any(Word::is_wildcard) && words.iter().any(Word::is_prose);
+    is_fixed(mine) && is_fixed(theirs)
+}
+
+/// Returns what the words between two pairs count, if the templates have words of the weight `matched` in common.
+fn difference(mine: &[Word], theirs: &[Word], matched: u32) -> u32 {
     if mine.is_empty() && theirs.is_empty() {
         return 0;
     }
@@ -84,7 +98,9 @@ fn difference(mine: &[Word], theirs: &[Word]) -> u32 {
     match (has_wildcard(mine), has_wildcard(theirs)) {
         (true, _) => {
             let prose = theirs.iter().filter(|it| it.is_prose()).count() as u32;
-            let absorbed = prose.saturating_sub(FREE_ABSORBED_WORDS) * ABSORBED_WORD_COST;
+            // In a short template, a wildcard could stand for the whole message.
+            let free = if matched >= MIN_ABSORBING_WEIGHT { FREE_ABSORBED_WORDS } else { matched / MIN_ABSORBING_WEIGHT.div_ceil(2) };
+            let absorbed = prose.saturating_sub(free) * ABSORBED_WORD_COST;
             let missing = if theirs.is_empty() { MISSING_VALUE_COST } else { 0 };
             weight(mine) + absorbed + missing
         }

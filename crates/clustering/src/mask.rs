@@ -248,8 +248,15 @@ impl Masker<'_> {
             self.masked.push_str(chunk);
             return;
         }
-        self.classified(body);
+        if chunk::is_date_word(body, &self.masked, &self.text[self.at..]) {
+            self.push_wildcard();
+        } else {
+            self.classified(body);
+        }
         self.masked.push_str(&chunk[body.len()..]);
+        if chunk.len() == body.len() && self.masked.ends_with(WILDCARD) && body.ends_with(|it: char| it.is_ascii_digit()) {
+            self.at += chunk::unit_length(&self.text[self.at..]);
+        }
     }
 
     fn classified(&mut self, mut body: &str) {

@@ -189,7 +189,8 @@ fn is_value(text: &str, start: usize, end: usize) -> bool {
     let is_quoted = matches!(before, Some('"' | '\'' | '`' | '“' | '‘' | '«')) && matches!(after, Some('"' | '\'' | '`' | '”' | '’' | '»'));
     let is_alone = matches!((before, after), (Some('('), Some(')')) | (Some('['), Some(']')) | (Some('<'), Some('>')) | (Some('{'), Some('}')));
     let is_assigned = before == Some('=') || (before == Some(':') && !it.is_empty());
-    it.bytes().any(|it| it.is_ascii_digit() || it == b'_') || is_quoted || is_alone || is_assigned
+    let is_compound = it.bytes().filter(|it| *it == b'-').count() >= 2;
+    is_compound || it.bytes().any(|it| it.is_ascii_digit() || it == b'_') || is_quoted || is_alone || is_assigned
 }
 
 /// FNV-1a of the word in lower case, never 0.

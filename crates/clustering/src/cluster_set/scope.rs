@@ -15,6 +15,8 @@ const MAX_REMEMBERED_DECISIONS: usize = 4096;
 const JOIN_DISTANCE: u32 = 90;
 /// The same for a message that differs in values only.
 const VALUES_JOIN_DISTANCE: u32 = 300;
+/// Weight of the words in common with which a name counts as a value.
+const MIN_NAMING_WEIGHT: u32 = 40;
 /// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
 const SIBLING_DISTANCE: u32 = 350;
 /// Number of siblings that show that the place in which they differ is variable.
@@ -100,8 +102,8 @@ impl Scope {
         let best = candidates
             .iter()
             .filter(|it| is_comparable(it, message, template_of(it.at).0))
-            .min_by_key(|it| (it.alignment.distance(), u32::MAX - it.alignment.matched, it.at))
-            .filter(|it| it.alignment.distance() <= limit(&it.alignment, is_lenient));
+            .filter(|it| it.alignment.distance() <= limit(&it.alignment, is_lenient))
+            .min_by_key(|it| (Reverse(it.alignment.matched.saturating_sub(2 * it.alignment.cost)), it.alignment.distance(), it.at));
         if let Some(best) = best {
             if best.alignment.is_exact() {
                 if self.remembered.len() >= MAX_REMEMBERED_DECISIONS {
@@ -142,8 +144,10 @@ impl Scope {
 fn limit(alignment: &Alignment, is_lenient: bool) -> u32 {
     if is_lenient {
         SIBLING_DISTANCE
-    } else if alignment.only_values {
+    } else if alignment.only_values || (alignment.only_names && alignment.matched >= MIN_NAMING_WEIGHT) {
         VALUES_JOIN_DISTANCE
+    } else if alignment.replaces_prose {
+        0
     } else {
         JOIN_DISTANCE
     }

@@ -45,6 +45,32 @@ pub fn is_status(chunk: &str, before: &str, after: &str) -> bool {
         || REASON_PHRASES.iter().any(|it| after.starts_with(it))
 }
 
+/// Units that belong to the number in front of them. Units that say what a number counts, such as tokens, stay.
+const UNITS: &[&str] =
+    &["B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "ns", "us", "µs", "ms", "s", "sec", "secs", "h"];
+
+/// Returns the length of a unit behind a number, with the space between them; 0 if there is none.
+pub fn unit_length(after: &str) -> usize {
+    let Some(rest) = after.strip_prefix(' ') else { return 0 };
+    let length = rest.find(|it: char| !it.is_alphanumeric()).unwrap_or(rest.len());
+    if UNITS.contains(&&rest[..length]) { 1 + length } else { 0 }
+}
+
+/// Returns whether a word is the name of a day or a month in a date.
+pub fn is_date_word(chunk: &str, before: &str, after: &str) -> bool {
+    const NAMES: [&str; 19] = [
+        "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let name = chunk.trim_end_matches(',');
+    if !NAMES.contains(&name) {
+        return false;
+    }
+    let after = after.trim_start_matches([',', ' ']);
+    before.trim_end().ends_with(super::WILDCARD)
+        || after.starts_with(|it: char| it.is_ascii_digit())
+        || after.get(..3).is_some_and(|it| NAMES.contains(&it))
+}
+
 /// Returns the length of a URL or an ARN at the beginning of a text, which may contain separators.
 pub fn address_length(text: &str) -> Option<usize> {
     let scheme = text.bytes().position(|it| !(it.is_ascii_alphanumeric() || b"+.-".contains(&it)))?;
