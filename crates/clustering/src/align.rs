@@ -32,6 +32,8 @@ pub struct Alignment {
     pub only_names: bool,
     /// Whether words of prose stand in place of other words of prose.
     pub replaces_prose: bool,
+    /// Whether a status is not in common.
+    pub replaces_status: bool,
 }
 
 impl Alignment {
@@ -50,7 +52,7 @@ impl Alignment {
         if whole == 0 { 0 } else { self.cost * 1000 / whole }
     }
 
-    /// Returns whether nothing but wildcards of the template stands in place of words of the message.
+    /// Returns whether the template covers the message: the words of the message differ only in place of wildcards.
     pub fn is_exact(&self) -> bool {
         self.cost == 0 && self.lost == 0
     }
@@ -74,8 +76,11 @@ impl Alignment {
             let theirs = &other[next.1..pair.1];
             self.cost += difference(mine, theirs, self.matched);
             let mut both = mine.iter().chain(theirs);
-            self.only_values &= both.clone().all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard));
-            self.only_names &= both.all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard | WordKind::Name));
+            self.replaces_status |= both.clone().any(|it| it.kind == WordKind::Status);
+            self.only_values &=
+                both.clone().all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard));
+            self.only_names &=
+                both.all(|it| matches!(it.kind, WordKind::Value | WordKind::Wildcard | WordKind::Name));
             self.replaces_prose |= replaces_prose(mine, theirs);
             self.lost += mine.iter().filter(|it| !it.is_wildcard()).count();
             next = (pair.0 + 1, pair.1 + 1);
@@ -99,7 +104,11 @@ fn difference(mine: &[Word], theirs: &[Word], matched: u32) -> u32 {
         (true, _) => {
             let prose = theirs.iter().filter(|it| it.is_prose()).count() as u32;
             // In a short template, a wildcard could stand for the whole message.
-            let free = if matched >= MIN_ABSORBING_WEIGHT { FREE_ABSORBED_WORDS } else { matched / MIN_ABSORBING_WEIGHT.div_ceil(2) };
+            let free = if matched >= MIN_ABSORBING_WEIGHT {
+                FREE_ABSORBED_WORDS
+            } else {
+                matched / MIN_ABSORBING_WEIGHT.div_ceil(2)
+            };
             let absorbed = prose.saturating_sub(free) * ABSORBED_WORD_COST;
             let missing = if theirs.is_empty() { MISSING_VALUE_COST } else { 0 };
             weight(mine) + absorbed + missing
@@ -115,7 +124,8 @@ fn common_words(template: &[Word], other: &[Word]) -> Vec<(usize, usize)> {
     let is_equal = |mine: usize, theirs: usize| template[mine].hash == other[theirs].hash;
     let shorter = template.len().min(other.len());
     let head = (0..shorter).take_while(|it| is_equal(*it, *it)).count();
-    let tail = (0..shorter - head).take_while(|it| is_equal(template.len() - 1 - it, other.len() - 1 - it)).count();
+    let tail =
+        (0..shorter - head).take_while(|it| is_equal(template.len() - 1 - it, other.len() - 1 - it)).count();
     let mut pairs: Vec<(usize, usize)> = (0..head).map(|it| (it, it)).collect();
     let (rows, columns) = (template.len() - head - tail, other.len() - head - tail);
     if rows > 0 && columns > 0 {

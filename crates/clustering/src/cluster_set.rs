@@ -96,8 +96,12 @@ impl<I: Copy + Ord + std::hash::Hash> ClusterSet<I> {
     /// Creates the set from the rows of a project, in any order. Clusters whose fingerprint has another version are left out.
     pub fn load(mut rows: Vec<StoredCluster<I>>) -> Self {
         rows.sort_by_key(|it| it.id);
-        let mut set =
-            Self { clusters: Vec::new(), positions: HashMap::new(), scopes: HashMap::new(), types: HashMap::new() };
+        let mut set = Self {
+            clusters: Vec::new(),
+            positions: HashMap::new(),
+            scopes: HashMap::new(),
+            types: HashMap::new(),
+        };
         for row in rows {
             let Some(template) = Template::parse(&row.fingerprint) else { continue };
             let StoredCluster { id, failure_type, span_name, fingerprint: _, count } = row;
@@ -190,8 +194,13 @@ impl<I: Copy + Ord + std::hash::Hash> ClusterSet<I> {
             return self.count(at, ClusterChange::Unchanged);
         }
         let template = Template::of_anything();
-        let cluster =
-            Cluster { id: new_id(), failure_type: failure_type.to_owned(), span_name: String::new(), template, count: 0 };
+        let cluster = Cluster {
+            id: new_id(),
+            failure_type: failure_type.to_owned(),
+            span_name: String::new(),
+            template,
+            count: 0,
+        };
         let at = self.insert(cluster);
         self.count(at, ClusterChange::Created)
     }

@@ -5,7 +5,7 @@
 //! 1. [`unwrap`](unwrap::unwrap) removes the texts that SDKs, frameworks and gateways put around the message of a
 //!    provider: exception classes, status lines, JSON and Python objects, stack traces, HTML pages.
 //! 2. [`mask`](mask::mask) replaces numbers, identifiers, paths, addresses, structured values and quoted text by the
-//!    wildcard [`WILDCARD`].
+//!    wildcard [`TEMPLATE_WILDCARD`].
 //! 3. [`Template`] splits the masked text into words. A word is prose, a function word, or a value (an identifier, or
 //!    a word in quotes), and differences between values count less than differences between prose.
 //! 4. [`ClusterSet::assign`] compares the template with the clusters of the same failure type and span name, and joins
@@ -47,7 +47,7 @@ mod words;
 pub use cluster_set::{
     Assignment, ClusterChange, ClusterSet, FailureText, MAX_CLUSTERS_PER_TYPE, StoredCluster,
 };
-pub use mask::WILDCARD;
+pub use mask::TEMPLATE_WILDCARD;
 pub use samples::Samples;
 pub use template::{FINGERPRINT_VERSION, Template};
 pub use unwrap::MAX_MESSAGE_BYTES;

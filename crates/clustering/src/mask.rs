@@ -6,7 +6,7 @@ use chunk::ChunkClass;
 pub(crate) use chunk::REASON_PHRASES;
 
 /// Stands for a variable part of a message, in templates and as people see them.
-pub const WILDCARD: &str = "<*>";
+pub const TEMPLATE_WILDCARD: &str = "<*>";
 
 /// Number of bytes of a message that are masked; a template needs no more.
 const MAX_MASKED_BYTES: usize = 2048;
@@ -36,9 +36,10 @@ const FREE_TEXT_STARTS: &[&str] = &[
 const HTTP_METHODS: &[&str] = &["GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "HEAD ", "OPTIONS "];
 
 /// Texts that end a free text.
-const FREE_TEXT_ENDS: &[&str] = &[", input_type=", ". Got: ", "\nFor troubleshooting", "\nError message:", " Error message:"];
+const FREE_TEXT_ENDS: &[&str] =
+    &[", input_type=", ". Got: ", "\nFor troubleshooting", "\nError message:", " Error message:"];
 
-/// Returns the message with [`WILDCARD`] in place of numbers, identifiers, paths, addresses, structured values and
+/// Returns the message with [`TEMPLATE_WILDCARD`] in place of numbers, identifiers, paths, addresses, structured values and
 /// quoted texts. Space is collapsed.
 pub fn mask(message: &str) -> String {
     let is_cut = message.len() > MAX_MASKED_BYTES;
@@ -48,7 +49,7 @@ pub fn mask(message: &str) -> String {
     let mut masked = masker.masked;
     if is_cut {
         masked.push(' ');
-        masked.push_str(WILDCARD);
+        masked.push_str(TEMPLATE_WILDCARD);
     }
     masked.truncate(masked.trim_end().len());
     masked
@@ -74,7 +75,9 @@ impl Masker<'_> {
                 self.at += next.len_utf8();
                 continue;
             }
-            if is_boundary && (self.free_text() || self.wildcard_itself() || self.quoted(next) || self.structured(next)) {
+            if is_boundary
+                && (self.free_text() || self.wildcard_itself() || self.quoted(next) || self.structured(next))
+            {
                 continue;
             }
             if is_separator(next) {
@@ -96,18 +99,19 @@ impl Masker<'_> {
     fn push_wildcard(&mut self) {
         let kept = self.masked.trim_end_matches([' ', ',', '/', ':', '-', 'x', '+', '.', ';', 'T']);
         let separator = self.masked.len() - kept.len();
-        if kept.ends_with(WILDCARD) && separator <= 2 {
+        if kept.ends_with(TEMPLATE_WILDCARD) && separator <= 2 {
             self.masked.truncate(kept.len());
             return;
         }
-        self.masked.push_str(WILDCARD);
+        self.masked.push_str(TEMPLATE_WILDCARD);
     }
 
     /// Masks a line of one word between other lines: the name of a field, in a list of what is wrong with it.
     fn line_of_one_word(&mut self) -> bool {
         let rest = &self.text[self.at + 1..];
         let Some((line, _)) = rest.split_once('\n') else { return false };
-        let is_name = !line.is_empty() && line.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '.');
+        let is_name =
+            !line.is_empty() && line.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '.');
         if is_name {
             self.push_space();
             self.push_wildcard();
@@ -117,10 +121,10 @@ impl Masker<'_> {
     }
 
     fn wildcard_itself(&mut self) -> bool {
-        let is_wildcard = self.text[self.at..].starts_with(WILDCARD);
+        let is_wildcard = self.text[self.at..].starts_with(TEMPLATE_WILDCARD);
         if is_wildcard {
             self.push_wildcard();
-            self.at += WILDCARD.len();
+            self.at += TEMPLATE_WILDCARD.len();
         }
         is_wildcard
     }
@@ -182,7 +186,7 @@ impl Masker<'_> {
             // The message of an exception, as Python represents it: `ReadTimeout('timed out')`.
             self.masked.push_str(&mask(content));
         } else {
-            self.masked.push_str(WILDCARD);
+            self.masked.push_str(TEMPLATE_WILDCARD);
         }
         self.masked.push(close);
         self.at = start + length + close.len_utf8();
@@ -197,8 +201,13 @@ impl Masker<'_> {
         let rest = &self.text[self.at..];
         let inner = rest[1..].trim_start();
         let looks_like_value = match open {
-            '{' => inner.starts_with(['"', '\'', '{', '[']) || rest.get(..80.min(rest.len())).is_some_and(|it| it.contains(':') || it.contains('=')),
-            _ => inner.starts_with(['"', '\'', '{', '[']) || inner.starts_with(|it: char| it.is_ascii_digit()),
+            '{' => {
+                inner.starts_with(['"', '\'', '{', '['])
+                    || rest.get(..80.min(rest.len())).is_some_and(|it| it.contains(':') || it.contains('='))
+            }
+            _ => {
+                inner.starts_with(['"', '\'', '{', '[']) || inner.starts_with(|it: char| it.is_ascii_digit())
+            }
         };
         if !looks_like_value {
             return false;
@@ -238,7 +247,8 @@ impl Masker<'_> {
             && rest[length..].starts_with(',')
             && rest[length + 1..].starts_with(|it: char| it.is_ascii_digit())
         {
-            let more = rest[length + 1..].find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len() - length - 1);
+            let more =
+                rest[length + 1..].find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len() - length - 1);
             length += 1 + more;
         }
         let chunk = &rest[..length.max(rest.chars().next().map_or(1, char::len_utf8))];
@@ -254,7 +264,10 @@ impl Masker<'_> {
             self.classified(body);
         }
         self.masked.push_str(&chunk[body.len()..]);
-        if chunk.len() == body.len() && self.masked.ends_with(WILDCARD) && body.ends_with(|it: char| it.is_ascii_digit()) {
+        if chunk.len() == body.len()
+            && self.masked.ends_with(TEMPLATE_WILDCARD)
+            && body.ends_with(|it: char| it.is_ascii_digit())
+        {
             self.at += chunk::unit_length(&self.text[self.at..]);
         }
     }
@@ -281,7 +294,29 @@ impl Masker<'_> {
 
 /// Returns whether a character ends a chunk.
 fn is_separator(it: char) -> bool {
-    matches!(it, '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | ',' | ';' | '=' | '|' | '“' | '”' | '‘' | '’' | '«' | '»')
+    matches!(
+        it,
+        '"' | '\''
+            | '`'
+            | '('
+            | ')'
+            | '['
+            | ']'
+            | '{'
+            | '}'
+            | '<'
+            | '>'
+            | ','
+            | ';'
+            | '='
+            | '|'
+            | '“'
+            | '”'
+            | '‘'
+            | '’'
+            | '«'
+            | '»'
+    )
 }
 
 #[cfg(test)]

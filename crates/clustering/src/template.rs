@@ -1,7 +1,7 @@
 //! A message with wildcards in place of its variable parts.
 
 use crate::align::Alignment;
-use crate::mask::{WILDCARD, mask};
+use crate::mask::{TEMPLATE_WILDCARD, mask};
 use crate::unwrap::unwrap;
 use crate::words::{Word, split};
 
@@ -14,7 +14,7 @@ const MAX_TEMPLATE_BYTES: usize = 1024;
 /// Length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 120;
 
-/// A message with [`WILDCARD`] in place of its variable parts.
+/// A message with [`TEMPLATE_WILDCARD`] in place of its variable parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
@@ -57,12 +57,17 @@ impl Template {
 
     /// Returns the template of every failure.
     pub(crate) fn of_anything() -> Self {
-        Self::of_masked(WILDCARD)
+        Self::of_masked(TEMPLATE_WILDCARD)
     }
 
     /// Returns whether this is the template of every failure.
     pub(crate) fn is_anything(&self) -> bool {
-        self.text == WILDCARD
+        self.text == TEMPLATE_WILDCARD
+    }
+
+    /// Returns the weight of all words.
+    pub(crate) fn weight(&self) -> u32 {
+        self.words.iter().map(|it| it.weight).sum()
     }
 
     /// Returns the words.
@@ -86,10 +91,10 @@ impl Template {
             end = text.floor_char_boundary(end - 1);
         }
         let shortened = text[..end].trim_end();
-        let text = if shortened.ends_with(WILDCARD) || shortened.is_empty() {
-            format!("{shortened}{}", if shortened.is_empty() { WILDCARD } else { "" })
+        let text = if shortened.ends_with(TEMPLATE_WILDCARD) || shortened.is_empty() {
+            format!("{shortened}{}", if shortened.is_empty() { TEMPLATE_WILDCARD } else { "" })
         } else {
-            format!("{shortened} {WILDCARD}")
+            format!("{shortened} {TEMPLATE_WILDCARD}")
         };
         let (words, _) = split(&text);
         Self { text, words }
@@ -120,14 +125,14 @@ impl Template {
                 let after_start = if gap.is_empty() { at } else { self.words[gap.end - 1].end as usize };
                 let before = &self.text[at..before_end];
                 text.push_str(if first.is_none() && !text.is_empty() { " " } else { before });
-                if !text.trim_end().ends_with(WILDCARD) {
-                    text.push_str(WILDCARD);
+                if !text.trim_end().ends_with(TEMPLATE_WILDCARD) {
+                    text.push_str(TEMPLATE_WILDCARD);
                 }
                 let after = &self.text[after_start..glue_end];
                 text.push_str(if after.is_empty() && word.is_some() { " " } else { after });
             }
             if let Some(word) = word {
-                if !(word.is_wildcard() && text.trim_end().ends_with(WILDCARD)) {
+                if !(word.is_wildcard() && text.trim_end().ends_with(TEMPLATE_WILDCARD)) {
                     text.push_str(self.word_text(word));
                 }
                 at = word.end as usize;
@@ -140,7 +145,7 @@ impl Template {
     /// Returns this template up to the end of the words, followed by a wildcard.
     pub(crate) fn keep_head(&self, words: usize) -> Self {
         let end = self.words.get(words.wrapping_sub(1)).map_or(0, |it| it.end as usize);
-        Self::of_masked(format!("{}: {WILDCARD}", &self.text[..end]).trim())
+        Self::of_masked(format!("{}: {TEMPLATE_WILDCARD}", &self.text[..end]).trim())
     }
 }
 
@@ -162,7 +167,8 @@ fn first_sentence(text: &str) -> usize {
     for (at, it) in text.char_indices() {
         let is_end = (it == '.' || it == '!' || it == '?') && {
             let mut after = text[at + 1..].chars();
-            after.next() == Some(' ') && after.next().is_some_and(|it| it.is_uppercase() || it == '<' || it == '(')
+            after.next() == Some(' ')
+                && after.next().is_some_and(|it| it.is_uppercase() || it == '<' || it == '(')
         };
         if is_end && words >= 2 {
             return at + 1;

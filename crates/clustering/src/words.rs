@@ -1,6 +1,6 @@
 //! Splits a masked text into words.
 
-use crate::mask::WILDCARD;
+use crate::mask::TEMPLATE_WILDCARD;
 
 /// Number of words of a template. The rest of a longer message is a wildcard.
 pub const MAX_TEMPLATE_WORDS: usize = 48;
@@ -21,9 +21,10 @@ const CHARACTER_WEIGHT: u32 = 5;
 
 /// Words that say little about what happened.
 const FUNCTION_WORDS: &[&str] = &[
-    "a", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do", "does", "for", "from", "had", "has", "have",
-    "if", "in", "into", "is", "it", "its", "of", "on", "or", "our", "please", "so", "that", "the", "their", "then", "there", "these",
-    "this", "to", "too", "was", "we", "were", "while", "will", "with", "you", "your",
+    "a", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do", "does", "for",
+    "from", "had", "has", "have", "if", "in", "into", "is", "it", "its", "of", "on", "or", "our", "please",
+    "so", "that", "the", "their", "then", "there", "these", "this", "to", "too", "was", "we", "were",
+    "while", "will", "with", "you", "your",
 ];
 
 /// How a word is written, which tells how likely it is the same in all messages.
@@ -33,6 +34,8 @@ pub enum WordKind {
     Wildcard,
     /// A word that says what happened.
     Prose,
+    /// The HTTP status of a response.
+    Status,
     /// A function word, or a character of a script without spaces.
     Function,
     /// A name such as `PacketResponder`.
@@ -65,9 +68,9 @@ impl Word {
         self.hash == 0
     }
 
-    /// Returns whether the word is prose rather than a value or a function word.
+    /// Returns whether the word is prose or a status, rather than a name, a value or a function word.
     pub fn is_prose(&self) -> bool {
-        self.kind == WordKind::Prose
+        matches!(self.kind, WordKind::Prose | WordKind::Status)
     }
 }
 
@@ -87,7 +90,8 @@ fn lighten_advice(text: &str, words: &mut [Word]) {
         let Some(next) = words.get(at + 1) else { break };
         let glue = &text[words[at].end as usize..next.start as usize];
         let is_end = glue.find(['.', '!', '?']).is_some_and(|it| glue[it + 1..].starts_with([' ', ')']));
-        let starts_sentence = || text[next.start as usize..].starts_with(|it: char| it.is_uppercase() || it == '<');
+        let starts_sentence =
+            || text[next.start as usize..].starts_with(|it: char| it.is_uppercase() || it == '<');
         is_advice |= is_end && prose >= MIN_FIRST_SENTENCE_PROSE && starts_sentence();
     }
 }
@@ -98,9 +102,9 @@ pub fn split(text: &str) -> (Vec<Word>, bool) {
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
-        if rest.starts_with(WILDCARD) {
-            words.push(word(at, at + WILDCARD.len(), 0, 0, WordKind::Wildcard));
-            at += WILDCARD.len();
+        if rest.starts_with(TEMPLATE_WILDCARD) {
+            words.push(word(at, at + TEMPLATE_WILDCARD.len(), 0, 0, WordKind::Wildcard));
+            at += TEMPLATE_WILDCARD.len();
         } else {
             let length = word_length(rest);
             if length == 0 {
@@ -162,13 +166,17 @@ fn weighted(text: &str, start: usize, end: usize) -> Word {
     let is_status = it.len() == 3 && it.bytes().all(|it| it.is_ascii_digit());
     let (weight, kind) = if is_character_word(first) {
         (CHARACTER_WEIGHT, WordKind::Function)
-    } else if is_status || MISSING_VALUES.contains(&it) {
+    } else if is_status {
+        (PROSE_WEIGHT, WordKind::Status)
+    } else if MISSING_VALUES.contains(&it) {
         (PROSE_WEIGHT, WordKind::Prose)
     } else if is_value(text, start, end) {
         (VALUE_WEIGHT, WordKind::Value)
     } else if is_function_word(it) {
         (FUNCTION_WORD_WEIGHT, WordKind::Function)
-    } else if it.contains('.') || it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase()) {
+    } else if it.contains('.')
+        || it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase())
+    {
         (NAME_WEIGHT, WordKind::Name)
     } else {
         (PROSE_WEIGHT, WordKind::Prose)
@@ -186,11 +194,19 @@ fn is_value(text: &str, start: usize, end: usize) -> bool {
     let it = &text[start..end];
     let before = text[..start].chars().next_back();
     let after = text[end..].chars().next();
-    let is_quoted = matches!(before, Some('"' | '\'' | '`' | '“' | '‘' | '«')) && matches!(after, Some('"' | '\'' | '`' | '”' | '’' | '»'));
-    let is_alone = matches!((before, after), (Some('('), Some(')')) | (Some('['), Some(']')) | (Some('<'), Some('>')) | (Some('{'), Some('}')));
+    let is_quoted = matches!(before, Some('"' | '\'' | '`' | '“' | '‘' | '«'))
+        && matches!(after, Some('"' | '\'' | '`' | '”' | '’' | '»'));
+    let is_alone = matches!(
+        (before, after),
+        (Some('('), Some(')')) | (Some('['), Some(']')) | (Some('<'), Some('>')) | (Some('{'), Some('}'))
+    );
     let is_assigned = before == Some('=') || (before == Some(':') && !it.is_empty());
     let is_compound = it.bytes().filter(|it| *it == b'-').count() >= 2;
-    is_compound || it.bytes().any(|it| it.is_ascii_digit() || it == b'_') || is_quoted || is_alone || is_assigned
+    is_compound
+        || it.bytes().any(|it| it.is_ascii_digit() || it == b'_')
+        || is_quoted
+        || is_alone
+        || is_assigned
 }
 
 /// FNV-1a of the word in lower case, never 0.

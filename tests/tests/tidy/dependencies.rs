@@ -7,7 +7,7 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// The crates of the workspace that each crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
@@ -17,6 +17,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("queue", &["entities", "store"]),
     ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
     ("present", &["api"]),
+    ("clustering", &[]),
     ("tui", &["api", "present"]),
     ("cli", &["api", "evaluators", "present", "tui"]),
 ];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
 /// in `crates`.
-pub const CRATES: [&str; 12] = [
+pub const CRATES: [&str; 13] = [
     "api",
     "semantics",
     "evaluators",
@@ -14,6 +14,7 @@ pub const CRATES: [&str; 12] = [
     "store",
     "queue",
     "present",
+    "clustering",
     "server",
     "tui",
     "cli",

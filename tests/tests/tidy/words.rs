@@ -12,6 +12,7 @@ use crate::source::{Source, collect, relative, root, rust_files};
 /// Files and folders that follow the rules of this module.
 const CLEAN: &[&str] = &[
     "crates/api/",
+    "crates/clustering/",
     "crates/present/",
     "crates/queue/",
     "crates/semantics/",

@@ -3,8 +3,18 @@
 use super::is_substantive;
 
 /// Endings of the names of exception classes.
-const CLASS_ENDINGS: &[&str] =
-    &["Error", "Exception", "Timeout", "Warning", "Fault", "Failure", "Exceeded", "Err", "Interrupt", "Panic"];
+const CLASS_ENDINGS: &[&str] = &[
+    "Error",
+    "Exception",
+    "Timeout",
+    "Warning",
+    "Fault",
+    "Failure",
+    "Exceeded",
+    "Err",
+    "Interrupt",
+    "Panic",
+];
 
 /// Classes that say nothing that the message behind them does not say.
 const GENERAL_CLASSES: &[&str] = &[
@@ -70,7 +80,11 @@ fn is_class(path: &str) -> bool {
         && path.starts_with(|it: char| it.is_ascii_lowercase() || it == '_')
         && name.bytes().any(|it| it.is_ascii_lowercase());
     // `UnexpectedModelBehavior`: three words written as one.
-    let humps = name.as_bytes().windows(2).filter(|it| it[0].is_ascii_uppercase() && it[1].is_ascii_lowercase()).count();
+    let humps = name
+        .as_bytes()
+        .windows(2)
+        .filter(|it| it[0].is_ascii_uppercase() && it[1].is_ascii_lowercase())
+        .count();
     has_ending || has_module || (path.len() == name.len() && humps >= 3)
 }
 
@@ -81,7 +95,10 @@ fn separated(rest: &str) -> Option<&str> {
         let (_, message) = code.split_once("]: ")?;
         return Some(message);
     }
-    [": ", ":\n", " - ", "\n"].iter().find_map(|it| rest.strip_prefix(it)).or_else(|| (rest == ":").then_some(""))
+    [": ", ":\n", " - ", "\n"]
+        .iter()
+        .find_map(|it| rest.strip_prefix(it))
+        .or_else(|| (rest == ":").then_some(""))
 }
 
 /// Returns the first argument of Python's representation of an exception, `('message')`, if it ends the text.

@@ -11,7 +11,7 @@ const MAX_OBJECT_STARTS: usize = 4;
 /// Length of a text in front of an object that may be a wrapping.
 const MAX_WRAPPING_BYTES: usize = 240;
 
-/// Words of which a text in front of an object has at least one if it only announces the object.
+/// Words that a text in front of an object contains, at least one, if it only announces the object.
 const WRAPPING_WORDS: &[&str] =
     &["error", "status", "exception", "http", "body", "code", "content:", "response", "failed with"];
 
@@ -22,7 +22,8 @@ pub fn find_message(text: &str) -> Option<String> {
         if brace > MAX_WRAPPING_BYTES {
             return None;
         }
-        let mut parser = ObjectParser { text, bytes: text.as_bytes(), at: brace, best: None, is_error: false, code: None };
+        let mut parser =
+            ObjectParser { text, bytes: text.as_bytes(), at: brace, best: None, is_error: false, code: None };
         parser.value(0, NO_RANK);
         let Some(best) = parser.best else { continue };
         let prefix = text[..brace].trim_end_matches(['[', ' ', '\n']);
@@ -47,7 +48,11 @@ fn is_name(text: &str) -> bool {
 fn is_wrapping(prefix: &str, is_error: bool) -> bool {
     let lower = prefix.to_ascii_lowercase();
     let has_word = || WRAPPING_WORDS.iter().any(|it| lower.contains(it));
-    let is_status = || prefix.split_whitespace().all(|it| it.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_uppercase() || b"_.:-".contains(&it)));
+    let is_status = || {
+        prefix.split_whitespace().all(|it| {
+            it.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_uppercase() || b"_.:-".contains(&it))
+        })
+    };
     if prefix.is_empty() { is_error } else { has_word() || is_status() }
 }
 
@@ -124,7 +129,18 @@ impl ObjectParser<'_> {
             }
             self.at += 1;
             let key = &self.text[start..end];
-            self.is_error |= matches!(key, "error" | "errors" | "code" | "type" | "status" | "detail" | "request_id" | "object" | "statusCode");
+            self.is_error |= matches!(
+                key,
+                "error"
+                    | "errors"
+                    | "code"
+                    | "type"
+                    | "status"
+                    | "detail"
+                    | "request_id"
+                    | "object"
+                    | "statusCode"
+            );
             self.skip_space();
             if key == "code" && self.code.is_none() && matches!(self.bytes.get(self.at), Some(b'"' | b'\'')) {
                 self.code = Some(self.string());

@@ -4,12 +4,12 @@ use crate::mask::REASON_PHRASES;
 
 /// Removes a known text in front of the message.
 pub fn remove_prefix(text: &str) -> Option<&str> {
-    RULES.iter().find_map(|rule| rule(text)).map(str::trim).filter(|it| !it.is_empty())
+    PREFIX_RULES.iter().find_map(|rule| rule(text)).map(str::trim).filter(|it| !it.is_empty())
 }
 
 /// Removes the known texts behind a message.
 pub fn remove_suffix(mut text: &str) -> &str {
-    let end = SUFFIXES.iter().filter_map(|it| text.find(it)).filter(|it| *it > 0).min();
+    let end = MESSAGE_SUFFIXES.iter().filter_map(|it| text.find(it)).filter(|it| *it > 0).min();
     text = end.map_or(text, |it| text[..it].trim_end());
     // Ollama's client.
     match text.rfind(" (status code: ") {
@@ -19,7 +19,7 @@ pub fn remove_suffix(mut text: &str) -> &str {
 }
 
 /// Beginnings of the texts that clients append.
-const SUFFIXES: &[&str] = &[
+const MESSAGE_SUFFIXES: &[&str] = &[
     "\nReceived Model Group=",
     " Received Model Group=",
     "\nAvailable Model Group",
@@ -41,7 +41,7 @@ const SUFFIXES: &[&str] = &[
 
 type Rule = fn(&str) -> Option<&str>;
 
-const RULES: &[Rule] = &[
+const PREFIX_RULES: &[Rule] = &[
     openai_status,
     response_body,
     mistral_status,
@@ -116,7 +116,9 @@ fn google_node(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("[GoogleGenerativeAI Error]: ")?;
     let Some(fetching) = rest.strip_prefix("Error fetching from ") else { return Some(rest) };
     let (_, answer) = fetching.split_once(": ")?;
-    let Some((_, message)) = answer.strip_prefix('[').and_then(|it| it.split_once("] ")) else { return Some(answer) };
+    let Some((_, message)) = answer.strip_prefix('[').and_then(|it| it.split_once("] ")) else {
+        return Some(answer);
+    };
     Some(message)
 }
 
@@ -184,5 +186,6 @@ fn bytes_literal(text: &str) -> Option<&str> {
 fn status_number(text: &str) -> Option<(u16, &str)> {
     let number: u16 = text.get(..3)?.parse().ok()?;
     let rest = &text[3..];
-    ((400..600).contains(&number) && !rest.starts_with(|it: char| it.is_ascii_alphanumeric())).then_some((number, rest))
+    ((400..600).contains(&number) && !rest.starts_with(|it: char| it.is_ascii_alphanumeric()))
+        .then_some((number, rest))
 }

@@ -13,7 +13,8 @@ fn python(text: &str) -> Option<&str> {
     let mut offset = 0;
     let mut last_line = "";
     for line in body.split_inclusive('\n') {
-        let is_frame = line.starts_with(char::is_whitespace) || line.starts_with('|') || line.trim().is_empty();
+        let is_frame =
+            line.starts_with(char::is_whitespace) || line.starts_with('|') || line.trim().is_empty();
         if !is_frame {
             return Some(body[offset..].trim());
         }
@@ -23,13 +24,17 @@ fn python(text: &str) -> Option<&str> {
         offset += line.len();
     }
     // The trace was cut off, or its lines are indented.
-    if last_line.is_empty() { Some(text[..start - PYTHON_TRACEBACK.len()].trim()).filter(|it| !it.is_empty()) } else { Some(last_line) }
+    if last_line.is_empty() {
+        Some(text[..start - PYTHON_TRACEBACK.len()].trim()).filter(|it| !it.is_empty())
+    } else {
+        Some(last_line)
+    }
 }
 
 /// The cause that a Java stack trace ends with.
 fn java(text: &str) -> Option<&str> {
-    const CAUSE: &str = "\nCaused by: ";
-    let start = text.rfind(CAUSE)? + CAUSE.len();
+    const CAUSE_LABEL: &str = "\nCaused by: ";
+    let start = text.rfind(CAUSE_LABEL)? + CAUSE_LABEL.len();
     let cause = &text[start..];
     // Rust's `anyhow` numbers causes on lines of their own.
     Some(cause.lines().next().unwrap_or(cause).trim()).filter(|it| !it.is_empty())
@@ -45,7 +50,8 @@ fn rust(text: &str) -> Option<&str> {
 
 /// Removes the frames below the message, as JavaScript, Java, .NET and Go print them.
 fn frames(text: &str) -> Option<&str> {
-    let marks = ["\n    at ", "\n\tat ", "\n   at ", "\n  at ", "\n\ngoroutine ", "\nStack trace:", "\nStack Trace:"];
+    let marks =
+        ["\n    at ", "\n\tat ", "\n   at ", "\n  at ", "\n\ngoroutine ", "\nStack trace:", "\nStack Trace:"];
     let end = marks.iter().filter_map(|it| text.find(it)).min()?;
     let message = text[..end].trim_end();
     Some(message.strip_prefix("panic: ").unwrap_or(message)).filter(|it| !it.is_empty())

@@ -7,9 +7,9 @@ mod slots;
 mod wrappings;
 
 /// Templates of providers' messages.
-pub const PROVIDERS: &str = include_str!("../data/providers.txt");
+pub const PROVIDER_TEMPLATES: &str = include_str!("../data/providers.txt");
 /// Templates in the style of system logs.
-pub const SYSTEM_LOGS: &str = include_str!("../data/logs.txt");
+pub const SYSTEM_LOG_TEMPLATES: &str = include_str!("../data/logs.txt");
 
 /// The half of the templates that a figure comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

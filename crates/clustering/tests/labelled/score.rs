@@ -76,7 +76,12 @@ pub fn score(labels: &[usize], clusters: &[u64]) -> Score {
 }
 
 /// Describes the labels that share a cluster, and those that several clusters have; the most frequent first.
-pub fn confusions(messages: &[LabelledMessage], clusters: &[u64], set: &ClusterSet<u64>, names: &[String]) -> String {
+pub fn confusions(
+    messages: &[LabelledMessage],
+    clusters: &[u64],
+    set: &ClusterSet<u64>,
+    names: &[String],
+) -> String {
     let mut by_cluster: BTreeMap<u64, BTreeMap<usize, usize>> = BTreeMap::new();
     let mut by_label: BTreeMap<usize, BTreeMap<u64, usize>> = BTreeMap::new();
     for (message, cluster) in messages.iter().zip(clusters) {

@@ -24,7 +24,7 @@ pub fn fill(template: &str, half: Half, random: &mut Random) -> String {
     filled + rest
 }
 
-const MODELS: &[&str] = &[
+const MODEL_POOL: &[&str] = &[
     "gpt-4o",
     "claude-sonnet-4-5-20250929",
     "gpt-4o-mini-2024-07-18",
@@ -42,7 +42,7 @@ const MODELS: &[&str] = &[
     "anthropic.claude-3-sonnet-20240229-v1:0",
     "qwen2.5-coder",
 ];
-const TOOLS: &[&str] = &[
+const TOOL_POOL: &[&str] = &[
     "get_weather",
     "search",
     "run_sql",
@@ -60,7 +60,7 @@ const TOOLS: &[&str] = &[
     "cancel_subscription",
     "web-search",
 ];
-const FIELDS: &[&str] = &[
+const FIELD_POOL: &[&str] = &[
     "temperature",
     "city",
     "max_tokens",
@@ -78,7 +78,7 @@ const FIELDS: &[&str] = &[
     "content",
     "reasoning_effort",
 ];
-const CLASSES: &[&str] = &[
+const CLASS_POOL: &[&str] = &[
     "Weather",
     "CustomerProfile",
     "OrderList",
@@ -92,7 +92,7 @@ const CLASSES: &[&str] = &[
     "AnswerWithSources",
     "ObjectId",
 ];
-const WORDS: &[&str] = &[
+const WORD_POOL: &[&str] = &[
     "alpha",
     "assistant",
     "twelve",
@@ -110,11 +110,25 @@ const WORDS: &[&str] = &[
     "maybe",
     "tool",
 ];
-const USERS: &[&str] = &[
-    "root", "cyrus", "alice", "deploy", "news", "backup", "mkowalski", "oracle", "www-data", "jsmith",
-    "test", "nagios", "git", "hbase", "guest", "student",
+const USER_POOL: &[&str] = &[
+    "root",
+    "cyrus",
+    "alice",
+    "deploy",
+    "news",
+    "backup",
+    "mkowalski",
+    "oracle",
+    "www-data",
+    "jsmith",
+    "test",
+    "nagios",
+    "git",
+    "hbase",
+    "guest",
+    "student",
 ];
-const HOSTS: &[&str] = &[
+const HOST_POOL: &[&str] = &[
     "api.openai.com",
     "db-primary.internal",
     "proxy.cse.example.edu",
@@ -128,7 +142,7 @@ const HOSTS: &[&str] = &[
     "ec2-3-120-4-7.eu-central-1.compute.amazonaws.com",
     "localhost",
 ];
-const TEXTS: &[&str] = &[
+const TEXT_POOL: &[&str] = &[
     "I could not find any open orders for this customer",
     "The weather in Paris is sunny and 23 degrees",
     "Sure! Here is the plan you asked for",
@@ -150,8 +164,9 @@ const TEXTS: &[&str] = &[
     "1. Buy milk 2. Call Anna 3. Sleep",
     "refund policy for damaged goods",
 ];
-const MODULES: &[&str] = &["tiktoken", "langchain_openai", "torch", "pandas.io", "faiss", "app.tools", "bs4", "yaml"];
-const PATHS: &[&str] = &[
+const MODULE_POOL: &[&str] =
+    &["tiktoken", "langchain_openai", "torch", "pandas.io", "faiss", "app.tools", "bs4", "yaml"];
+const PATH_POOL: &[&str] = &[
     "/data/docs/report-{n}.pdf",
     "/var/lib/app/cache/{n}/index",
     "/home/alice/project/config.yaml",
@@ -164,16 +179,16 @@ const PATHS: &[&str] = &[
 
 fn value(name: &str, half: Half, random: &mut Random) -> Option<String> {
     Some(match name {
-        "model" => pick(MODELS, half, random),
-        "tool" => pick(TOOLS, half, random),
-        "field" => pick(FIELDS, half, random),
-        "class" => pick(CLASSES, half, random),
-        "word" => pick(WORDS, half, random),
-        "user" => pick(USERS, half, random),
-        "host" => pick(HOSTS, half, random),
-        "text" => pick(TEXTS, half, random),
-        "module" => pick(MODULES, half, random),
-        "path" => pick(PATHS, half, random).replace("{n}", &random.below(9999).to_string()),
+        "model" => pick(MODEL_POOL, half, random),
+        "tool" => pick(TOOL_POOL, half, random),
+        "field" => pick(FIELD_POOL, half, random),
+        "class" => pick(CLASS_POOL, half, random),
+        "word" => pick(WORD_POOL, half, random),
+        "user" => pick(USER_POOL, half, random),
+        "host" => pick(HOST_POOL, half, random),
+        "text" => pick(TEXT_POOL, half, random),
+        "module" => pick(MODULE_POOL, half, random),
+        "path" => pick(PATH_POOL, half, random).replace("{n}", &random.below(9999).to_string()),
         "int" => integer(random).to_string(),
         "dec" => format!("{}.{}", random.below(400), random.below(1000)),
         "status" => random.choose(&["403", "404", "500", "503"]).to_owned(),
@@ -192,33 +207,85 @@ fn value(name: &str, half: Half, random: &mut Random) -> Option<String> {
         "hex32" => hex(random, 32),
         "addr" => format!("0x7f{}", hex(random, 10)),
         "uuid" => {
-            format!("{}-{}-4{}-a{}-{}", hex(random, 8), hex(random, 4), hex(random, 3), hex(random, 3), hex(random, 12))
+            format!(
+                "{}-{}-4{}-a{}-{}",
+                hex(random, 8),
+                hex(random, 4),
+                hex(random, 3),
+                hex(random, 3),
+                hex(random, 12)
+            )
         }
         "blk" => format!("blk_{}{}", random.choose(&["", "-"]), random.next()),
-        "node" => format!("{}-{}", random.choose(&["R02-M1-N0", "worker", "api-7d9f", "ioNode"]), random.below(40)),
-        "ip" => format!("{}.{}.{}.{}", 1 + random.below(250), random.below(250), random.below(250), random.below(250)),
+        "node" => {
+            format!("{}-{}", random.choose(&["R02-M1-N0", "worker", "api-7d9f", "ioNode"]), random.below(40))
+        }
+        "ip" => format!(
+            "{}.{}.{}.{}",
+            1 + random.below(250),
+            random.below(250),
+            random.below(250),
+            random.below(250)
+        ),
         "url" => format!(
             "https://{}/{}/{}",
             random.choose(&["example.com", "cdn.example.net", "api.example.org:8443"]),
             random.choose(&["v1/images", "files", "hooks/chat"]),
             token(random, 8)
         ),
-        "urlpath" => format!("/v1/{}", random.choose(&["embeddings", "chat/completions", "files?limit=10", "collections/docs"])),
-        "email" => format!("{}{}@{}", random.choose(&["anna", "li.wei", "sam+test"]), random.below(90), random.choose(&["example.com", "mail.example.org"])),
-        "arn" => format!("arn:aws:iam::{}:{}/{}", 100_000_000_000 + random.next() % 899_999_999_999, random.choose(&["role", "user"]), token(random, 9)),
-        "gcp" => format!("projects/{}-{}/locations/us-central1/publishers/google/models/gemini-1.{}", random.choose(&["acme", "shop"]), random.below(999), random.below(9)),
-        "metric" => random.choose(&["generate_content_free_tier_requests", "online_prediction_requests_per_base_model", "embed_content_requests"]).to_owned(),
+        "urlpath" => format!(
+            "/v1/{}",
+            random.choose(&["embeddings", "chat/completions", "files?limit=10", "collections/docs"])
+        ),
+        "email" => format!(
+            "{}{}@{}",
+            random.choose(&["anna", "li.wei", "sam+test"]),
+            random.below(90),
+            random.choose(&["example.com", "mail.example.org"])
+        ),
+        "arn" => format!(
+            "arn:aws:iam::{}:{}/{}",
+            100_000_000_000 + random.next() % 899_999_999_999,
+            random.choose(&["role", "user"]),
+            token(random, 9)
+        ),
+        "gcp" => format!(
+            "projects/{}-{}/locations/us-central1/publishers/google/models/gemini-1.{}",
+            random.choose(&["acme", "shop"]),
+            random.below(999),
+            random.below(9)
+        ),
+        "metric" => random
+            .choose(&[
+                "generate_content_free_tier_requests",
+                "online_prediction_requests_per_base_model",
+                "embed_content_requests",
+            ])
+            .to_owned(),
         "tier" => random.choose(&["S0", "F0"]).to_owned(),
-        "json" => format!("{{\"{}\": {}, \"{}\": \"{}\"}}", pick(FIELDS, half, random), random.below(99), pick(FIELDS, half, random), pick(WORDS, half, random)),
+        "json" => format!(
+            "{{\"{}\": {}, \"{}\": \"{}\"}}",
+            pick(FIELD_POOL, half, random),
+            random.below(99),
+            pick(FIELD_POOL, half, random),
+            pick(WORD_POOL, half, random)
+        ),
         "path_field" => match random.below(3) {
             0 => format!("messages[{}].content", random.below(40)),
             1 => format!("tools[{}].function", random.below(9)),
-            _ => pick(FIELDS, half, random),
+            _ => pick(FIELD_POOL, half, random),
         },
-        "command" => format!("['python', '-m', '{}']", pick(MODULES, half, random)),
+        "command" => format!("['python', '-m', '{}']", pick(MODULE_POOL, half, random)),
         "letter" => random.choose(&["H", "I", "<", "T"]).to_owned(),
         "date" => format!("202{}-{:02}-{:02}", random.below(6), 1 + random.below(12), 1 + random.below(28)),
-        "timestamp" => format!("2026-{:02}-{:02}T{:02}:{:02}:{:02}Z", 1 + random.below(12), 1 + random.below(28), random.below(24), random.below(60), random.below(60)),
+        "timestamp" => format!(
+            "2026-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            1 + random.below(12),
+            1 + random.below(28),
+            random.below(24),
+            random.below(60),
+            random.below(60)
+        ),
         "clock" => random.choose(&["<1 sec", "00:21", "01:12:05", "03:44"]).to_owned(),
         _ => return None,
     })
