@@ -6,6 +6,8 @@ use crate::words::{MAX_TEMPLATE_WORDS, Word, WordKind};
 const MISSING_VALUE_COST: u32 = 2;
 /// What a wildcard of the message counts if the template has nothing in its place.
 const ADDED_VALUE_COST: u32 = 3;
+/// Sentences of advice that one of the messages lacks count this much less.
+const ADDED_ADVICE_DIVISOR: u32 = 4;
 /// Number of words of prose that a wildcard takes without a cost.
 const FREE_ABSORBED_WORDS: u32 = 2;
 /// Weight of the words in common with which a wildcard does so.
@@ -37,12 +39,13 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Aligns a template with the template of a message.
-    pub fn new(template: &[Word], other: &[Word]) -> Self {
+    /// Aligns a template with the template of a message. If `takes_any_end`, the wildcard at the end of the template
+    /// stands for any text.
+    pub fn new(template: &[Word], other: &[Word], takes_any_end: bool) -> Self {
         let mut alignment = Self { other_words: other.len(), ..Self::default() };
         alignment.pairs = common_words(template, other);
         alignment.matched = alignment.pairs.iter().map(|it| template[it.0].weight).sum();
-        alignment.count_differences(template, other);
+        alignment.count_differences(template, other, takes_any_end);
         alignment
     }
 
@@ -66,7 +69,7 @@ impl Alignment {
         end > start
     }
 
-    fn count_differences(&mut self, template: &[Word], other: &[Word]) {
+    fn count_differences(&mut self, template: &[Word], other: &[Word], takes_any_end: bool) {
         let mut next = (0, 0);
         (self.only_values, self.only_names) = (true, true);
         let end = (template.len(), other.len());
@@ -74,7 +77,10 @@ impl Alignment {
             let pair = self.pairs.get(index).copied().unwrap_or(end);
             let mine = &template[next.0..pair.0];
             let theirs = &other[next.1..pair.1];
-            self.cost += difference(mine, theirs, self.matched);
+            let is_any_end = takes_any_end && pair == end && mine.len() == 1;
+            if !is_any_end {
+                self.cost += difference(mine, theirs, self.matched);
+            }
             let mut both = mine.iter().chain(theirs);
             self.replaces_status |= both.clone().any(|it| it.kind == WordKind::Status);
             self.only_values &=
@@ -97,6 +103,10 @@ fn replaces_prose(mine: &[Word], theirs: &[Word]) -> bool {
 fn difference(mine: &[Word], theirs: &[Word], matched: u32) -> u32 {
     if mine.is_empty() && theirs.is_empty() {
         return 0;
+    }
+    if (mine.is_empty() || theirs.is_empty()) && mine.iter().chain(theirs).all(|it| it.is_advice) {
+        let added: u32 = mine.iter().chain(theirs).map(|it| it.weight).sum();
+        return added.div_ceil(ADDED_ADVICE_DIVISOR);
     }
     let weight = |words: &[Word]| words.iter().map(|it| it.weight).sum::<u32>();
     let has_wildcard = |words: &[Word]| words.iter().any(Word::is_wildcard);

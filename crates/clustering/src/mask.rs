@@ -146,7 +146,7 @@ impl Masker<'_> {
         true
     }
 
-    /// Masks a quoted text. A quoted name without digits stays: it may be the same in all messages.
+    /// Masks a quoted text. A quoted name stays: it may be the same in all messages.
     fn quoted(&mut self, open: char) -> bool {
         let close = match open {
             '"' | '\'' | '`' => open,
@@ -167,8 +167,9 @@ impl Masker<'_> {
         };
         let content = &inside[..length];
         let is_name = content.len() <= MAX_QUOTED_NAME_BYTES
-            && content.chars().all(|it| it.is_alphabetic() || it == '_' || it == '-' || it == '.')
-            && content.contains(char::is_alphabetic);
+            && content.contains(char::is_alphabetic)
+            && content.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '-' || it == '.')
+            && chunk::classify(content) == ChunkClass::Constant;
         let is_punctuation = content.len() <= 3 && !content.contains(char::is_alphanumeric);
         let is_whole = self.at == 0 && start + length + 4 > self.text.len();
         if is_whole || is_punctuation {

@@ -8,6 +8,9 @@ use crate::words::{Word, split};
 /// Version of the rules that make templates. A change after which templates are not comparable raises it.
 pub const FINGERPRINT_VERSION: u32 = 1;
 
+/// End of a template behind whose colon a free text follows, different in each message.
+const ANY_END: &str = ": <*>…";
+
 /// Length of the text of a template.
 const MAX_TEMPLATE_BYTES: usize = 1024;
 
@@ -142,10 +145,15 @@ impl Template {
         Self::of_masked(&collapse_space(&text))
     }
 
-    /// Returns this template up to the end of the words, followed by a wildcard.
+    /// Returns whether the wildcard at the end stands for any text.
+    pub(crate) fn takes_any_end(&self) -> bool {
+        self.text.ends_with(ANY_END)
+    }
+
+    /// Returns this template up to the end of the words, followed by any text.
     pub(crate) fn keep_head(&self, words: usize) -> Self {
         let end = self.words.get(words.wrapping_sub(1)).map_or(0, |it| it.end as usize);
-        Self::of_masked(format!("{}: {TEMPLATE_WILDCARD}", &self.text[..end]).trim())
+        Self::of_masked(&format!("{}{ANY_END}", &self.text[..end]))
     }
 }
 

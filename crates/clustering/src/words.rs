@@ -60,6 +60,8 @@ pub struct Word {
     pub weight: u32,
     /// How the word is written.
     pub kind: WordKind,
+    /// Whether the word is behind the first sentence, which gives advice.
+    pub is_advice: bool,
 }
 
 impl Word {
@@ -85,6 +87,7 @@ fn lighten_advice(text: &str, words: &mut [Word]) {
     for at in 0..words.len() {
         if is_advice {
             words[at].weight = words[at].weight.div_ceil(3);
+            words[at].is_advice = true;
         }
         prose += usize::from(words[at].is_prose());
         let Some(next) = words.get(at + 1) else { break };
@@ -126,7 +129,7 @@ pub fn split(text: &str) -> (Vec<Word>, bool) {
 
 fn word(start: usize, end: usize, hash: u64, weight: u32, kind: WordKind) -> Word {
     // A masked text has a few kilobytes.
-    Word { start: start as u32, end: end as u32, hash, weight, kind }
+    Word { start: start as u32, end: end as u32, hash, weight, kind, is_advice: false }
 }
 
 /// Returns the length of the word at the beginning of a text; 0 if there is none.

@@ -20,7 +20,7 @@ const MIN_NAMING_WEIGHT: u32 = 40;
 /// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
 const SIBLING_DISTANCE: u32 = 350;
 /// Weight of the words that siblings have in common.
-const MIN_SIBLING_WEIGHT: u32 = 30;
+const MIN_SIBLING_WEIGHT: u32 = 23;
 /// Number of siblings that show that the place in which they differ is variable.
 const MIN_SIBLINGS: usize = 2;
 /// Number of clusters with the same words before a colon and one failure each that show that a free text follows.
@@ -114,7 +114,7 @@ impl Scope {
             .into_iter()
             .map(|at| {
                 let (template, count) = template_of(at);
-                Candidate { at, alignment: Alignment::new(template.words(), message.words()), count }
+                Candidate { at, alignment: Alignment::new(template.words(), message.words(), template.takes_any_end()), count }
             })
             .collect();
         let best = candidates

@@ -83,7 +83,7 @@ fn free_texts_behind_a_colon_are_collected() {
     let ids: Vec<u32> =
         texts.iter().map(|it| fixture.assign(&format!("The planner replied: {it}")).0).collect();
     assert_eq!(ids, [1, 2, 3, 4, 5, 1, 1]);
-    assert_eq!(fixture.text(1), "The planner replied: <*>");
+    assert_eq!(fixture.text(1), "The planner replied: <*>…");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::align::Alignment;
 
 fn generalize(first: &str, second: &str) -> String {
     let (first, second) = (Template::of_masked(first), Template::of_masked(second));
-    let general = first.generalize(&Alignment::new(first.words(), second.words()));
-    let again = Alignment::new(general.words(), second.words());
+    let general = first.generalize(&Alignment::new(first.words(), second.words(), false));
+    let again = Alignment::new(general.words(), second.words(), false);
     assert_eq!(general.generalize(&again), general, "a template that covers a message stays as it is");
     general.text().to_owned()
 }

@@ -39,6 +39,9 @@ const MESSAGE_SUFFIXES: &[&str] = &[
     "\nnote: run with `RUST_BACKTRACE",
 ];
 
+/// Length of a text of a framework in front of a known text.
+const MAX_INTRODUCTION_BYTES: usize = 80;
+
 type Rule = fn(&str) -> Option<&str>;
 
 const PREFIX_RULES: &[Rule] = &[
@@ -80,7 +83,9 @@ fn mistral_status(text: &str) -> Option<&str> {
 
 /// `An error occurred (ThrottlingException) when calling the InvokeModel operation (reached max retries: 4): message`
 fn botocore(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix("An error occurred (")?;
+    // LangChain and others write a few words in front of it.
+    let start = text.find("An error occurred (").filter(|it| *it <= MAX_INTRODUCTION_BYTES)?;
+    let rest = &text[start..];
     let at = rest.find(" operation")? + " operation".len();
     let rest = &rest[at..];
     let end = rest.find(": ")?;
