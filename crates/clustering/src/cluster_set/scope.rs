@@ -114,7 +114,11 @@ impl Scope {
             .into_iter()
             .map(|at| {
                 let (template, count) = template_of(at);
-                Candidate { at, alignment: Alignment::new(template.words(), message.words(), template.takes_any_end()), count }
+                Candidate {
+                    at,
+                    alignment: Alignment::new(template.words(), message.words(), template.takes_any_end()),
+                    count,
+                }
             })
             .collect();
         let best = candidates
