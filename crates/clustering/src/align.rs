@@ -52,7 +52,7 @@ impl Alignment {
     /// Returns what the differences count, in thousandths of the whole.
     pub fn distance(&self) -> u32 {
         let whole = self.matched + self.cost;
-        if whole == 0 { 0 } else { self.cost * 1000 / whole }
+        (self.cost * 1000).checked_div(whole).unwrap_or(0)
     }
 
     /// Returns whether the template covers the message: the words of the message differ only in place of wildcards.
