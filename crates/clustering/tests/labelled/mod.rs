@@ -49,7 +49,7 @@ pub fn templates(file: &str) -> Vec<LabelledTemplate> {
             wrappings = names.split(' ').map(str::to_owned).collect();
         } else {
             let text = line.replace("\\n", "\n").replace("\\\\", "\\");
-            let half = if hash(line) % 2 == 0 { Half::Development } else { Half::HeldOut };
+            let half = if hash(line).is_multiple_of(2) { Half::Development } else { Half::HeldOut };
             found.push(LabelledTemplate { text, wrappings: wrappings.clone(), half });
         }
     }
