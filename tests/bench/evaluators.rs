@@ -6,14 +6,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod processor_time;
+
 use std::{
     process::ExitCode,
-    sync::LazyLock,
     time::{Duration, Instant},
 };
 
 use api::evaluator::Combine;
 use evaluators::{CompiledEvaluator, Subject, builtin, custom, subject::Step};
+use processor_time::spent;
 use serde_json::{Map, Value, json};
 
 /// Measured time of each code evaluator, after a warm-up of a tenth of it.
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
             }
             count += 20;
         }
-        let each = (self::spent() - spent).as_secs_f64() / f64::from(count);
+        let each = (processor_time::spent() - spent).as_secs_f64() / f64::from(count);
         let below = 1.0 / each < row.bar;
         missed |= below;
         println!(
@@ -65,14 +67,6 @@ fn main() -> ExitCode {
         );
     }
     if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// Returns the processor time of this thread; on systems that do not report it, the elapsed time.
-fn spent() -> Duration {
-    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|it| it.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
 }
 
 /// Returns the rows of all code evaluators. A code evaluator whose time depends on its findings has several.

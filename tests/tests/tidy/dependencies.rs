@@ -7,7 +7,7 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// The crates of the workspace that each crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("api", &["stub"]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
@@ -20,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("stub", &[]),
     ("server", &["api", "semantics", "evaluators", "entities", "store", "queue", "outbound"]),
     ("present", &["api"]),
+    ("clustering", &[]),
     ("tui", &["api", "present", "stub"]),
     ("cli", &["api", "evaluators", "present", "stub", "tui"]),
 ];

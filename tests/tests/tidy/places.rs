@@ -99,6 +99,20 @@ const ABSENCES: &[(&str, &[&str], &str)] = &[
         "api is the contract: types, and with feature `client` the client",
     ),
     (
+        "crates/clustering/src/",
+        &[
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::process",
+            "std::thread",
+            "SystemTime",
+            "Instant",
+            "RandomState",
+        ],
+        "clustering is pure: the same clusters and messages give the same result",
+    ),
+    (
         "crates/present/src/",
         &["std::env", "std::fs", "std::io", "std::net", "tokio", "clap", "ratatui", "crossterm"],
         "present is plain data: the command line and the console draw what it returns",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
 /// in `crates`.
-pub const CRATES: [&str; 14] = [
+pub const CRATES: [&str; 15] = [
     "api",
     "semantics",
     "evaluators",
@@ -16,6 +16,7 @@ pub const CRATES: [&str; 14] = [
     "outbound",
     "stub",
     "present",
+    "clustering",
     "server",
     "tui",
     "cli",

@@ -13,6 +13,7 @@ use crate::source::{Source, collect, relative, root, rust_files};
 const CLEAN: &[&str] = &[
     "crates/api/",
     "crates/evaluators/",
+    "crates/clustering/",
     "crates/present/",
     "crates/queue/",
     "crates/semantics/",

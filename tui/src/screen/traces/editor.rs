@@ -20,8 +20,9 @@ impl ScreenLines for Traces {
 
     fn completions(&self, shell: &Shell, _line: LineKind) -> Vec<Completion> {
         let fields = FIELDS.iter().flat_map(|field| {
-            let help = format!("{}: for example {}", field.help, field.example);
-            field_completions(field.name, field.values.iter().copied(), &help)
+            let term = field.term;
+            let help = format!("{}: for example {}", term.help, term.example);
+            field_completions(term.name, term.completions.iter().copied(), &help)
         });
         let saved = shell.saved.keys();
         let saved = saved.map(|name| Completion { text: format!("@{name}"), help: String::new() });
