@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::LevelShift;
 use crate::metric::Family;
 use crate::point::HOUR;
 use crate::robust::median;
@@ -28,6 +29,18 @@ const PRIOR_FAILURES: f32 = 0.5;
 const PRIOR_SAMPLES: f32 = 50.0;
 /// Added to counts before the logarithm is taken.
 const COUNT_OFFSET: f32 = 0.5;
+
+/// Hours for which an earlier level is remembered; the period of the level still contains some of its hours.
+const MAX_RETIRED_HOURS: i64 = 5 * DAY_HOURS;
+
+/// The level before an anomaly became the new normal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct RetiredLevel {
+    level: f32,
+    /// The first hour of the level, and the hour after its last.
+    level_since: i64,
+    until: i64,
+}
 
 /// An hour of history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +93,7 @@ pub(crate) struct Baseline {
     /// The first hour that belongs to the current level.
     level_since: i64,
     level: f32,
+    retired: Option<RetiredLevel>,
     hours: Vec<HourRecord>,
     errors: [PredictorError; SEASON_COUNT],
     /// Seasons of the two hours before the current one, of the current one and of the two after it.
@@ -99,6 +113,7 @@ impl Baseline {
             hour,
             level_since: hour,
             level: 0.0,
+            retired: None,
             hours: vec![HourRecord::default(); HISTORY_HOURS as usize],
             errors: Default::default(),
             seasons: [[Some(0.0), None, None]; 5],
@@ -160,13 +175,37 @@ impl Baseline {
         expected
     }
 
-    /// Makes the values since `start` the new level.
+    /// Makes the values since `start` the new level, and remembers the earlier one for a week.
     pub(crate) fn adopt_level(&mut self, start: i64) {
         let since = start.div_euclid(HOUR);
+        self.retired = Some(RetiredLevel { level: self.level, level_since: self.level_since, until: since });
         for hour in since.max(self.hour - HISTORY_HOURS)..self.hour {
             self.record_mut(hour).is_anomalous = false;
         }
         self.level_since = since;
+        self.update_level();
+    }
+
+    /// Returns the change from the current level to the earlier one.
+    pub(crate) fn shift_to_retired_level(&self) -> Option<LevelShift> {
+        let retired = self.retired.filter(|it| self.hour - it.until < MAX_RETIRED_HOURS)?;
+        let difference = f64::from(retired.level - self.level);
+        Some(match self.family {
+            Family::Count => LevelShift::Factor(difference.exp()),
+            Family::Proportion => LevelShift::Factor(f64::from(retired.level / self.level)),
+            Family::Mean | Family::LogMean => LevelShift::Difference(difference),
+        })
+    }
+
+    /// Returns to the level before the last new one; `start` is the first interval at that level.
+    pub(crate) fn return_to_retired_level(&mut self, start: i64) {
+        let Some(retired) = self.retired.take() else { return };
+        let end = start.div_euclid(HOUR);
+        for hour in retired.until.max(self.hour - HISTORY_HOURS)..self.hour.min(end + 1) {
+            self.record_mut(hour).is_anomalous = true;
+        }
+        self.level_since = retired.level_since;
+        self.level = retired.level;
         self.update_level();
     }
 

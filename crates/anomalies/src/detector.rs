@@ -1,10 +1,12 @@
 //! The detector of one metric of one project: opens, updates and closes anomalies.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 use crate::anomaly::{Anomaly, AnomalyChange, CloseReason, Direction, Severity};
 use crate::baseline::Baseline;
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, SignedBucket};
 use crate::evidence::WindowSums;
 use crate::metric::{Directions, Family, MetricKind, MetricSettings};
 use crate::point::{HOUR, MINUTE, Point};
@@ -22,8 +24,10 @@ const MIN_CLOSE_TIME: i64 = 30 * MINUTE;
 const NEW_NORMAL_TIME: i64 = 24 * HOUR;
 /// Time after which a lasting anomaly is of medium severity.
 const MEDIUM_SEVERITY_TIME: i64 = 3 * HOUR;
-/// Deviations that the calibration remembers: about four weeks of five-minute intervals.
-const CALIBRATION_MEMORY: f32 = 8064.0;
+/// Time after which the weight of deviations in the calibration is halved.
+const CALIBRATION_MEMORY: i64 = 28 * 24 * HOUR;
+/// Time after which a deviation is counted as usual, if no anomaly was opened meanwhile.
+const CALIBRATION_DELAY: i64 = 24 * HOUR;
 /// Most intervals that are filled in when the caller skips some: four weeks of hours.
 const MAX_FILLED_INTERVALS: i64 = 8064;
 
@@ -53,6 +57,8 @@ pub struct Detector {
     baseline: Option<Baseline>,
     recent: RecentPoints,
     calibrations: [Calibration; WINDOW_COUNT],
+    /// Deviations that are not yet counted as usual, oldest first; `None` for windows without values.
+    uncounted: VecDeque<[Option<SignedBucket>; WINDOW_COUNT]>,
     hour_is_anomalous: bool,
     open: Option<OpenAnomaly>,
     /// Score of the newest interval.
@@ -86,6 +92,7 @@ impl Detector {
             baseline: None,
             recent: RecentPoints::default(),
             calibrations: std::array::from_fn(|_| Calibration::new()),
+            uncounted: VecDeque::new(),
             hour_is_anomalous: false,
             open: None,
             score: 0.0,
@@ -147,17 +154,18 @@ impl Detector {
         self.score = strongest.map_or(0.0, |it| it.score);
         if let Some(open) = self.open.take() {
             self.hour_is_anomalous = true;
-            return self.follow(open, point.start, has_value, &sums, strongest);
+            let is_reported = self.reports(open.anomaly.direction);
+            return self.follow(open, point.start, has_value, &sums, strongest).filter(|_| is_reported);
         }
         if let Some(found) = strongest.filter(|it| it.has_effect && self.opens(it)) {
-            return Some(self.open(found, point.start, &sums));
-        }
-        if self.is_calibrating() {
-            for ((calibration, deviation), sums) in self.calibrations.iter_mut().zip(deviations).zip(&sums) {
-                if sums.is_some_and(|it| it.has_values(self.settings.family)) {
-                    calibration.add(deviation, CALIBRATION_MEMORY);
-                }
+            if self.returns_to_retired_level(&found, &sums) {
+                return None;
             }
+            let opened = self.open(found, point.start, &sums, &deviations);
+            return Some(opened).filter(|_| self.reports(found.direction));
+        }
+        if self.age_hours() >= i64::from(self.settings.min_history_days) * 24 {
+            self.calibrate(&sums, &deviations);
         }
         None
     }
@@ -171,8 +179,8 @@ impl Detector {
         if baseline.age_hours() != before {
             self.hour_is_anomalous = self.open.is_some();
             let floor = self.spread_floor();
-            for calibration in &mut self.calibrations {
-                calibration.update_spreads(floor);
+            for (calibration, length) in self.calibrations.iter_mut().zip(WINDOW_LENGTHS) {
+                calibration.update_spreads(floor, length);
             }
         }
     }
@@ -255,15 +263,32 @@ impl Detector {
         windows
     }
 
-    fn is_calibrating(&self) -> bool {
-        self.age_hours() >= i64::from(self.settings.min_history_days) * 12
+    /// Remembers the deviations of an interval without an anomaly, and counts those of a day ago as usual.
+    fn calibrate(&mut self, sums: &[Option<WindowSums>; WINDOW_COUNT], deviations: &[f32; WINDOW_COUNT]) {
+        let mut buckets = [None; WINDOW_COUNT];
+        for (bucket, (sums, &deviation)) in buckets.iter_mut().zip(sums.iter().zip(deviations)) {
+            if sums.is_some_and(|it| it.has_values(self.settings.family)) {
+                *bucket = Some(SignedBucket::of(deviation));
+            }
+        }
+        self.uncounted.push_back(buckets);
+        let memory = (CALIBRATION_MEMORY / self.interval) as f32;
+        while self.uncounted.len() as i64 > CALIBRATION_DELAY / self.interval {
+            for (calibration, bucket) in
+                self.calibrations.iter_mut().zip(self.uncounted.pop_front().unwrap_or_default())
+            {
+                if let Some(bucket) = bucket {
+                    calibration.add(bucket, memory);
+                }
+            }
+        }
     }
 
     fn age_hours(&self) -> i64 {
         self.baseline.as_ref().map_or(0, Baseline::age_hours)
     }
 
-    /// Returns the deviation with the highest score among the reported directions, preferring those with an effect.
+    /// Returns the deviation with the highest score, preferring those with an effect.
     fn strongest(
         &self,
         sums: &[Option<WindowSums>; WINDOW_COUNT],
@@ -273,13 +298,8 @@ impl Detector {
         for (window, (sums, &deviation)) in sums.iter().zip(deviations).enumerate() {
             let Some(sums) = sums else { continue };
             let direction = if deviation > 0.0 { Direction::Up } else { Direction::Down };
-            let is_reported = match self.settings.directions {
-                Directions::Both => deviation != 0.0,
-                Directions::Up => deviation > 0.0,
-                Directions::Down => deviation < 0.0,
-            };
             let spread = self.calibrations[window].spread(direction);
-            if !is_reported || spread <= 0.0 {
+            if deviation == 0.0 || spread <= 0.0 || !self.calibrations[window].is_mature() {
                 continue;
             }
             let found = Deviation {
@@ -297,8 +317,36 @@ impl Detector {
     }
 
     fn opens(&self, found: &Deviation) -> bool {
-        let min_age = i64::from(self.settings.min_history_days) * 24;
-        self.age_hours() >= min_age && found.score >= f64::from(self.settings.open_score)
+        found.score >= f64::from(self.settings.open_score)
+    }
+
+    /// Returns whether anomalies in a direction are reported. The others are only kept out of the expectation.
+    fn reports(&self, direction: Direction) -> bool {
+        match self.settings.directions {
+            Directions::Both => true,
+            Directions::Up => direction == Direction::Up,
+            Directions::Down => direction == Direction::Down,
+        }
+    }
+
+    /// Recognizes a metric that returns to the level before the last new normal, which is no anomaly.
+    fn returns_to_retired_level(
+        &mut self,
+        found: &Deviation,
+        sums: &[Option<WindowSums>; WINDOW_COUNT],
+    ) -> bool {
+        let start = self.change_start(*found);
+        let Some((baseline, sums)) = self.baseline.as_mut().zip(sums[found.window]) else { return false };
+        let Some(shift) = baseline.shift_to_retired_level() else { return false };
+        let sums = sums.at_level(shift);
+        let settings = MetricSettings { min_samples: 0.0, min_failures: 0.0, ..self.settings };
+        let deviates = |direction| sums.has_effect(&settings, direction, CLOSE_SHARE);
+        if deviates(Direction::Up) || deviates(Direction::Down) {
+            return false;
+        }
+        baseline.return_to_retired_level(start);
+        self.recent.clear();
+        true
     }
 
     fn open(
@@ -306,11 +354,16 @@ impl Detector {
         found: Deviation,
         start: i64,
         sums: &[Option<WindowSums>; WINDOW_COUNT],
+        deviations: &[f32; WINDOW_COUNT],
     ) -> AnomalyChange {
         let window_start = self.change_start(found);
         if let Some(baseline) = &mut self.baseline {
             baseline.exclude(window_start);
         }
+        let anomalous = ((start - window_start) / self.interval) as usize;
+        self.uncounted.truncate(self.uncounted.len().saturating_sub(anomalous));
+        // One deviation of each anomaly counts as usual: where anomalies are frequent, they become less surprising.
+        self.calibrate(sums, deviations);
         self.hour_is_anomalous = true;
         let mut anomaly = Anomaly {
             direction: found.direction,

@@ -27,6 +27,15 @@ pub(crate) struct ObservedRange {
     pub high: f64,
 }
 
+/// The change of an expectation from one level to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum LevelShift {
+    /// Counts and proportions.
+    Factor(f64),
+    /// Means.
+    Difference(f64),
+}
+
 impl WindowSums {
     /// Adds an interval.
     pub(crate) fn add(&mut self, point: &AssessedPoint, family: Family) {
@@ -92,6 +101,17 @@ impl WindowSums {
                 Family::LogMean => difference >= (1.0 + relative).ln() * self.weight,
             }
         })
+    }
+
+    /// Returns the sums with the expectation at another level.
+    pub(crate) fn at_level(mut self, shift: LevelShift) -> Self {
+        for expected in &mut self.expected {
+            *expected = match shift {
+                LevelShift::Factor(factor) => *expected * factor,
+                LevelShift::Difference(difference) => *expected + difference * self.weight,
+            };
+        }
+        self
     }
 
     /// Returns whether the window has any values.

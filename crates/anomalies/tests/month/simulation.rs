@@ -137,7 +137,8 @@ fn plan_incidents(scenario: Scenario, projects: &[Project], random: &mut Random)
             let (longer, larger) = match rate {
                 rate if rate >= 120.0 => (1.0, 1.0),
                 rate if rate >= 20.0 => (2.5, 1.2),
-                _ => (6.0, 1.5),
+                rate if rate >= 10.0 => (6.0, 1.5),
+                _ => (10.0, 1.8),
             };
             let mut minutes = random.between(lengths.0, lengths.1);
             if minutes < 1000.0 {
