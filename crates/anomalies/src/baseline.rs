@@ -9,6 +9,7 @@ use crate::evidence::LevelShift;
 use crate::metric::Family;
 use crate::point::HOUR;
 use crate::robust::median;
+use crate::window::EXPECTATION_COUNT;
 
 /// Hours of a day.
 const DAY_HOURS: i64 = 24;
@@ -30,6 +31,11 @@ const PRIOR_SAMPLES: f32 = 50.0;
 /// Added to counts before the logarithm is taken.
 const COUNT_OFFSET: f32 = 0.5;
 
+/// Share of a difference that an interval of the day learns each day, and the largest difference that it learns from.
+const SLOT_RATE: f32 = 0.2;
+const MAX_SLOT_STEP: f32 = 1.0;
+/// Smallest difference that is expected of an interval of the day.
+const MIN_SLOT_DIFFERENCE: f32 = 0.4;
 /// Hours for which an earlier level is remembered; the period of the level still contains some of its hours.
 const MAX_RETIRED_HOURS: i64 = 5 * DAY_HOURS;
 
@@ -83,6 +89,12 @@ const SEASON_COUNT: usize = 3;
 /// The season of an hour by each predictor; `None` if there is too little history.
 type Seasons = [Option<f32>; SEASON_COUNT];
 
+/// Returns which of `count` equal parts of its day an interval is.
+fn slot_index(start: i64, count: usize) -> usize {
+    let day = DAY_HOURS * HOUR;
+    (start.rem_euclid(day) as i128 * count as i128 / i128::from(day)) as usize
+}
+
 /// The expectation of a metric, learned from the hours of the last four weeks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Baseline {
@@ -98,6 +110,8 @@ pub(crate) struct Baseline {
     errors: [PredictorError; SEASON_COUNT],
     /// Seasons of the two hours before the current one, of the current one and of the two after it.
     seasons: [Seasons; 5],
+    /// Logarithm of the ratio of counts to their expectation, for each interval of a day.
+    slots: Vec<f32>,
     sum: f32,
     weight: f32,
     covered: f32,
@@ -117,6 +131,7 @@ impl Baseline {
             hours: vec![HourRecord::default(); HISTORY_HOURS as usize],
             errors: Default::default(),
             seasons: [[Some(0.0), None, None]; 5],
+            slots: Vec::new(),
             sum: 0.0,
             weight: 0.0,
             covered: 0.0,
@@ -140,7 +155,14 @@ impl Baseline {
     }
 
     /// Adds an interval to the current hour. `share` is the length of the interval in hours.
-    pub(crate) fn add(&mut self, value: f32, weight: f32, share: f32) {
+    pub(crate) fn add(&mut self, start: i64, value: f32, weight: f32, share: f32) {
+        if self.family == Family::Count && share < 1.0 && self.age_hours() >= DAY_HOURS {
+            let usual = self.interpolate(start, share)[1];
+            let slot = self.slot_of(start, share);
+            let difference = ((value + COUNT_OFFSET) / (usual + COUNT_OFFSET)).ln();
+            let step = (difference - self.slots[slot]).clamp(-MAX_SLOT_STEP, MAX_SLOT_STEP);
+            self.slots[slot] += SLOT_RATE * step;
+        }
         match self.family {
             Family::Count => self.sum += value,
             Family::Proportion => {
@@ -155,10 +177,35 @@ impl Baseline {
         self.covered += share;
     }
 
-    /// Returns the expectation of an interval one hour earlier, at its time, and one hour later.
+    /// Returns the index of the interval within its day. There is one slot for each interval of a day.
+    fn slot_of(&mut self, start: i64, share: f32) -> usize {
+        let count = (DAY_HOURS as f32 / share).round() as usize;
+        if self.slots.len() != count {
+            self.slots = vec![0.0; count];
+        }
+        slot_index(start, count)
+    }
+
+    /// Returns the expectations of an interval: those of an hour earlier, of its own time, of an hour later, and
+    /// those of the slots before and after its own.
     ///
     /// The neighbours tolerate daylight saving time and schedules that vary.
-    pub(crate) fn expect(&self, start: i64, share: f32) -> [f32; 3] {
+    pub(crate) fn expect(&self, start: i64, share: f32) -> [f32; EXPECTATION_COUNT] {
+        let [earlier, usual, later] = self.interpolate(start, share);
+        let count = self.slots.len();
+        if count == 0 {
+            return [earlier, usual, later, usual, usual];
+        }
+        let own = slot_index(start, count);
+        let [before, own, after] = [own + count - 1, own, own + 1].map(|slot| {
+            let difference = self.slots[slot % count];
+            if difference.abs() < MIN_SLOT_DIFFERENCE { usual } else { usual * difference.exp() }
+        });
+        [earlier, own, later, before, after]
+    }
+
+    /// Returns the expectation by level and season of an interval one hour earlier, at its time, and one hour later.
+    fn interpolate(&self, start: i64, share: f32) -> [f32; 3] {
         let position = (start.rem_euclid(HOUR) as f32 / HOUR as f32) + share / 2.0 - 0.5;
         let best = self.best_season();
         let season = |at: usize| self.seasons[at][best].unwrap_or(0.0);

@@ -95,8 +95,8 @@ impl Calibration {
     fn spread_of(&self, side: &[f32]) -> f32 {
         let count: f32 = side.iter().sum();
         let tails = TAIL_QUANTILES.iter().map(|&(quantile, normal)| {
-            // The median is of both directions together.
-            let upper = if quantile > 0.5 { (1.0 - quantile) * self.total } else { 0.5 * count };
+            // The median is that of one direction. One deviation may be an exception, whatever its size.
+            let upper = if quantile > 0.5 { (1.0 - quantile) * self.total + 1.0 } else { 0.5 * count };
             upper_quantile(side, upper) / normal
         });
         tails.fold(0.0, f32::max)

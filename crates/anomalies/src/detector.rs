@@ -114,6 +114,19 @@ impl Detector {
         self.score
     }
 
+    /// DEBUG
+    pub fn debug(&self) -> String {
+        let s = self.window_sums();
+        let u = self.unit.unwrap_or(1.0);
+        let mut out = String::new();
+        for (i, s) in s.iter().enumerate() {
+            if let Some(s) = s {
+                out += &format!(" [z={:.2} su={:.2} sd={:.2} {:?}]", s.deviation(self.settings.family, u), self.calibrations[i].spread(Direction::Up), self.calibrations[i].spread(Direction::Down), s.has_effect(&self.settings, Direction::Up, 1.0));
+            }
+        }
+        out + &format!(" exp={:?}", self.recent.newest_first().next().map(|it| it.expected))
+    }
+
     /// Ignores all intervals before `start`, of which nothing is known, for example because the server was down.
     pub fn skip_until(&mut self, start: i64) {
         if self.next.is_some_and(|it| it < start) {
@@ -222,7 +235,7 @@ impl Detector {
             expected,
         };
         if has_value {
-            baseline.add(value, weight, share);
+            baseline.add(point.start, value, weight, share);
         }
         self.recent.push(assessed);
         has_value
@@ -294,6 +307,11 @@ impl Detector {
         sums: &[Option<WindowSums>; WINDOW_COUNT],
         deviations: &[f32; WINDOW_COUNT],
     ) -> Option<Deviation> {
+        // A single interval, for example with one expensive trace, is no evidence for a longer window.
+        let settings = self.settings_without_minimum();
+        let remains = |sums: &WindowSums, direction| {
+            sums.without_peak(self.settings.family).has_effect(&settings, direction, CLOSE_SHARE)
+        };
         let mut strongest: Option<Deviation> = None;
         for (window, (sums, &deviation)) in sums.iter().zip(deviations).enumerate() {
             let Some(sums) = sums else { continue };
@@ -306,7 +324,8 @@ impl Detector {
                 direction,
                 score: f64::from(deviation.abs() / spread / OPEN_FACTORS[window]),
                 window,
-                has_effect: sums.has_effect(&self.settings, direction, 1.0),
+                has_effect: sums.has_effect(&self.settings, direction, 1.0)
+                    && (window == 0 || remains(sums, direction)),
             };
             let is_stronger = |it: &Deviation| (found.has_effect, found.score) > (it.has_effect, it.score);
             if strongest.as_ref().is_none_or(is_stronger) {
@@ -314,6 +333,11 @@ impl Detector {
             }
         }
         strongest
+    }
+
+    /// Returns the settings without a minimum of samples.
+    fn settings_without_minimum(&self) -> MetricSettings {
+        MetricSettings { min_samples: 0.0, min_failures: 0.0, ..self.settings }
     }
 
     fn opens(&self, found: &Deviation) -> bool {
@@ -336,10 +360,10 @@ impl Detector {
         sums: &[Option<WindowSums>; WINDOW_COUNT],
     ) -> bool {
         let start = self.change_start(*found);
+        let settings = self.settings_without_minimum();
         let Some((baseline, sums)) = self.baseline.as_mut().zip(sums[found.window]) else { return false };
         let Some(shift) = baseline.shift_to_retired_level() else { return false };
         let sums = sums.at_level(shift);
-        let settings = MetricSettings { min_samples: 0.0, min_failures: 0.0, ..self.settings };
         let deviates = |direction| sums.has_effect(&settings, direction, CLOSE_SHARE);
         if deviates(Direction::Up) || deviates(Direction::Down) {
             return false;
@@ -434,8 +458,11 @@ impl Detector {
         if end - open.last_value >= NEW_NORMAL_TIME {
             return Some(self.close(open.anomaly, CloseReason::NoData));
         }
-        if end - open.anomaly.window_start >= NEW_NORMAL_TIME.max(self.interval * 12) && !self.has_recovered(&open)
-        {
+        if self.is_deviating(&open, 1) {
+            open.anomaly.window_end = end;
+        }
+        let has_recovered = self.has_recovered(&open, end);
+        if end - open.anomaly.window_start >= NEW_NORMAL_TIME && !has_recovered {
             if let Some(baseline) = &mut self.baseline {
                 baseline.adopt_level(open.anomaly.window_start);
             }
@@ -443,15 +470,12 @@ impl Detector {
             open.anomaly.window_end = end;
             return Some(self.close(open.anomaly, CloseReason::NewNormal));
         }
-        if self.has_recovered(&open) {
+        if has_recovered {
             return Some(self.close(open.anomaly, CloseReason::Recovered));
         }
         let before = open.anomaly.severity;
         if let Some(found) = strongest.filter(|it| it.direction == open.anomaly.direction && it.has_effect) {
             self.raise(&mut open.anomaly, found, sums);
-        }
-        if self.is_deviating(&open, 1) {
-            open.anomaly.window_end = end;
         }
         if end - open.anomaly.window_start >= MEDIUM_SEVERITY_TIME {
             open.anomaly.severity = open.anomaly.severity.max(Severity::Medium);
@@ -468,11 +492,11 @@ impl Detector {
     }
 
     /// Returns whether the metric has been within its expected range long enough.
-    fn has_recovered(&self, open: &OpenAnomaly) -> bool {
+    fn has_recovered(&self, open: &OpenAnomaly, end: i64) -> bool {
         let by_time = (MIN_CLOSE_TIME / self.interval) as usize;
         let long = if open.window == MAX_WINDOW_LENGTH { 2 } else { 1 };
         let length = MIN_CLOSE_INTERVALS.max(by_time) * long;
-        self.recent.len() >= length && !self.is_deviating(open, length)
+        end - open.anomaly.window_end >= length as i64 * self.interval && !self.is_deviating(open, length)
     }
 
     /// Returns whether the newest intervals still deviate in the direction of the anomaly.
@@ -491,10 +515,10 @@ impl Detector {
         let score = deviation.abs() / f64::from(self.calibrations[window].spread(direction)).max(1e-9);
         let limit = f64::from(self.settings.open_score) * CLOSE_SHARE;
         // Few samples are no proof of recovery, therefore the effect is judged without their minimum.
-        let settings = MetricSettings { min_samples: 0.0, min_failures: 0.0, ..self.settings };
+        let settings = self.settings_without_minimum();
         is_same_side
             && deviation != 0.0
-            && (score >= limit || open.window > WINDOW_LENGTHS[1])
+            && (score >= limit || length > 1 && open.window > WINDOW_LENGTHS[1])
             && sums.has_effect(&settings, direction, CLOSE_SHARE)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::anomaly::Direction;
 use crate::metric::{Family, MetricSettings};
-use crate::window::AssessedPoint;
+use crate::window::{AssessedPoint, EXPECTATION_COUNT};
 
 /// Relative standard deviation of counts that is assumed beyond the noise of counting.
 const COUNT_PROCESS_NOISE: f64 = 0.1;
@@ -14,8 +14,10 @@ pub(crate) struct WindowSums {
     samples: f64,
     weight: f64,
     value: f64,
-    /// Sums of the expectation one hour earlier, at the time of each interval, and one hour later.
-    expected: [f64; 3],
+    /// The interval that differs most from its expectation, as a sum of one interval.
+    peak: Option<AssessedPoint>,
+    /// Sums of each expectation of the intervals.
+    expected: [f64; EXPECTATION_COUNT],
 }
 
 /// Values in the unit of the metric: per interval for counts and sums.
@@ -39,22 +41,38 @@ pub(crate) enum LevelShift {
 impl WindowSums {
     /// Adds an interval.
     pub(crate) fn add(&mut self, point: &AssessedPoint, family: Family) {
-        let (value, samples) = (f64::from(point.value), f64::from(point.samples));
+        let difference = |it: &AssessedPoint| ((it.value - it.expected[1]) * it.weight).abs();
+        if self.peak.is_none_or(|it| difference(point) > difference(&it)) {
+            self.peak = Some(*point);
+        }
+        self.accumulate(point, family, 1.0);
+    }
+
+    /// Returns the sums without the interval that differs most.
+    pub(crate) fn without_peak(mut self, family: Family) -> Self {
+        if let Some(peak) = self.peak.take() {
+            self.accumulate(&peak, family, -1.0);
+        }
+        self
+    }
+
+    fn accumulate(&mut self, point: &AssessedPoint, family: Family, sign: f64) {
+        let (value, samples) = (f64::from(point.value), f64::from(point.samples) * sign);
         let factor = match family {
-            Family::Count => 1.0,
+            Family::Count => sign,
             Family::Proportion => samples,
-            Family::Mean | Family::LogMean => f64::from(point.weight),
+            Family::Mean | Family::LogMean => f64::from(point.weight) * sign,
         };
-        self.intervals += 1.0;
+        self.intervals += sign;
         self.samples += samples;
         self.weight += factor;
-        self.value += if family == Family::Proportion { value } else { value * factor };
+        self.value += if family == Family::Proportion { value * sign } else { value * factor };
         for (sum, expected) in self.expected.iter_mut().zip(point.expected) {
             *sum += f64::from(expected) * factor;
         }
     }
 
-    /// Returns the deviation from the nearest of the three expectations; zero if they are on both sides of the value.
+    /// Returns the deviation from the nearest expectation; zero if they are on both sides of the value.
     ///
     /// `unit` is the size of one unit of difference between means.
     pub(crate) fn deviation(&self, family: Family, unit: f64) -> f64 {
@@ -146,7 +164,7 @@ impl WindowSums {
     }
 }
 
-fn min_and_max(values: [f64; 3]) -> (f64, f64) {
+fn min_and_max(values: [f64; EXPECTATION_COUNT]) -> (f64, f64) {
     values.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| (low.min(it), high.max(it)))
 }
 
@@ -198,7 +216,7 @@ mod tests {
     #[test]
     fn value_between_the_expectations_of_neighbouring_hours_does_not_deviate() {
         let mut sums = WindowSums::default();
-        let expected = [100.0, 200.0, 400.0];
+        let expected = [100.0, 200.0, 400.0, 200.0, 200.0];
         sums.add(
             &AssessedPoint { start: 0, value: 150.0, samples: 150.0, weight: 1.0, expected },
             Family::Count,

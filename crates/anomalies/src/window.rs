@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Lengths in intervals of the windows that are compared with their expectation.
 pub(crate) const WINDOW_LENGTHS: [usize; 4] = [1, 3, 12, 72];
+/// Number of expectations of an interval.
+pub(crate) const EXPECTATION_COUNT: usize = 5;
 /// Longest window.
 pub(crate) const MAX_WINDOW_LENGTH: usize = 72;
 
@@ -18,8 +20,8 @@ pub(crate) struct AssessedPoint {
     pub samples: f32,
     /// Weight in sums over a window.
     pub weight: f32,
-    /// Expectation one hour earlier, at the time of the interval, and one hour later.
-    pub expected: [f32; 3],
+    /// The expectations that [`Baseline::expect`](crate::baseline::Baseline::expect) returns.
+    pub expected: [f32; EXPECTATION_COUNT],
 }
 
 /// The most recent intervals, at most [`MAX_WINDOW_LENGTH`].
