@@ -14,7 +14,7 @@ use crate::window::{AssessedPoint, MAX_WINDOW_LENGTH, RecentPoints, WINDOW_LENGT
 
 const WINDOW_COUNT: usize = WINDOW_LENGTHS.len();
 /// Factors of the score that opens an anomaly, by length of the window.
-const OPEN_FACTORS: [f32; WINDOW_COUNT] = [1.2, 1.1, 1.0, 1.0];
+const OPEN_FACTORS: [f32; WINDOW_COUNT] = [1.2, 1.1, 0.95, 0.85];
 /// Share of the opening score and of the smallest effect below which a metric has recovered.
 const CLOSE_SHARE: f64 = 0.5;
 /// Shortest period within the expected range that closes an anomaly, in intervals and as a time.

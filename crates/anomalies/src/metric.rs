@@ -83,7 +83,7 @@ impl MetricKind {
             // The first weekend must be over.
             min_history_days: 8,
             half_weight_samples: 1.0,
-            open_score: 5.0,
+            open_score: 4.7,
         };
         match self {
             Self::Volume => MetricSettings {
