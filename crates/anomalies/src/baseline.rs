@@ -32,7 +32,7 @@ const PRIOR_SAMPLES: f32 = 50.0;
 const COUNT_OFFSET: f32 = 0.5;
 
 /// Share of a difference that an interval of the day learns each day, and the largest difference that it learns from.
-const SLOT_RATE: f32 = 0.2;
+const SLOT_RATE: f32 = 0.3;
 const MAX_SLOT_STEP: f32 = 1.0;
 /// Smallest difference that is expected of an interval of the day.
 const MIN_SLOT_DIFFERENCE: f32 = 0.4;

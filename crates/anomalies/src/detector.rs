@@ -114,19 +114,6 @@ impl Detector {
         self.score
     }
 
-    /// DEBUG
-    pub fn debug(&self) -> String {
-        let s = self.window_sums();
-        let u = self.unit.unwrap_or(1.0);
-        let mut out = String::new();
-        for (i, s) in s.iter().enumerate() {
-            if let Some(s) = s {
-                out += &format!(" [z={:.2} su={:.2} sd={:.2} {:?}]", s.deviation(self.settings.family, u), self.calibrations[i].spread(Direction::Up), self.calibrations[i].spread(Direction::Down), s.has_effect(&self.settings, Direction::Up, 1.0));
-            }
-        }
-        out + &format!(" exp={:?}", self.recent.newest_first().next().map(|it| it.expected))
-    }
-
     /// Ignores all intervals before `start`, of which nothing is known, for example because the server was down.
     pub fn skip_until(&mut self, start: i64) {
         if self.next.is_some_and(|it| it < start) {

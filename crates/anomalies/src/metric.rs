@@ -83,7 +83,7 @@ impl MetricKind {
             // The first weekend must be over.
             min_history_days: 8,
             half_weight_samples: 1.0,
-            open_score: 4.7,
+            open_score: 4.8,
         };
         match self {
             Self::Volume => MetricSettings {
@@ -92,7 +92,7 @@ impl MetricKind {
                 min_absolute_effect: 12.0,
                 ..base
             },
-            Self::Cost | Self::Tokens => MetricSettings { min_samples: 10.0, ..base },
+            Self::Cost | Self::Tokens => MetricSettings { min_samples: 25.0, ..base },
             Self::ErrorRate => MetricSettings {
                 family: Family::Proportion,
                 min_relative_effect: 1.0,
@@ -105,9 +105,9 @@ impl MetricKind {
             Self::LatencyP95 => MetricSettings {
                 family: Family::LogMean,
                 min_relative_effect: 0.3,
-                min_samples: 20.0,
+                min_samples: 40.0,
                 min_history_days: 2,
-                half_weight_samples: 50.0,
+                half_weight_samples: 100.0,
                 ..base
             },
             Self::Score => MetricSettings {
@@ -117,7 +117,7 @@ impl MetricKind {
                 min_absolute_effect: 0.05,
                 min_samples: 10.0,
                 min_history_days: 2,
-                half_weight_samples: 50.0,
+                half_weight_samples: 100.0,
                 ..base
             },
             Self::Generic => MetricSettings {
