@@ -31,6 +31,10 @@ const CALIBRATION_DELAY: i64 = 24 * HOUR;
 /// Most intervals that are filled in when the caller skips some: four weeks of hours.
 const MAX_FILLED_INTERVALS: i64 = 8064;
 
+/// Time in which a recent anomaly loses most of its influence on the next, and the strength of that influence.
+const HABITUATION_HOURS: f32 = 48.0;
+const HABITUATION_STRENGTH: f32 = 0.2;
+
 /// An open anomaly and what is needed to close it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct OpenAnomaly {
@@ -59,6 +63,8 @@ pub struct Detector {
     calibrations: [Calibration; WINDOW_COUNT],
     /// Deviations that are not yet counted as usual, oldest first; `None` for windows without values.
     uncounted: VecDeque<[Option<SignedBucket>; WINDOW_COUNT]>,
+    /// Number of recent anomalies; each counts less from hour to hour.
+    habituation: f32,
     hour_is_anomalous: bool,
     open: Option<OpenAnomaly>,
     /// Score of the newest interval.
@@ -93,6 +99,7 @@ impl Detector {
             recent: RecentPoints::default(),
             calibrations: std::array::from_fn(|_| Calibration::new()),
             uncounted: VecDeque::new(),
+            habituation: 0.0,
             hour_is_anomalous: false,
             open: None,
             score: 0.0,
@@ -177,6 +184,7 @@ impl Detector {
         let before = baseline.age_hours();
         baseline.advance(start, self.hour_is_anomalous);
         if baseline.age_hours() != before {
+            self.habituation *= (-1.0 / HABITUATION_HOURS).exp();
             self.hour_is_anomalous = self.open.is_some();
             let floor = self.spread_floor();
             for (calibration, length) in self.calibrations.iter_mut().zip(WINDOW_LENGTHS) {
@@ -309,7 +317,7 @@ impl Detector {
             }
             let found = Deviation {
                 direction,
-                score: f64::from(deviation.abs() / spread / OPEN_FACTORS[window]),
+                score: f64::from(deviation.abs() / spread / OPEN_FACTORS[window]) / self.habituation_factor(),
                 window,
                 has_effect: sums.has_effect(&self.settings, direction, 1.0)
                     && (window == 0 || remains(sums, direction)),
@@ -325,6 +333,12 @@ impl Detector {
     /// Returns the settings without a minimum of samples.
     fn settings_without_minimum(&self) -> MetricSettings {
         MetricSettings { min_samples: 0.0, min_failures: 0.0, ..self.settings }
+    }
+
+    /// Returns by how much less surprising a deviation is after recent anomalies.
+    fn habituation_factor(&self) -> f64 {
+        let recent = if self.open.is_some() { self.habituation - 1.0 } else { self.habituation };
+        f64::from(1.0 + HABITUATION_STRENGTH * recent.max(0.0))
     }
 
     fn opens(&self, found: &Deviation) -> bool {
@@ -373,6 +387,7 @@ impl Detector {
         }
         let anomalous = ((start - window_start) / self.interval) as usize;
         self.uncounted.truncate(self.uncounted.len().saturating_sub(anomalous));
+        self.habituation += 1.0;
         // One deviation of each anomaly counts as usual: where anomalies are frequent, they become less surprising.
         self.calibrate(sums, deviations);
         self.hour_is_anomalous = true;
