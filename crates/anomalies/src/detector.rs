@@ -48,7 +48,7 @@ struct OpenAnomaly {
 /// Follows one metric of one project.
 ///
 /// A detector is a value: equal detectors return equal changes for equal points. Its serialized form has at most
-/// about 50 KB as JSON.
+/// 120 KB as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Detector {
     kind: MetricKind,
@@ -156,7 +156,9 @@ impl Detector {
         self.roll(point.start);
         let has_value = self.assess(point);
         let sums = self.window_sums();
-        let deviations = sums.map(|it| it.map_or(0.0, |it| it.deviation(self.settings.family, self.unit.unwrap_or(1.0)) as f32));
+        let deviations = sums.map(|it| {
+            it.map_or(0.0, |it| it.deviation(self.settings.family, self.unit.unwrap_or(1.0)) as f32)
+        });
         let strongest = self.strongest(&sums, &deviations);
         self.score = strongest.map_or(0.0, |it| it.score);
         if let Some(open) = self.open.take() {
@@ -260,11 +262,9 @@ impl Detector {
     fn window_sums(&self) -> [Option<WindowSums>; WINDOW_COUNT] {
         let mut windows = [None; WINDOW_COUNT];
         let mut sums = WindowSums::default();
-        let mut length = 0;
-        for point in self.recent.newest_first() {
+        for (older, point) in self.recent.newest_first().enumerate() {
             sums.add(point, self.settings.family);
-            length += 1;
-            if let Some(index) = WINDOW_LENGTHS.iter().position(|&it| it == length) {
+            if let Some(index) = WINDOW_LENGTHS.iter().position(|&it| it == older + 1) {
                 windows[index] = Some(sums);
             }
         }
@@ -460,11 +460,11 @@ impl Detector {
         if end - open.last_value >= NEW_NORMAL_TIME {
             return Some(self.close(open.anomaly, CloseReason::NoData));
         }
-        if self.is_deviating(&open, 1) {
+        if has_value && self.is_deviating(&open, 1) {
             open.anomaly.window_end = end;
         }
         let has_recovered = self.has_recovered(&open, end);
-        if end - open.anomaly.window_start >= NEW_NORMAL_TIME && !has_recovered {
+        if has_value && end - open.anomaly.window_start >= NEW_NORMAL_TIME && !has_recovered {
             if let Some(baseline) = &mut self.baseline {
                 baseline.adopt_level(open.anomaly.window_start);
             }
@@ -524,3 +524,6 @@ impl Detector {
             && sums.has_effect(&settings, direction, CLOSE_SHARE)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -139,7 +139,8 @@ impl WindowSums {
 
     /// Returns the value, the expectation and the range of deviations up to `deviation`, in the unit of the metric.
     pub(crate) fn range(&self, family: Family, unit: f64, up: f64, down: f64) -> ObservedRange {
-        let divisor = if family == Family::Count { self.intervals } else { self.weight }.max(f64::MIN_POSITIVE);
+        let divisor =
+            if family == Family::Count { self.intervals } else { self.weight }.max(f64::MIN_POSITIVE);
         let middle = self.expected[1];
         let ends = match family {
             Family::Count => [-down, 0.0, up].map(|it| unstabilized(stabilized(middle) + it)),

@@ -44,11 +44,6 @@ impl RecentPoints {
         self.points.clear();
     }
 
-    /// Returns the number of intervals.
-    pub(crate) fn len(&self) -> usize {
-        self.points.len()
-    }
-
     /// Returns the intervals, newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &AssessedPoint> {
         self.points.iter().rev()

@@ -37,14 +37,29 @@ pub struct Project {
 pub enum ExpectedEvent {
     None,
     /// A batch of traces: length in minutes, and its volume compared with the mean of the day.
-    NightlyBatch { minutes: f64, size: f64 },
-    WeeklyBatch { minutes: f64, size: f64 },
+    NightlyBatch {
+        minutes: f64,
+        size: f64,
+    },
+    WeeklyBatch {
+        minutes: f64,
+        size: f64,
+    },
     /// A deployment that makes traces a little slower and dearer from this day on.
-    Deployment { day: f64, latency: f64, cost: f64 },
+    Deployment {
+        day: f64,
+        latency: f64,
+        cost: f64,
+    },
     /// The clocks of the users change by an hour on this day.
-    ClockChange { day: f64 },
+    ClockChange {
+        day: f64,
+    },
     /// The server was down, and nothing is known of the period.
-    Outage { day: f64, hours: f64 },
+    Outage {
+        day: f64,
+        hours: f64,
+    },
 }
 
 const USUAL: Project = Project {

@@ -77,8 +77,7 @@ impl Random {
             let noise = sigma * (0.0475 / count as f64).sqrt() / 0.1031;
             return median * (sigma * 1.645 + noise * self.normal()).exp();
         }
-        let mut latencies: Vec<f64> =
-            (0..count).map(|_| median * (sigma * self.normal()).exp()).collect();
+        let mut latencies: Vec<f64> = (0..count).map(|_| median * (sigma * self.normal()).exp()).collect();
         latencies.sort_by(f64::total_cmp);
         let rank = (count as f64 - 1.0) * 0.95;
         let low = latencies[rank as usize];

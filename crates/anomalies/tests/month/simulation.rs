@@ -219,8 +219,7 @@ fn simulate_interval(
     }
     let (deployed_latency, deployed_cost) = project.deployed(minute);
     let volume_noise = noises.volume.next(random).exp();
-    let traces =
-        random.poisson(project.rate(minute) * minutes / 60.0 * volume_noise * effects.volume);
+    let traces = random.poisson(project.rate(minute) * minutes / 60.0 * volume_noise * effects.volume);
     let error_rate = project.error_rate * noises.errors.next(random).exp() + effects.errors;
     let failures = random.binomial(traces, error_rate);
     let median = project.latency_ms * project.latency_factor(minute) * deployed_latency * effects.latency;

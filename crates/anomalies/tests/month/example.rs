@@ -4,15 +4,10 @@
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../tests/month/incident.rs"]
 mod incident;
-#[path = "../tests/month/project.rs"]
 mod project;
-#[path = "../tests/month/random.rs"]
 mod random;
-#[path = "../tests/month/scoring.rs"]
 mod scoring;
-#[path = "../tests/month/simulation.rs"]
 mod simulation;
 
 use std::time::Instant;
