@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
 /// in `crates`.
-pub const CRATES: [&str; 15] = [
+pub const CRATES: [&str; 16] = [
     "api",
     "semantics",
     "evaluators",
+    "anomalies",
     "entities",
     "migrations",
     "store",

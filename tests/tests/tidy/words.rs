@@ -11,6 +11,7 @@ use crate::source::{Source, collect, relative, root, rust_files};
 
 /// Files and folders that follow the rules of this module.
 const CLEAN: &[&str] = &[
+    "crates/anomalies/",
     "crates/api/",
     "crates/evaluators/",
     "crates/clustering/",

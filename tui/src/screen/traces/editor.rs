@@ -1,6 +1,6 @@
 //! The filter line of Traces while it is edited: completions, check and history.
 
-use api::filter::FIELDS;
+use api::filter::fields;
 
 use super::{feed, state::Traces};
 use crate::{
@@ -19,14 +19,14 @@ impl ScreenLines for Traces {
     }
 
     fn completions(&self, shell: &Shell, _line: LineKind) -> Vec<Completion> {
-        let fields = FIELDS.iter().flat_map(|field| {
+        let words = fields().flat_map(|field| {
             let term = field.term;
             let help = format!("{}: for example {}", term.help, term.example);
             field_completions(term.name, term.completions.iter().copied(), &help)
         });
         let saved = shell.saved.keys();
         let saved = saved.map(|name| Completion { text: format!("@{name}"), help: String::new() });
-        fields.chain(saved).collect()
+        words.chain(saved).collect()
     }
 
     fn check(&self, shell: &Shell, _line: LineKind, text: &str) -> Option<LineError> {
