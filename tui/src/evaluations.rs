@@ -3,9 +3,9 @@
 use api::{
     client::{
         Call,
-        calls::{self, EvaluationFilter, Page},
+        calls::{self, Page},
     },
-    eval::{Evaluation, EvaluationList, EvaluationStatus},
+    eval::{Evaluation, EvaluationFilter, EvaluationList, EvaluationStatus},
     eval_rule::{EvalRule, EvalRuleList},
 };
 

@@ -43,7 +43,7 @@ impl Shape {
             Self::Rectangle => 1.0,
             Self::Ramp => share,
             Self::Decay => (-3.0 * share).exp(),
-            Self::OnOff => f64::from(u8::from((share * minutes / 15.0) as u64 % 2 == 0)),
+            Self::OnOff => f64::from(u8::from(((share * minutes / 15.0) as u64).is_multiple_of(2))),
             Self::Staircase => ((share * 3.0).floor() + 1.0) / 3.0,
             Self::Bell => (std::f64::consts::PI * share).sin().powi(2),
             Self::Sawtooth => (share * 3.0).fract(),
