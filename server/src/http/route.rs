@@ -79,7 +79,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Creates the route of a documented handler; [`route!`] is the short form.
+    /// Creates the route of a documented handler; `route!` is the short form.
     pub fn new(documented: fn() -> UtoipaMethodRouter<Arc<App>>, access: Access) -> Self {
         let (_, paths, handler) = documented();
         let (path, item) = paths.paths.into_iter().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The filters of trace lists, each declared once in [`table`].
+//! The filters of trace lists, each declared once in `table`.
 //!
 //! Query parameters, their OpenAPI description, the flags of the command line, the terms of the filter grammar
 //! and their completion follow from the table. The store assigns columns and indexes to the filters.
