@@ -17,13 +17,13 @@ const DAY_HOURS: i64 = 24;
 const WEEK_HOURS: i64 = 7 * DAY_HOURS;
 /// Hours of history.
 const HISTORY_HOURS: i64 = 4 * WEEK_HOURS;
-/// Days of which the season by hour of the day is the median.
+/// Number of days in the median for the season by hour of the day.
 const DAILY_SEASON_DAYS: i64 = 14;
 /// Days that must have a value before the season by hour of the day is used.
 const MIN_SEASON_DAYS: usize = 2;
 /// Hours over which the errors of the predictors are averaged.
 const ERROR_MEMORY_HOURS: u16 = 240;
-/// Hours of which the error of a predictor must be known before it is used.
+/// Hours for which the error of a predictor must be known before it is used.
 const MIN_ERROR_HOURS: u16 = 18;
 /// Failures and samples that are assumed before there is history: the prior of the error rate.
 const PRIOR_FAILURES: f32 = 0.5;

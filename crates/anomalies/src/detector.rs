@@ -121,7 +121,7 @@ impl Detector {
         self.score
     }
 
-    /// Ignores all intervals before `start`, of which nothing is known, for example because the server was down.
+    /// Ignores all intervals before `start`, because they have no data; for example, the server was down.
     pub fn skip_until(&mut self, start: i64) {
         if self.next.is_some_and(|it| it < start) {
             self.next = Some(start);

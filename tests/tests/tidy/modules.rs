@@ -192,7 +192,6 @@ const SERVER: &[Arrows<'_>] = &[
             "feature",
             "http",
             "http::route",
-            "providers",
             "seats",
             "span_embedding",
         ],
@@ -243,7 +242,7 @@ const SERVER: &[Arrows<'_>] = &[
         "admin",
         &["access", "audit", "clock", "config", "first_start", "long_trace", "reseal", "trace_removal"],
     ),
-    ("demo", &["access", "app", "config", "evals", "evaluator", "first_start", "ingest"]),
+    ("demo", &["access", "app", "config", "evaluator", "first_start", "ingest"]),
     (
         "features",
         &[

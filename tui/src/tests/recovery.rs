@@ -30,12 +30,12 @@ fn html(status: u16) -> StubResponse {
 }
 
 /// A server whose response to requests for the list changes during the test.
-struct Server {
+struct SwitchedServer {
     stub: StubServer,
     list: ResponseSwitch,
 }
 
-impl Server {
+impl SwitchedServer {
     fn new(list: StubResponse) -> Self {
         Self::start(list, false)
     }
@@ -145,7 +145,7 @@ fn refusals() -> Vec<(StubResponse, &'static str, &'static str)> {
 #[tokio::test]
 async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds() {
     for (response, label, hint) in refusals() {
-        let server = Server::new(response.clone());
+        let server = SwitchedServer::new(response.clone());
         let mut console = Console::new(server.url());
         console.settle().await;
         let (header, text) = (console.header(), screen(&console.state));
@@ -171,7 +171,7 @@ async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds()
 #[tokio::test]
 async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
     for (response, label, _) in refusals() {
-        let server = Server::new(traces(3));
+        let server = SwitchedServer::new(traces(3));
         let mut console = Console::new(server.url());
         console.settle().await;
         assert!(freshness::is_live(&console.state.shell));
@@ -199,7 +199,7 @@ async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
 
 #[tokio::test]
 async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds() {
-    let server = Server::new(StubResponse::silence());
+    let server = SwitchedServer::new(StubResponse::silence());
     let mut console = Console::new(server.url());
     console.pass(2);
     assert!(console.header().contains("connecting"), "{}", console.header());
@@ -218,7 +218,7 @@ async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds()
 
 #[tokio::test]
 async fn server_that_falls_silent_later_makes_the_list_stale() {
-    let server = Server::new(traces(2));
+    let server = SwitchedServer::new(traces(2));
     let mut console = Console::new(server.url());
     console.settle().await;
     server.turn(StubResponse::silence());
@@ -232,7 +232,7 @@ async fn server_that_falls_silent_later_makes_the_list_stale() {
 
 #[tokio::test]
 async fn silent_stream_is_replaced_by_requests_when_a_heartbeat_is_overdue() {
-    let server = Server::with_streams(traces(2));
+    let server = SwitchedServer::with_streams(traces(2));
     let mut console = Console::new(server.url());
     console.settle().await;
     assert!(console.state.shell.link == Link::Streaming, "{}", console.header());
@@ -273,7 +273,7 @@ async fn server_that_is_away_is_tried_again_after_growing_and_spread_waits() {
 
 #[tokio::test]
 async fn pages_of_a_gateway_pass_and_its_retry_after_is_bounded() {
-    let server = Server::new(html(502));
+    let server = SwitchedServer::new(html(502));
     let mut console = Console::new(server.url());
     console.settle().await;
     assert!(console.header().contains("error 502 · retry"), "{}", console.header());

@@ -3,8 +3,8 @@
 use super::*;
 
 /// A Monday, in microseconds since 1970.
-const START: i64 = 1_756_684_800_000_000;
-const INTERVAL: i64 = 5 * MINUTE;
+const MONDAY_MICROS: i64 = 1_756_684_800_000_000;
+const INTERVAL_MICROS: i64 = 5 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// Returns a number from -1 to 1 that looks random.
@@ -14,7 +14,7 @@ fn noise(index: i64) -> f64 {
     (bits >> 32) as f64 / f64::from(u32::MAX) * 2.0 - 1.0
 }
 
-/// Feeds intervals from one time to another, in microseconds from [`START`], and returns all changes.
+/// Feeds intervals from one time to another, in microseconds from [`MONDAY_MICROS`], and returns all changes.
 fn feed(
     detector: &mut Detector,
     from: i64,
@@ -22,9 +22,13 @@ fn feed(
     point: impl Fn(i64) -> (f64, u64),
 ) -> Vec<AnomalyChange> {
     let mut changes = Vec::new();
-    for index in from / INTERVAL..to / INTERVAL {
+    for index in from / INTERVAL_MICROS..to / INTERVAL_MICROS {
         let (value, samples) = point(index);
-        changes.extend(detector.observe(Point { start: START + index * INTERVAL, value, samples }));
+        changes.extend(detector.observe(Point {
+            start: MONDAY_MICROS + index * INTERVAL_MICROS,
+            value,
+            samples,
+        }));
     }
     changes
 }
@@ -35,7 +39,7 @@ fn traces(index: i64) -> (f64, u64) {
 }
 
 fn volume_with_history(days: i64) -> Detector {
-    let mut detector = Detector::new(MetricKind::Volume, INTERVAL);
+    let mut detector = Detector::new(MetricKind::Volume, INTERVAL_MICROS);
     assert_eq!(feed(&mut detector, 0, days * DAY, traces), []);
     detector
 }
@@ -46,13 +50,13 @@ fn volume_that_drops_to_nothing_opens_and_closes_a_severe_anomaly() {
     let changes = feed(&mut detector, 14 * DAY, 14 * DAY + HOUR, |_| (0.0, 0));
     let Some(AnomalyChange::Opened(anomaly)) = changes.first() else { panic!("{changes:?}") };
     assert_eq!((anomaly.direction, anomaly.severity), (Direction::Down, Severity::High));
-    assert_eq!(anomaly.window_start, START + 14 * DAY);
+    assert_eq!(anomaly.window_start, MONDAY_MICROS + 14 * DAY);
     assert_eq!(anomaly.observed, 0.0);
     assert!((190.0..210.0).contains(&anomaly.expected), "{anomaly:?}");
     assert!(anomaly.expected_low > 50.0 && anomaly.expected_high > anomaly.expected, "{anomaly:?}");
     let changes = feed(&mut detector, 14 * DAY + HOUR, 14 * DAY + 3 * HOUR, traces);
     let [AnomalyChange::Closed(anomaly, CloseReason::Recovered)] = changes[..] else { panic!("{changes:?}") };
-    assert_eq!(anomaly.window_end, START + 14 * DAY + HOUR);
+    assert_eq!(anomaly.window_end, MONDAY_MICROS + 14 * DAY + HOUR);
     assert_eq!(detector.open_anomaly(), None);
 }
 
@@ -77,18 +81,18 @@ fn level_that_stays_is_normal_after_a_day_and_its_end_is_no_anomaly() {
 
 #[test]
 fn error_rate_needs_several_failures() {
-    let mut detector = Detector::new(MetricKind::ErrorRate, INTERVAL);
+    let mut detector = Detector::new(MetricKind::ErrorRate, INTERVAL_MICROS);
     let healthy = |index: i64| (f64::from(u8::from(index % 20 == 0)), 10);
     assert_eq!(feed(&mut detector, 0, 7 * DAY, healthy), []);
-    assert_eq!(feed(&mut detector, 7 * DAY, 7 * DAY + INTERVAL, |_| (3.0, 10)), []);
-    let changes = feed(&mut detector, 7 * DAY + INTERVAL, 7 * DAY + HOUR, |_| (8.0, 10));
+    assert_eq!(feed(&mut detector, 7 * DAY, 7 * DAY + INTERVAL_MICROS, |_| (3.0, 10)), []);
+    let changes = feed(&mut detector, 7 * DAY + INTERVAL_MICROS, 7 * DAY + HOUR, |_| (8.0, 10));
     assert!(matches!(changes[0], AnomalyChange::Opened(it) if it.direction == Direction::Up), "{changes:?}");
 }
 
 #[test]
 fn latency_that_falls_is_not_reported() {
     let latency = |factor: f64| move |index| (1000.0 * factor * (1.0 + 0.1 * noise(index)), 100);
-    let mut detector = Detector::new(MetricKind::LatencyP95, INTERVAL);
+    let mut detector = Detector::new(MetricKind::LatencyP95, INTERVAL_MICROS);
     assert_eq!(feed(&mut detector, 0, 7 * DAY, latency(1.0)), []);
     assert_eq!(feed(&mut detector, 7 * DAY, 8 * DAY + 2 * HOUR, latency(0.4)), []);
     let changes = feed(&mut detector, 10 * DAY, 10 * DAY + HOUR, latency(3.0));
@@ -98,7 +102,7 @@ fn latency_that_falls_is_not_reported() {
 #[test]
 fn latency_below_the_smallest_effect_is_not_reported() {
     let latency = |factor: f64| move |index| (1000.0 * factor * (1.0 + 0.01 * noise(index)), 5000);
-    let mut detector = Detector::new(MetricKind::LatencyP95, INTERVAL);
+    let mut detector = Detector::new(MetricKind::LatencyP95, INTERVAL_MICROS);
     assert_eq!(feed(&mut detector, 0, 7 * DAY, latency(1.0)), []);
     assert_eq!(feed(&mut detector, 7 * DAY, 9 * DAY, latency(1.2)), []);
 }
@@ -114,16 +118,16 @@ fn repeated_intervals_change_nothing() {
 #[test]
 fn skipped_intervals_without_knowledge_are_no_drop() {
     let mut detector = volume_with_history(14);
-    detector.skip_until(START + 14 * DAY + 5 * HOUR);
+    detector.skip_until(MONDAY_MICROS + 14 * DAY + 5 * HOUR);
     assert_eq!(feed(&mut detector, 14 * DAY + 5 * HOUR, 15 * DAY, traces), []);
-    let point = Point { start: START + 15 * DAY + 2 * HOUR, value: 200.0, samples: 200 };
+    let point = Point { start: MONDAY_MICROS + 15 * DAY + 2 * HOUR, value: 200.0, samples: 200 };
     let changes = detector.observe(point);
     assert!(matches!(changes[0], AnomalyChange::Opened(_)), "a gap of the caller is a volume of zero");
 }
 
 #[test]
 fn metric_without_values_for_a_day_closes_its_anomaly() {
-    let mut detector = Detector::new(MetricKind::ErrorRate, INTERVAL);
+    let mut detector = Detector::new(MetricKind::ErrorRate, INTERVAL_MICROS);
     feed(&mut detector, 0, 7 * DAY, |index| (f64::from(u8::from(index % 20 == 0)), 10));
     let changes = feed(&mut detector, 7 * DAY, 7 * DAY + HOUR, |_| (8.0, 10));
     assert!(matches!(changes[0], AnomalyChange::Opened(_)), "{changes:?}");
@@ -141,7 +145,7 @@ fn values_that_are_not_numbers_are_ignored() {
 
 #[test]
 fn stored_state_continues_as_if_it_had_not_been_stored() {
-    let mut detector = Detector::new(MetricKind::Cost, INTERVAL);
+    let mut detector = Detector::new(MetricKind::Cost, INTERVAL_MICROS);
     let cost = |index| (traces(index).0 * 0.0123, traces(index).1);
     feed(&mut detector, 0, 12 * DAY, cost);
     let stored = serde_json::to_string(&detector).unwrap();
@@ -158,7 +162,7 @@ fn state_size_is_bounded_after_a_year() {
     let mut detector = Detector::new(MetricKind::Tokens, HOUR);
     for index in 0..365 * 24 {
         let value = 5e4 + 1e4 * noise(index);
-        detector.observe(Point { start: START + index * HOUR, value, samples: 50 });
+        detector.observe(Point { start: MONDAY_MICROS + index * HOUR, value, samples: 50 });
     }
     assert!(serde_json::to_string(&detector).unwrap().len() < 120_000);
 }

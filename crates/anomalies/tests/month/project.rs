@@ -32,7 +32,7 @@ pub struct Project {
     pub event: ExpectedEvent,
 }
 
-/// Something unusual that is no incident.
+/// An unusual event that does not count as an incident.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ExpectedEvent {
     None,
@@ -62,7 +62,7 @@ pub enum ExpectedEvent {
     },
 }
 
-const USUAL: Project = Project {
+const USUAL_PROJECT: Project = Project {
     traces_per_hour: 1000.0,
     daily_season: 0.8,
     peak_hour: 14.0,
@@ -86,33 +86,39 @@ const USUAL: Project = Project {
 pub fn development_projects() -> Vec<Project> {
     use ExpectedEvent::{Deployment, NightlyBatch, Outage};
     vec![
-        Project { traces_per_hour: 20_000.0, weekly_growth: 0.03, ..USUAL },
+        Project { traces_per_hour: 20_000.0, weekly_growth: 0.03, ..USUAL_PROJECT },
         Project {
             traces_per_hour: 4_000.0,
             weekend: 0.9,
             event: NightlyBatch { minutes: 10.0, size: 3.0 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
-        Project { traces_per_hour: 600.0, daily_season: 1.6, weekend: 0.1, peak_hour: 9.0, ..USUAL },
+        Project { traces_per_hour: 600.0, daily_season: 1.6, weekend: 0.1, peak_hour: 9.0, ..USUAL_PROJECT },
         Project {
             traces_per_hour: 250.0,
             error_rate: 0.03,
             event: Deployment { day: 30.0, latency: 1.12, cost: 1.15 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
-        Project { traces_per_hour: 80.0, volume_noise: 0.2, peak_hour: 22.0, ..USUAL },
-        Project { traces_per_hour: 50.0, daily_season: 1.5, weekend: 0.2, evaluated_share: 0.5, ..USUAL },
+        Project { traces_per_hour: 80.0, volume_noise: 0.2, peak_hour: 22.0, ..USUAL_PROJECT },
+        Project {
+            traces_per_hour: 50.0,
+            daily_season: 1.5,
+            weekend: 0.2,
+            evaluated_share: 0.5,
+            ..USUAL_PROJECT
+        },
         Project {
             traces_per_hour: 30.0,
             cost_variation: 2.0,
             event: Outage { day: 33.0, hours: 5.0 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
-        Project { traces_per_hour: 15.0, error_rate: 0.005, evaluated_share: 1.0, ..USUAL },
-        Project { traces_per_hour: 8.0, weekend: 0.3, evaluated_share: 1.0, ..USUAL },
-        Project { traces_per_hour: 3.0, error_rate: 0.05, evaluated_share: 1.0, ..USUAL },
-        Project { traces_per_hour: 300.0, first_day: 26.3, ..USUAL },
-        Project { traces_per_hour: 3.0, first_day: 31.6, evaluated_share: 1.0, ..USUAL },
+        Project { traces_per_hour: 15.0, error_rate: 0.005, evaluated_share: 1.0, ..USUAL_PROJECT },
+        Project { traces_per_hour: 8.0, weekend: 0.3, evaluated_share: 1.0, ..USUAL_PROJECT },
+        Project { traces_per_hour: 3.0, error_rate: 0.05, evaluated_share: 1.0, ..USUAL_PROJECT },
+        Project { traces_per_hour: 300.0, first_day: 26.3, ..USUAL_PROJECT },
+        Project { traces_per_hour: 3.0, first_day: 31.6, evaluated_share: 1.0, ..USUAL_PROJECT },
     ]
 }
 
@@ -120,39 +126,50 @@ pub fn development_projects() -> Vec<Project> {
 pub fn held_out_projects() -> Vec<Project> {
     use ExpectedEvent::{ClockChange, Deployment, NightlyBatch, WeeklyBatch};
     vec![
-        Project { traces_per_hour: 9_000.0, weekend: 0.7, weekly_growth: 0.06, ..USUAL },
+        Project { traces_per_hour: 9_000.0, weekend: 0.7, weekly_growth: 0.06, ..USUAL_PROJECT },
         Project {
             traces_per_hour: 2_000.0,
             peak_hour: 3.0,
             event: WeeklyBatch { minutes: 20.0, size: 4.0 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
         Project {
             traces_per_hour: 700.0,
             daily_season: 1.8,
             weekend: 0.15,
             event: ClockChange { day: 35.0 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
-        Project { traces_per_hour: 200.0, volume_noise: 0.25, latency_width: 1.0, ..USUAL },
+        Project { traces_per_hour: 200.0, volume_noise: 0.25, latency_width: 1.0, ..USUAL_PROJECT },
         Project {
             traces_per_hour: 90.0,
             cost_variation: 2.5,
             event: Deployment { day: 28.0, latency: 0.6, cost: 0.7 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
-        Project { traces_per_hour: 60.0, latency_season: 0.4, event: ClockChange { day: 35.0 }, ..USUAL },
+        Project {
+            traces_per_hour: 60.0,
+            latency_season: 0.4,
+            event: ClockChange { day: 35.0 },
+            ..USUAL_PROJECT
+        },
         Project {
             traces_per_hour: 25.0,
             error_rate: 0.08,
             event: NightlyBatch { minutes: 60.0, size: 4.0 },
-            ..USUAL
+            ..USUAL_PROJECT
         },
-        Project { traces_per_hour: 12.0, weekend: 1.0, daily_season: 0.2, evaluated_share: 0.6, ..USUAL },
-        Project { traces_per_hour: 6.0, score: 0.6, evaluated_share: 1.0, ..USUAL },
-        Project { traces_per_hour: 4.0, daily_season: 1.2, evaluated_share: 1.0, ..USUAL },
-        Project { traces_per_hour: 1_500.0, first_day: 24.7, weekly_growth: 0.3, ..USUAL },
-        Project { traces_per_hour: 5.0, first_day: 29.2, evaluated_share: 1.0, ..USUAL },
+        Project {
+            traces_per_hour: 12.0,
+            weekend: 1.0,
+            daily_season: 0.2,
+            evaluated_share: 0.6,
+            ..USUAL_PROJECT
+        },
+        Project { traces_per_hour: 6.0, score: 0.6, evaluated_share: 1.0, ..USUAL_PROJECT },
+        Project { traces_per_hour: 4.0, daily_season: 1.2, evaluated_share: 1.0, ..USUAL_PROJECT },
+        Project { traces_per_hour: 1_500.0, first_day: 24.7, weekly_growth: 0.3, ..USUAL_PROJECT },
+        Project { traces_per_hour: 5.0, first_day: 29.2, evaluated_share: 1.0, ..USUAL_PROJECT },
     ]
 }
 

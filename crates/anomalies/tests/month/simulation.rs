@@ -19,7 +19,7 @@ const FIRST_MONDAY: i64 = 1_756_684_800_000_000;
 const MINUTE_MICROS: i64 = 60_000_000;
 
 /// The metrics of a project.
-pub const KINDS: [MetricKind; 6] = [
+pub const METRIC_KINDS: [MetricKind; 6] = [
     MetricKind::Volume,
     MetricKind::ErrorRate,
     MetricKind::LatencyP95,
@@ -37,7 +37,7 @@ pub enum Scenario {
     HeldOut,
 }
 
-/// The points of one metric of one project, in the order of time. `None` is an interval of which nothing is known.
+/// The points of one metric of one project, in the order of time. `None` is an interval without data.
 pub struct Series {
     pub project: usize,
     pub kind: MetricKind,
@@ -189,7 +189,7 @@ fn simulate_project(
         score: SlowNoise::new(0.01, memory),
     };
     let mut series: Vec<Series> =
-        KINDS.map(|kind| Series { project: index, kind, interval, points: Vec::new() }).into();
+        METRIC_KINDS.map(|kind| Series { project: index, kind, interval, points: Vec::new() }).into();
     for step in 0..(ALL_DAYS * 1440.0 / minutes) as i64 {
         let minute = step as f64 * minutes;
         if minute / 1440.0 < project.first_day {
@@ -205,7 +205,7 @@ fn simulate_project(
     series
 }
 
-/// Returns value and samples of each metric in the order of [`KINDS`].
+/// Returns value and samples of each metric in the order of [`METRIC_KINDS`].
 fn simulate_interval(
     project: &Project,
     incidents: &[&Incident],
