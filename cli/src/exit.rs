@@ -29,7 +29,7 @@ macro_rules! exits {
 
 exits! {
     /// Success.
-    Done = 0, "success; also an empty list, a pipe closed by its reader, --dry-run";
+    Success = 0, "success; also an empty list, a pipe closed by its reader, --dry-run";
     /// A bug, or a failure to read or write files or the output.
     Unexpected = 1, "unexpected error: a bug, or a file or the output can't be read or written";
     /// The command line is invalid.
@@ -61,17 +61,17 @@ exits! {
     /// A server error, after all attempts.
     ServerFault = 15, "a server error, after all attempts (5xx)";
     /// An evaluation failed and has no score.
-    Unjudged = 16, "an evaluation failed and has no score";
+    EvaluationFailed = 16, "an evaluation failed and has no score";
     /// Ctrl-C ended the program.
-    Interrupted = 130, "Ctrl-C; also the normal end of `traces tail`";
+    Interrupted = 130, "Ctrl-C; also the normal end of `traces tail` and `webhooks listen`";
     /// SIGTERM ended the program.
     Terminated = 143, "SIGTERM";
 }
 
 impl Exit {
     /// Returns the exit status for an error response of the server.
-    pub fn of_answer(answer: &ApiError) -> Self {
-        match (answer.status, answer.code.as_str()) {
+    pub fn of_response(response: &ApiError) -> Self {
+        match (response.status, response.code.as_str()) {
             (401, _) => Self::Unauthenticated,
             (402, _) => Self::Plan,
             (403, "error.project.archived") => Self::Archived,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_have_their_codes() {
+    fn response_statuses_map_to_exit_codes() {
         for (status, code, exit) in [
             (401, "unauthorized", 4),
             (402, "plan_upgrade_required", 10),
@@ -112,8 +112,8 @@ mod tests {
             (502, "upstream_failed", 15),
         ] {
             let body = format!("{{\"code\":\"{code}\"}}");
-            let answer = ApiError::new(status, &Default::default(), body.as_bytes());
-            assert_eq!(Exit::of_answer(&answer).code(), exit, "{status} {code}");
+            let response = ApiError::new(status, &Default::default(), body.as_bytes());
+            assert_eq!(Exit::of_response(&response).code(), exit, "{status} {code}");
         }
     }
 }

@@ -7,11 +7,13 @@ use api::{
     },
     eval::EvaluationFilter,
     eval_rule::EvalRule,
+    failure_rule::FailureRule,
     filter::Filter,
     key::ApiKey,
     member::Member,
     page::MAX_LIMIT,
     project::Project,
+    webhook::Webhook,
 };
 use uuid::Uuid;
 
@@ -22,12 +24,12 @@ use crate::{
     pages::{all, next_cursor},
 };
 
-/// Maximum number of pages of a list that are searched for the end of an id.
+/// Maximum number of pages of a list in which the end of an id is searched.
 const RECENT_PAGES: usize = 10;
 /// Minimum number of characters at the end of an id that identify a row.
-const SHORTEST: usize = 4;
+const MIN_ID_SUFFIX_CHARS: usize = 4;
 /// Minimum length of a prefix that identifies an API key: `lp_` and four characters.
-const SHORTEST_PREFIX: usize = 7;
+const MIN_KEY_PREFIX_CHARS: usize = 7;
 
 /// Returns the id of the project of this run, if one is set; looks up a name.
 pub async fn current_project(client: &Client, settings: &Settings) -> Result<Option<Uuid>> {
@@ -61,22 +63,22 @@ pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
         (0..projects.len()).filter(|at| ends_with(&projects[*at].id, wanted)).collect();
     match matching.as_slice() {
         [at] => Ok(projects.swap_remove(*at)),
-        _ => Err(missing("project", wanted, matching.len()).hint(hint)),
+        _ => Err(not_unique("project", wanted, matching.len()).hint(hint)),
     }
 }
 
 /// Finds an API key by id, by the end of its id, by prefix or by name.
 pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
     let keys = api_keys(client).await?;
-    let prefixed = |key: &ApiKey| wanted.len() >= SHORTEST_PREFIX && key.prefix.starts_with(wanted);
+    let prefixed = |key: &ApiKey| wanted.len() >= MIN_KEY_PREFIX_CHARS && key.prefix.starts_with(wanted);
     let fits = |key: &ApiKey| {
         key.id.to_string() == wanted || key.name == wanted || prefixed(key) || ends_with(&key.id, wanted)
     };
     let mut found: Vec<ApiKey> = keys.into_iter().filter(fits).collect();
     match (found.pop(), found.len()) {
         (Some(key), 0) => Ok(key),
-        (None, _) => Err(missing("API key", wanted, 0).hint("see `loupe keys list`")),
-        (_, others) => Err(missing("API key", wanted, others + 1)
+        (None, _) => Err(not_unique("API key", wanted, 0).hint("see `loupe keys list`")),
+        (_, others) => Err(not_unique("API key", wanted, others + 1)
             .hint("use its id, which is unique: loupe keys list --fields name,prefix,id")),
     }
 }
@@ -93,8 +95,8 @@ pub async fn member(client: &Client, wanted: &str) -> Result<Member> {
     let mut found: Vec<Member> = members.into_iter().filter(fits).collect();
     match (found.pop(), found.len()) {
         (Some(member), 0) => Ok(member),
-        (None, _) => Err(missing("member", wanted, 0).hint("see `loupe members list`")),
-        (_, others) => Err(missing("member", wanted, others + 1).hint("see `loupe members list`")),
+        (None, _) => Err(not_unique("member", wanted, 0).hint("see `loupe members list`")),
+        (_, others) => Err(not_unique("member", wanted, others + 1).hint("see `loupe members list`")),
     }
 }
 
@@ -105,10 +107,8 @@ pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Res
     if digits || wanted.parse::<Uuid>().is_ok() {
         return Ok(wanted.to_owned());
     }
-    let hint = "ids are in the last column of `loupe traces list`";
-    let project = recent_project(client, settings, "a trace", wanted, hint).await?;
-    let call = |page: &Page| calls::traces(&Filter::default(), project, page);
-    Ok(recent(client, "trace", "traces", wanted, call).await?.to_string())
+    let call = |project: Option<Uuid>, page: &Page| calls::traces(&Filter::default(), project, page);
+    Ok(record(client, settings, TRACE_KIND, wanted, call).await?.to_string())
 }
 
 /// Finds a trace like [`trace_id`] and returns its id as a UUID; an OpenTelemetry trace id is the same 128
@@ -118,15 +118,74 @@ pub async fn trace(client: &Client, settings: &Settings, wanted: &str) -> Result
     id.parse().map_err(|_| CliError::usage(format!("`{id}` is not a trace id")))
 }
 
+/// The names of a kind of record, in a list of the API and in messages.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordKind {
+    /// The article before the name.
+    pub article: &'static str,
+    /// The name.
+    pub name: &'static str,
+    /// The member of the list that contains the records.
+    pub plural: &'static str,
+    /// The command that lists the records, with the id in the last column.
+    pub list: &'static str,
+}
+
+const TRACE_KIND: RecordKind =
+    RecordKind { article: "a", name: "trace", plural: "traces", list: "loupe traces list" };
+const EVALUATION_KIND: RecordKind =
+    RecordKind { article: "an", name: "evaluation", plural: "evaluations", list: "loupe evals list" };
+const EVAL_RULE_KIND: RecordKind =
+    RecordKind { article: "an", name: "eval rule", plural: "eval_rules", list: "loupe rules list" };
+const FAILURE_RULE_KIND: RecordKind = RecordKind {
+    article: "a",
+    name: "failure rule",
+    plural: "failure_rules",
+    list: "loupe failure-rules list",
+};
+const WEBHOOK_KIND: RecordKind =
+    RecordKind { article: "a", name: "webhook", plural: "webhooks", list: "loupe webhooks list" };
+const DELIVERY_KIND: RecordKind = RecordKind {
+    article: "a",
+    name: "delivery",
+    plural: "deliveries",
+    list: "loupe webhooks deliveries WEBHOOK",
+};
+
 /// Finds an evaluation by id, or a recent one by the end of its id.
 pub async fn evaluation(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
+    record(client, settings, EVALUATION_KIND, wanted, |project_id, page| {
+        calls::evaluations(&EvaluationFilter { project_id, ..EvaluationFilter::default() }, page)
+    })
+    .await
+}
+
+/// Finds a record by id, or a recent one by the end of its id. `call` returns a page of the list of the project of this
+/// run, or of all projects, newest first.
+pub async fn record<T>(
+    client: &Client,
+    settings: &Settings,
+    kind: RecordKind,
+    wanted: &str,
+    call: impl Fn(Option<Uuid>, &Page) -> Call<T>,
+) -> Result<Uuid> {
     if let Ok(id) = wanted.parse() {
         return Ok(id);
     }
-    let hint = "ids are in the last column of `loupe evals list`";
-    let project_id = recent_project(client, settings, "an evaluation", wanted, hint).await?;
-    let filter = EvaluationFilter { project_id, ..EvaluationFilter::default() };
-    recent(client, "evaluation", "evaluations", wanted, |page| calls::evaluations(&filter, page)).await
+    check_suffix(kind, wanted)?;
+    let project = current_project(client, settings).await?;
+    recent(client, kind, wanted, |page| call(project, page)).await
+}
+
+/// Refuses a text that can't be the end of an id, before any request.
+fn check_suffix(kind: RecordKind, wanted: &str) -> Result<()> {
+    let plausible = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if wanted.len() >= MIN_ID_SUFFIX_CHARS && wanted.chars().all(plausible) {
+        return Ok(());
+    }
+    let message =
+        format!("`{wanted}` is not {} {} id, nor the last characters of one", kind.article, kind.name);
+    Err(CliError::usage(message).hint(format!("ids are in the last column of `{}`", kind.list)))
 }
 
 /// Finds an eval rule by id, by the end of its id, or by its metric if only one rule has that metric.
@@ -135,39 +194,60 @@ pub async fn eval_rule(client: &Client, settings: &Settings, wanted: &str) -> Re
         return Ok(id);
     }
     let project = current_project(client, settings).await?;
-    let mut rules: Vec<EvalRule> = all(client, "eval_rules", |page| calls::eval_rules(project, page)).await?;
-    rules.retain(|it| it.metric_name == wanted || ends_with(&it.id, wanted));
-    match rules.as_slice() {
-        [rule] => Ok(rule.id),
-        [] => Err(missing("eval rule", wanted, 0).hint("see `loupe rules list`")),
-        several => {
-            let ids: Vec<String> = several.iter().map(|it| it.id.to_string()).collect();
-            Err(missing("eval rule", wanted, ids.len()).hint(format!("one of {}", ids.join(", "))))
-        }
+    let rules: Vec<EvalRule> = all(client, "eval_rules", |page| calls::eval_rules(project, page)).await?;
+    named(EVAL_RULE_KIND, wanted, rules.iter().map(|it| (it.id, it.metric_name.as_str())))
+}
+
+/// Finds a failure rule by id, by the end of its id, or by its name if only one rule has that name.
+pub async fn failure_rule(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    let project = current_project(client, settings).await?;
+    let rules: Vec<FailureRule> =
+        all(client, "failure_rules", |page| calls::failure_rules(project, page)).await?;
+    named(FAILURE_RULE_KIND, wanted, rules.iter().map(|it| (it.id, it.name.as_str())))
+}
+
+/// Finds a webhook by id, by the end of its id, or by its address if only one webhook has that address.
+pub async fn webhook(client: &Client, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    let webhooks: Vec<Webhook> = all(client, "webhooks", calls::webhooks).await?;
+    named(WEBHOOK_KIND, wanted, webhooks.iter().map(|it| (it.id, it.url.as_str())))
+}
+
+/// Finds a delivery to a webhook by id, or a recent one by the end of its id.
+pub async fn delivery(client: &Client, webhook: Uuid, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    check_suffix(DELIVERY_KIND, wanted)?;
+    recent(client, DELIVERY_KIND, wanted, |page| calls::webhook_deliveries(webhook, page)).await
+}
+
+/// Returns the id of the only row of a complete list that has this name, or whose id ends with this text.
+fn named<'a>(kind: RecordKind, wanted: &str, rows: impl Iterator<Item = (Uuid, &'a str)>) -> Result<Uuid> {
+    let fits = |(id, name): &(Uuid, &str)| *name == wanted || ends_with(id, wanted);
+    let ids: Vec<Uuid> = rows.filter(fits).map(|(id, _)| id).collect();
+    match ids.as_slice() {
+        [id] => Ok(*id),
+        [] => Err(not_unique(kind.name, wanted, 0).hint(format!("see `{}`", kind.list))),
+        several => Err(not_unique(kind.name, wanted, several.len()).hint(one_of(several))),
     }
 }
 
-/// Checks that a text can be the end of an id, and returns the project in which to search for it.
-async fn recent_project(
-    client: &Client,
-    settings: &Settings,
-    kind: &str,
-    wanted: &str,
-    hint: &str,
-) -> Result<Option<Uuid>> {
-    let plausible = |c: char| c.is_ascii_hexdigit() || c == '-';
-    if wanted.len() < SHORTEST || !wanted.chars().all(plausible) {
-        let message = format!("`{wanted}` is not {kind} id, nor the last characters of one");
-        return Err(CliError::usage(message).hint(hint));
-    }
-    current_project(client, settings).await
+/// Returns the hint for a text that fits several records.
+fn one_of(ids: &[Uuid]) -> String {
+    let ids: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    format!("one of {}", ids.join(", "))
 }
 
 /// Returns the id of the only recent row of a list whose id ends with the given text.
 async fn recent<T>(
     client: &Client,
-    kind: &str,
-    plural: &str,
+    kind: RecordKind,
     wanted: &str,
     call: impl Fn(&Page) -> Call<T>,
 ) -> Result<Uuid> {
@@ -175,7 +255,7 @@ async fn recent<T>(
     let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
     for _ in 0..RECENT_PAGES {
         let document = client.value(&call(&page)).await?;
-        let rows = document[plural].as_array().map(Vec::as_slice).unwrap_or_default();
+        let rows = document[kind.plural].as_array().map(Vec::as_slice).unwrap_or_default();
         let ids = rows.iter().filter_map(|row| row.get("id")?.as_str()?.parse().ok());
         found.extend(ids.filter(|id| ends_with(id, wanted)));
         page.cursor = next_cursor(&document);
@@ -188,11 +268,9 @@ async fn recent<T>(
     found.dedup();
     match found.as_slice() {
         [id] => Ok(*id),
-        [] => Err(missing(&format!("recent {kind}"), wanted, 0).hint("older ones need their whole id")),
-        several => {
-            let ids: Vec<String> = several.iter().map(Uuid::to_string).collect();
-            Err(missing(kind, wanted, ids.len()).hint(format!("one of {}", ids.join(", "))))
-        }
+        [] => Err(not_unique(&format!("recent {}", kind.name), wanted, 0)
+            .hint("older ones require the complete id")),
+        several => Err(not_unique(kind.name, wanted, several.len()).hint(one_of(several))),
     }
 }
 
@@ -206,18 +284,18 @@ pub async fn span_id(client: &Client, trace: Uuid, wanted: &str) -> Result<Uuid>
     spans.retain(|it| it.otel_span_id.as_deref() == Some(wanted) || ends_with(&it.id, wanted));
     match spans.as_slice() {
         [span] => Ok(span.id),
-        several => Err(missing("span of the trace", wanted, several.len())
+        several => Err(not_unique("span of the trace", wanted, several.len())
             .hint(format!("see `loupe traces get {trace} --spans flat`"))),
     }
 }
 
 fn ends_with(id: &Uuid, wanted: &str) -> bool {
     let wanted = wanted.to_ascii_lowercase();
-    wanted.len() >= SHORTEST
+    wanted.len() >= MIN_ID_SUFFIX_CHARS
         && (id.to_string().ends_with(&wanted) || id.simple().to_string().ends_with(&wanted))
 }
 
-fn missing(kind: &str, wanted: &str, found: usize) -> CliError {
+fn not_unique(kind: &str, wanted: &str, found: usize) -> CliError {
     match found {
         0 => CliError::new(Exit::NotFound, format!("there is no {kind} `{wanted}`")),
         n => CliError::usage(format!("`{wanted}` matches more than one {kind} ({n})")),
@@ -229,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_of_ids_are_taken_with_or_without_dashes() {
+    fn id_suffixes_match_with_or_without_dashes() {
         let id: Uuid = "01980f6e-1111-7000-8000-0000c07b44d1".parse().unwrap();
         for (end, fits) in [
             ("c07b44d1", true),

@@ -21,14 +21,14 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 use clap::FromArgMatches;
 use tokio::sync::oneshot;
 
-use commands::{Cli, tree};
-use config::expiry::Expiry;
+use commands::{Cli, command_tree};
+use config::expiry::SessionExpiry;
 use ctx::Ctx;
 use env::Env;
 use error::{CliError, Result};
 use exit::Exit;
 
-/// How long a command may clean up after a signal. A command that reads stdin on the main thread does not
+/// Time that a command gets to clean up after a signal. A command that reads stdin on the main thread does not
 /// notice the signal.
 const CLEAN_UP_WAIT: Duration = Duration::from_millis(300);
 
@@ -36,8 +36,8 @@ const CLEAN_UP_WAIT: Duration = Duration::from_millis(300);
 #[expect(clippy::disallowed_methods, reason = "the server's way to spawn is not for a command line")]
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let wants_json = asks_for_json(&args);
-    let parsed = tree::terminal_command()
+    let wants_json = requests_json(&args);
+    let parsed = command_tree::terminal_command()
         .try_get_matches_from(&args)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let cli = match parsed {
@@ -52,13 +52,13 @@ pub fn main() -> ExitCode {
             return finish(Err(error), wants_json);
         }
     };
-    let ended = runtime.block_on(async {
+    let result = runtime.block_on(async {
         let (notice, signalled) = oneshot::channel();
         tokio::spawn(end_on_signal(signals(), notice));
         tokio::select! {
             // A finished command takes precedence over a signal: Ctrl-C may have been meant for the pager.
             biased;
-            ended = Box::pin(run(cli, Env::of_process(), wants_json)) => ended,
+            result = Box::pin(run(cli, Env::of_process(), wants_json)) => result,
             Ok(exit) = signalled => exit.into(),
         }
     });
@@ -66,11 +66,11 @@ pub fn main() -> ExitCode {
     prompt::restore_terminal();
     // A pending read of stdin must not delay the exit.
     runtime.shutdown_background();
-    ended
+    result
 }
 
 /// Returns whether errors are printed as JSON; also works if the command line is invalid.
-fn asks_for_json(args: &[OsString]) -> bool {
+fn requests_json(args: &[OsString]) -> bool {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let alone = ["--json", "--jq", "-ojson", "-ondjson", "--output=json", "--output=ndjson"];
     words.iter().any(|word| alone.contains(word))
@@ -97,11 +97,11 @@ async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
 async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
     let Cli { mut global, command } = cli;
     let Some(command) = command else {
-        let mut out = match output::Out::of_process(&global, &env, format::Format::Table, false) {
+        let mut out = match output::Output::of_process(&global, &env, format::Format::Table, false) {
             Ok(out) => out,
             Err(error) => return finish(Err(error), wants_json),
         };
-        return finish(out.write(commands::OVERVIEW), wants_json);
+        return finish(out.write(commands::COMMAND_OVERVIEW), wants_json);
     };
     global.new_context = command.makes_contexts();
     let settings = if command.is_offline() {
@@ -120,25 +120,26 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
     let as_json = ctx.out.format.is_json();
     let limit = ctx.settings.timeout.as_ref().map(|limit| limit.value).filter(|_| !command.runs_on());
     let work = commands::run(&mut ctx, command);
-    let mut ended = match limit {
+    let mut result = match limit {
         None => work.await,
         Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
-            Err(CliError::new(Exit::Unreachable, format!("not done within {limit:?}")).hint("see --timeout"))
+            Err(CliError::new(Exit::Unreachable, format!("the command did not finish within {limit:?}"))
+                .hint("see --timeout"))
         }),
     };
-    if let Err(error) = &mut ended
+    if let Err(error) = &mut result
         && error.exit == Exit::Unauthenticated
     {
-        error.detail.extend(Expiry::of(&ctx.settings).and_then(|expiry| expiry.over()));
+        error.detail.extend(SessionExpiry::of(&ctx.settings).and_then(|expiry| expiry.expired_message()));
     }
-    finish(ended, as_json)
+    finish(result, as_json)
 }
 
 /// Prints the error of a command, if any, and returns the exit code.
-fn finish(ended: Result, as_json: bool) -> ExitCode {
-    match ended {
-        Ok(()) => Exit::Done.into(),
-        Err(error) if error.is_closed_pipe() => Exit::Done.into(),
+fn finish(result: Result, as_json: bool) -> ExitCode {
+    match result {
+        Ok(()) => Exit::Success.into(),
+        Err(error) if error.is_closed_pipe() => Exit::Success.into(),
         Err(error) => {
             output::error(&error, as_json);
             error.exit.into()
@@ -151,16 +152,16 @@ fn finish(ended: Result, as_json: bool) -> ExitCode {
 fn usage(error: &clap::Error, args: &[OsString], wants_json: bool) -> ExitCode {
     let env = Env::of_process();
     let is_help = !error.use_stderr();
-    let flags = args::GlobalArgs { color: asked_colour(args), ..Default::default() };
+    let flags = args::GlobalArgs { color: requested_colour(args), ..Default::default() };
     let is_terminal = if is_help { env.stdout_tty } else { env.stderr_tty };
     let colour = flags.colour(&Env { stdout_tty: is_terminal, ..env });
-    let text = tree::shown(&error.render(), colour);
+    let text = command_tree::printed_text(&error.render(), colour);
     if is_help {
         output::help(&text);
-        return Exit::Done.into();
+        return Exit::Success.into();
     }
     if wants_json {
-        let text = tree::shown(&error.render(), false);
+        let text = command_tree::printed_text(&error.render(), false);
         let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
         output::error(&CliError::usage(message).hint("see --help"), true);
     } else {
@@ -170,7 +171,7 @@ fn usage(error: &clap::Error, args: &[OsString], wants_json: bool) -> ExitCode {
 }
 
 /// Returns the value of `--color`, even if the command line is invalid.
-fn asked_colour(args: &[OsString]) -> Option<args::ColorWhen> {
+fn requested_colour(args: &[OsString]) -> Option<args::ColorWhen> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
     let apart = words.windows(2).find_map(|pair| (pair[0] == "--color").then_some(pair[1]));

@@ -38,8 +38,8 @@ async fn ask(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<()> {
     require_terminal(ctx, "--yes")?;
     ctx.out.say(what);
     match typed {
-        Some(word) => ctx.out.ask(&format!("Type {word} to go on: ")),
-        None => ctx.out.ask("Go on? [y/N] "),
+        Some(word) => ctx.out.ask(&format!("Type {word} to continue: ")),
+        None => ctx.out.ask("Continue? [y/N] "),
     }
     if agrees(&line().await?, typed) {
         Ok(())
@@ -173,14 +173,14 @@ pub fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
     if !refused && ctx.env.stdin_tty && ctx.env.stderr_tty {
         return Ok(());
     }
-    let why = if refused { "questions are turned off" } else { "there is no terminal to ask on" };
-    Err(CliError::usage(format!("this needs an answer, and {why}; pass {instead}")))
+    let why = if refused { "prompts are disabled" } else { "there is no terminal to prompt on" };
+    Err(CliError::usage(format!("the command needs an answer, and {why}; pass {instead}")))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|_| Err(CliError::new(Exit::Unexpected, "the question could not be asked")))
+        .unwrap_or_else(|_| Err(CliError::new(Exit::Unexpected, "the prompt could not be shown")))
 }
 
 /// Waits for an answer, or for the end of the terminal (SIGHUP) or a SIGQUIT, which would otherwise end the
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_word_is_asked_for_y_is_not_enough() {
+    fn confirmation_by_word_refuses_y() {
         assert!(agrees("y", None) && agrees("YES", None));
         assert!(!agrees("", None) && !agrees("delete", None));
         assert!(agrees("delete", Some("delete")));

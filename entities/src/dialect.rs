@@ -58,6 +58,14 @@ impl Dialect {
         }
     }
 
+    /// Returns the 32 hexadecimal digits, in lower case, of a UUID column.
+    pub fn uuid_digits(self, column: &str) -> String {
+        match self {
+            Self::Sqlite => format!("lower(hex({column}))"),
+            Self::Postgres => format!("replace(CAST({column} AS TEXT), '-', '')"),
+        }
+    }
+
     /// Returns the option of `CREATE INDEX` that allows concurrent writes.
     pub fn concurrently(self) -> &'static str {
         match self {

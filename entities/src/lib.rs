@@ -4,6 +4,8 @@
 //! they sort, add and compare alike on SQLite and PostgreSQL. Every table that a tenant owns has
 //! `tenant_id` first in its primary key, so that the same schema can be distributed by tenant.
 
+pub mod anomaly;
+pub mod anomaly_detector;
 pub mod api_key;
 pub mod audit_record;
 pub mod body;
@@ -14,6 +16,12 @@ pub mod evaluation;
 pub mod evaluator;
 pub mod event;
 pub mod external_tenant;
+pub mod failure;
+pub mod failure_cluster;
+pub mod failure_clustering;
+pub mod failure_rule;
+pub mod failure_rule_match;
+pub mod failure_trend;
 pub mod feedback;
 pub mod idempotency;
 pub mod job;
@@ -32,3 +40,7 @@ pub mod span_vector;
 pub mod tenant;
 pub mod trace;
 pub mod trace_tag;
+pub mod webhook;
+pub mod webhook_attempt;
+pub mod webhook_delivery;
+pub mod webhook_event;

@@ -15,6 +15,11 @@ mod m0010_evaluations;
 mod m0011_failed_again;
 mod m0012_usage_details;
 mod m0013_projects_by_ingest;
+mod m0014_failures;
+mod m0015_webhooks;
+mod m0016_anomalies;
+mod m0017_scores_by_time;
+mod m0018_token_metrics;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -38,6 +43,11 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_failed_again::Migration),
             Box::new(m0012_usage_details::Migration),
             Box::new(m0013_projects_by_ingest::Migration),
+            Box::new(m0014_failures::Migration),
+            Box::new(m0015_webhooks::Migration),
+            Box::new(m0016_anomalies::Migration),
+            Box::new(m0017_scores_by_time::Migration),
+            Box::new(m0018_token_metrics::Migration),
         ]
     }
 }

@@ -19,23 +19,23 @@ use crate::{
         seal::Sealer,
         session::{Claims, Sessions},
     },
-    audit::{self, Action, Actor, Event},
+    audit::{self, Actor, AuditAction, AuditEvent},
     clock::Clock,
     config::Config,
     first_start,
-    reseal::{self, Resealed},
+    reseal::{self, ResealResult},
 };
 
 /// A tenant was created.
-const TENANT_CREATE: Action = Action::new("tenant.create", "tenant");
+const TENANT_CREATE: AuditAction = AuditAction::new("tenant.create", "tenant");
 /// A tenant's plan was changed.
-const TENANT_PLAN: Action = Action::new("tenant.plan", "tenant");
+const TENANT_PLAN: AuditAction = AuditAction::new("tenant.plan", "tenant");
 /// A session token was issued on the server's machine.
-const TOKEN_ISSUE: Action = Action::new("token.issue", "tenant");
+const TOKEN_ISSUE: AuditAction = AuditAction::new("token.issue", "tenant");
 
 /// A command of the operator.
 #[derive(Subcommand, Clone, Debug)]
-pub enum Command {
+pub enum AdminCommand {
     /// Create a tenant with the project `default` and a full-access key, which is shown once.
     CreateTenant {
         /// Name of the tenant.
@@ -54,7 +54,7 @@ pub enum Command {
     /// Change the plan of a tenant.
     SetPlan {
         /// ID of the tenant.
-        #[arg(long, value_parser = crate::config::values::id)]
+        #[arg(long, value_parser = crate::config::values::parse_id)]
         tenant: Uuid,
         /// starter, pro, team, business or enterprise.
         #[arg(long)]
@@ -72,7 +72,7 @@ pub enum Command {
     /// Issue a session token of the local issuer.
     IssueToken {
         /// ID of the tenant.
-        #[arg(long, value_parser = crate::config::values::id)]
+        #[arg(long, value_parser = crate::config::values::parse_id)]
         tenant: Uuid,
         /// owner, member or viewer.
         #[arg(long)]
@@ -81,7 +81,7 @@ pub enum Command {
         #[arg(long)]
         subject: Option<String>,
         /// Validity: a number with s, m, h or d.
-        #[arg(long, default_value = "1h", value_parser = seconds)]
+        #[arg(long, default_value = "1h", value_parser = parse_seconds)]
         ttl: i64,
         /// Print JSON.
         #[arg(long)]
@@ -122,16 +122,16 @@ pub enum Command {
 
 /// The output of a command, and whether it succeeded.
 #[derive(Debug)]
-pub struct Report {
+pub struct CommandReport {
     /// The text for stdout.
     pub text: String,
     /// Whether the command succeeded.
-    pub is_good: bool,
+    pub is_successful: bool,
 }
 
-impl Report {
+impl CommandReport {
     fn done(text: String) -> Self {
-        Self { text, is_good: true }
+        Self { text, is_successful: true }
     }
 }
 
@@ -140,87 +140,92 @@ impl Report {
 /// # Errors
 ///
 /// Fails when the database fails or a named resource does not exist.
-pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<Report> {
-    if !matches!(command, Command::GenerateKey | Command::CreateTenant { .. }) {
-        ensure_there(config)?;
+pub async fn run(command: AdminCommand, config: &Config, clock: &dyn Clock) -> anyhow::Result<CommandReport> {
+    if !matches!(command, AdminCommand::GenerateKey | AdminCommand::CreateTenant { .. }) {
+        require_database(config)?;
     }
     match command {
-        Command::Backup { path, json } => backup::run(config, &path, json, clock).await,
-        Command::Check { json } => check::run(config, json, clock).await,
-        Command::Stats { json } => stats::run(config, json).await,
-        other => change(other, config, clock).await.map(Report::done),
+        AdminCommand::Backup { path, json } => backup::run(config, &path, json, clock).await,
+        AdminCommand::Check { json } => check::run(config, json, clock).await,
+        AdminCommand::Stats { json } => stats::run(config, json).await,
+        other => run_change(other, config, clock).await.map(CommandReport::done),
     }
 }
 
 /// Runs a command that administers tenants, tokens and keys.
-async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
+async fn run_change(command: AdminCommand, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
     match command {
-        Command::Backup { .. } | Command::Check { .. } | Command::Stats { .. } => {
+        AdminCommand::Backup { .. } | AdminCommand::Check { .. } | AdminCommand::Stats { .. } => {
             anyhow::bail!("this command changes nothing")
         }
-        Command::GenerateKey => MasterKey::generate(),
-        Command::RotateMasterKey { json } => {
+        AdminCommand::GenerateKey => MasterKey::generate(),
+        AdminCommand::RotateMasterKey { json } => {
             let sealer = Sealer::new(&master_key(config)?);
-            let db = open(config).await?;
-            let Resealed { secrets, resealed } = reseal::run(&db, &sealer, operator, clock.now()).await?;
+            let db = open_migrated(config).await?;
+            let ResealResult { secrets, resealed } = reseal::run(&db, &sealer, operator, clock.now()).await?;
             let value = json!({"secrets": secrets, "resealed": resealed});
-            Ok(show(json, &value, || {
+            Ok(render(json, &value, || {
                 format!("{resealed} of {secrets} secrets were sealed with the first master key")
             }))
         }
-        Command::CreateTenant { name, plan, external_id, json } => {
-            let db = open(config).await?;
+        AdminCommand::CreateTenant { name, plan, external_id, json } => {
+            let db = open_migrated(config).await?;
             let txn = db.begin().await?;
-            let taken = external_id.clone();
-            let made = first_start::create_tenant(&txn, &name, plan, external_id, None, clock.now()).await;
-            let made = made.map_err(|error| match taken {
+            let requested_external_id = external_id.clone();
+            let created = first_start::create_tenant(&txn, &name, plan, external_id, None, clock.now()).await;
+            let created = created.map_err(|error| match requested_external_id {
                 Some(id) if store::is_duplicate(&error) => {
                     anyhow::anyhow!("another tenant has the external ID `{id}`")
                 }
                 _ => error.into(),
             })?;
-            let event = Event::of(TENANT_CREATE).on(made.tenant_id).with(json!({"name": name, "plan": plan}));
-            audit::record(&txn, operator(made.tenant_id), event, clock.now()).await?;
+            let event =
+                AuditEvent::of(TENANT_CREATE).on(created.tenant_id).with(json!({"name": name, "plan": plan}));
+            audit::record(&txn, operator(created.tenant_id), event, clock.now()).await?;
             commit(txn).await?;
             let key = json!({
-                "id": made.key.id, "name": made.key.name, "prefix": made.key.prefix, "scopes": [],
-                "created_at": Timestamp::from_micros(made.key.created_at), "secret": made.secret.reveal(),
+                "id": created.key.id, "name": created.key.name, "prefix": created.key.prefix, "scopes": [],
+                "created_at": Timestamp::from_micros(created.key.created_at), "secret": created.secret.reveal(),
             });
-            let value = json!({"tenant_id": made.tenant_id, "project_id": made.project_id, "api_key": key});
-            Ok(show(json, &value, || {
+            let value =
+                json!({"tenant_id": created.tenant_id, "project_id": created.project_id, "api_key": key});
+            Ok(render(json, &value, || {
                 format!(
                     "tenant   {}\nproject  {}\nkey      {}",
-                    made.tenant_id,
-                    made.project_id,
-                    made.secret.reveal()
+                    created.tenant_id,
+                    created.project_id,
+                    created.secret.reveal()
                 )
             }))
         }
-        Command::SetPlan { tenant, plan, json } => {
-            let db = open(config).await?;
+        AdminCommand::SetPlan { tenant, plan, json } => {
+            let db = open_migrated(config).await?;
             let txn = db.begin().await?;
             let was = store::tenants::get(&txn, tenant).await?;
             let row = store::tenants::set_plan(&txn, tenant, plan).await?;
             let (was, row) = was.zip(row).with_context(|| format!("there is no tenant {tenant}"))?;
-            let event = Event::of(TENANT_PLAN).on(tenant).with(json!({"from": was.plan, "to": row.plan}));
+            let event =
+                AuditEvent::of(TENANT_PLAN).on(tenant).with(json!({"from": was.plan, "to": row.plan}));
             audit::record(&txn, operator(tenant), event, clock.now()).await?;
             commit(txn).await?;
-            Ok(show(json, &tenant_json(&row), || format!("tenant {} is on {} now", row.tenant_id, row.plan)))
+            Ok(render(json, &tenant_json(&row), || {
+                format!("tenant {} is on {} now", row.tenant_id, row.plan)
+            }))
         }
-        Command::ListTenants { json } => {
-            let db = open(config).await?;
+        AdminCommand::ListTenants { json } => {
+            let db = open_migrated(config).await?;
             let rows = store::tenants::all(&db.read).await?;
             let value = json!({"tenants": rows.iter().map(tenant_json).collect::<Vec<_>>()});
-            Ok(show(json, &value, || {
+            Ok(render(json, &value, || {
                 rows.iter()
                     .map(|it| format!("{}  {:<10}  {}", it.tenant_id, it.plan, it.name))
                     .collect::<Vec<_>>()
                     .join("\n")
             }))
         }
-        Command::IssueToken { tenant, role, subject, ttl, json } => {
+        AdminCommand::IssueToken { tenant, role, subject, ttl, json } => {
             let sessions = Sessions::configured(config, || Ok(vec![master_key(config)?.derive("session")]))?;
-            let db = open(config).await?;
+            let db = open_migrated(config).await?;
             if store::tenants::get(&db.read, tenant).await?.is_none() {
                 bail!(
                     "there is no tenant {tenant}; `loupe-server admin list-tenants` shows the existing ones"
@@ -235,16 +240,17 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
                 nbf: None,
             };
             let token = sessions.issue(&claims)?;
-            let event = Event::of(TOKEN_ISSUE).on(tenant).with(json!({"subject": claims.sub, "role": role}));
+            let event =
+                AuditEvent::of(TOKEN_ISSUE).on(tenant).with(json!({"subject": claims.sub, "role": role}));
             audit::record(&db.write, operator(tenant), event, clock.now()).await?;
             let value = json!({"token": token, "expires_at": Timestamp::from_micros(expires.saturating_mul(1_000_000))});
-            Ok(show(json, &value, || token.clone()))
+            Ok(render(json, &value, || token.clone()))
         }
     }
 }
 
 /// Fails if there is no database: a command in the wrong folder must not create one, or a master key.
-fn ensure_there(config: &Config) -> anyhow::Result<()> {
+fn require_database(config: &Config) -> anyhow::Result<()> {
     let is_there = config.database_url.is_some() || config.data_dir.join("loupe.db").exists();
     anyhow::ensure!(
         is_there,
@@ -296,11 +302,11 @@ pub fn make_data_dir(config: &Config) -> anyhow::Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    let made = builder.create(&config.data_dir);
-    made.with_context(|| format!("can't create the data directory {}", config.data_dir.display()))
+    let created = builder.create(&config.data_dir);
+    created.with_context(|| format!("can't create the data directory {}", config.data_dir.display()))
 }
 
-async fn open(config: &Config) -> anyhow::Result<Db> {
+async fn open_migrated(config: &Config) -> anyhow::Result<Db> {
     if config.database_url.is_none() {
         make_data_dir(config)?;
     }
@@ -330,12 +336,12 @@ fn tenant_json(row: &entities::tenant::Model) -> Value {
     })
 }
 
-fn show(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
+fn render(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
     if json { value.to_string() } else { text() }
 }
 
 /// Parses a duration such as `90s`, `15m`, `1h` or `7d`, in seconds.
-fn seconds(text: &str) -> Result<i64, String> {
+fn parse_seconds(text: &str) -> Result<i64, String> {
     let unit = text.chars().last().map_or(0, |it| match it {
         's' => 1,
         'm' => 60,

@@ -4,7 +4,7 @@ use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use api::ErrorCode;
 use outbound::{OutboundClient, resolver::Resolver};
-use queue::{ConcurrencyLimits, JobResult, Registry, worker};
+use queue::{ConcurrencyLimits, JobResult, Registry, WakeUps, worker};
 use semantics::prices::PriceTable;
 use store::{Db, Transaction, quotas::Quota, traces::TraceRules};
 use tokio::sync::{Semaphore, broadcast};
@@ -13,49 +13,53 @@ use uuid::Uuid;
 
 use crate::{
     access::{
-        Caller, master_key::MasterKey, oidc::Provider, plans::monthly_limit, seal::Sealer, session::Sessions,
+        Caller, master_key::MasterKey, oidc::IdentityProvider, plans::monthly_limit, seal::Sealer,
+        session::Sessions,
     },
-    audit::{self, Action},
+    access_cache::AccessCache,
+    audit::{self, AuditAction},
     clock::Clock,
     code_runner::CodeRunner,
     config::Config,
     cursor::Cursors,
     embedding::Embedder,
     error::{Result, problem},
-    evaluator::Compiled,
-    ingest::{terms::Terms, writer::Writer},
+    evaluator::CompiledEvaluators,
+    failures::cluster_cache::ClusterCache,
+    ingest::{options::IngestOptions, writer::Writer},
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
-    known::AccessCache,
-    limits::{Limits, LocalBuckets},
-    memory::{Holder, MEMORY_WAIT, MemoryBudget, Reservation},
-    metrics::ask::MetricsQueries,
+    limits::{LocalBuckets, RateLimits},
+    memory::{MEMORY_WAIT, MemoryBudget, MemoryHolder, Reservation},
+    metrics::queries::MetricsQueries,
     search::Search,
-    telemetry::{Telemetry, http::Name},
+    telemetry::{Telemetry, http::EndpointName},
 };
 
 /// Bytes reserved for reading a block of rows: their small texts, compressed and decompressed.
 const WORKSPACE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum number of request bodies of a tenant that arrive at the same time.
 const MAX_ARRIVING_BODIES: usize = 1_024;
-/// Limits the open streams of a tenant.
+/// Maximum number of open streams of a tenant.
 pub const MAX_STREAMS: usize = 50;
-/// Limits the running exports of a tenant.
+/// Maximum number of running exports of a tenant.
 pub const MAX_EXPORTS: usize = 3;
+/// Maximum number of running tests of a tenant's webhooks; a test may wait for its receiver.
+const MAX_WEBHOOK_TESTS: usize = 16;
 /// Maximum number of waiting reads of a tenant, and the maximum waiting time.
 const MAX_WAITING_READS: usize = 1_024;
 const READ_WAIT: Duration = Duration::from_secs(10);
 
-/// What the features add to a process. [`crate::features`] assembles it.
+/// The jobs, tasks, rules and endpoints of all features. [`crate::features`] assembles them.
 pub struct Features {
     /// The kinds of jobs.
     pub jobs: Registry<App>,
-    /// Start the background tasks of a process that works on jobs.
+    /// Functions that start the background tasks of a process that runs jobs.
     pub start: Vec<fn(&Arc<App>)>,
-    /// Decides about traces while they are stored.
+    /// Computes rows and jobs of traces within the transactions that store them.
     pub rules: Arc<dyn TraceRules>,
     /// The endpoints of the API.
-    pub endpoints: Vec<Name>,
+    pub endpoints: Vec<EndpointName>,
     /// Returns the OpenAPI document as JSON.
     pub openapi_json: fn() -> anyhow::Result<&'static [u8]>,
 }
@@ -76,10 +80,10 @@ pub struct App {
     pub sealer: Arc<Sealer>,
     /// Stores traces.
     pub writer: Writer,
-    /// Decides about traces while they are stored.
+    /// Computes rows and jobs of traces within the transactions that store them.
     pub rules: Arc<dyn TraceRules>,
     /// Announces the tenants with new or changed traces in this process.
-    pub changed: broadcast::Sender<Uuid>,
+    pub changed_tenants: broadcast::Sender<Uuid>,
     /// The outbound HTTP guard, for addresses set by tenants.
     pub outbound: OutboundClient,
     /// Computes embeddings of spans and queries.
@@ -93,34 +97,40 @@ pub struct App {
     /// The price table.
     pub prices: Arc<PriceTable>,
     /// Rate limits of tenants.
-    pub limits: Limits,
+    pub rate_limits: RateLimits,
     /// Rate limits of requests without a valid token, by client address: they slow down guessing of
     /// keys. Requests with a valid token are not affected, because many clients may share an address.
-    pub addresses: LocalBuckets<IpAddr>,
+    pub address_limits: LocalBuckets<IpAddr>,
     /// Rate limits of recorded rejections, by tenant, actor and action.
-    pub refusals: LocalBuckets<(Uuid, String, Action)>,
+    pub rejection_limits: LocalBuckets<(Uuid, String, AuditAction)>,
     /// The access cache.
-    pub known: Arc<AccessCache>,
+    pub access_cache: Arc<AccessCache>,
     /// Budget for the memory of request bodies and responses.
     pub memory: Arc<MemoryBudget>,
     /// Limits the request bodies that arrive for a tenant.
-    pub receiving: KeyedSemaphore<Holder>,
+    pub arriving_bodies: KeyedSemaphore<MemoryHolder>,
     /// Limits the reads of a tenant, so that other tenants find database connections.
     pub reads: KeyedSemaphore<Uuid>,
     /// Limits the reads of a tenant's streams.
     pub stream_reads: KeyedSemaphore<Uuid>,
-    /// Limits the open streams of a tenant.
+    /// Maximum number of open streams of a tenant.
     pub streams: KeyedSemaphore<Uuid>,
     /// Limits the running exports of a tenant.
     pub exports: KeyedSemaphore<Uuid>,
+    /// Limits the jobs of a webhook that send deliveries.
+    pub webhook_runs: ConcurrencyLimits<Uuid>,
+    /// Limits the running tests of a tenant's webhooks.
+    pub webhook_tests: KeyedSemaphore<Uuid>,
     /// Maximum number of requests whose bodies are decoded at the same time.
-    pub decoding: Arc<Semaphore>,
+    pub decoding_permits: Arc<Semaphore>,
     /// Answers metrics queries.
-    pub asking: MetricsQueries,
+    pub metrics_queries: MetricsQueries,
     /// The cache of compiled code evaluators.
-    pub compiled: Arc<Compiled>,
+    pub compiled_evaluators: Arc<CompiledEvaluators>,
     /// Runs code evaluators.
-    pub code: CodeRunner,
+    pub code_runner: CodeRunner,
+    /// The failure clusters that jobs used last.
+    pub clusters: ClusterCache,
     working: ConcurrencyLimits<(&'static str, Uuid)>,
     /// Returns the OpenAPI document as JSON.
     pub openapi_json: fn() -> anyhow::Result<&'static [u8]>,
@@ -147,19 +157,20 @@ impl App {
         let stopping = CancellationToken::new();
         let prices = Arc::new(config.price_table()?);
         let (writer, queue) = Writer::new();
-        let (changed, _) = broadcast::channel(1_024);
+        let (changed_tenants, _) = broadcast::channel(1_024);
         let outbound = OutboundClient::new(config.egress.outbound(config.listen)?, resolver);
-        let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock), &outbound)?.unzip();
+        let (provider, key_fetcher) =
+            IdentityProvider::configured(&config.oidc, Arc::clone(&clock), &outbound)?.unzip();
         let keys = |label| master.derive_all(label).into_iter().map(|it| it.1).collect::<Vec<_>>();
-        let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with(provider);
+        let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with_provider(provider);
         let pools = features.jobs.pools().to_vec();
         let telemetry = Arc::new(Telemetry::new(features.endpoints.into_iter(), pools, clock.now()));
-        let (known, sealer) =
+        let (access_cache, sealer) =
             (Arc::new(AccessCache::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
         let embedder = Embedder::new(
             &config.embedding,
             outbound.clone(),
-            Arc::clone(&known),
+            Arc::clone(&access_cache),
             Arc::clone(&sealer),
             Arc::clone(&clock),
             Arc::clone(&telemetry),
@@ -168,7 +179,7 @@ impl App {
             &config.judge,
             &config.embedding,
             outbound.clone(),
-            Arc::clone(&known),
+            Arc::clone(&access_cache),
             Arc::clone(&sealer),
             Arc::clone(&clock),
             Arc::clone(&telemetry),
@@ -181,33 +192,36 @@ impl App {
             outbound,
             embedder,
             judge,
-            limits: Limits::new(db.clone()),
-            addresses: LocalBuckets::new(config.unauthenticated_per_minute),
-            refusals: LocalBuckets::new(audit::MAX_RECORDED_REJECTIONS),
-            known,
+            rate_limits: RateLimits::new(db.clone()),
+            address_limits: LocalBuckets::new(config.unauthenticated_per_minute),
+            rejection_limits: LocalBuckets::new(audit::MAX_RECORDED_REJECTIONS),
+            access_cache,
             prices,
             search: Search::new(
                 config.vector_cache_mib.saturating_mul(1024 * 1024),
-                config.decoders(),
+                config.decoder_count(),
                 config.search_exact,
             ),
             memory: MemoryBudget::new(config.request_memory_kib.saturating_mul(1024)),
-            receiving: KeyedSemaphore::new(MAX_ARRIVING_BODIES),
+            arriving_bodies: KeyedSemaphore::new(MAX_ARRIVING_BODIES),
             reads: KeyedSemaphore::new((config.database_connections as usize / 2).max(1)),
             stream_reads: KeyedSemaphore::new((config.database_connections as usize / 8).max(1)),
             streams: KeyedSemaphore::new(MAX_STREAMS),
             exports: KeyedSemaphore::new(MAX_EXPORTS),
-            decoding: Arc::new(Semaphore::new(config.decoders())),
-            asking: MetricsQueries::new(config.decoders()),
-            compiled: Arc::default(),
-            code: CodeRunner::new(config.decoders(), Arc::clone(&clock), stopping.clone()),
+            webhook_runs: ConcurrencyLimits::default(),
+            webhook_tests: KeyedSemaphore::new(MAX_WEBHOOK_TESTS),
+            decoding_permits: Arc::new(Semaphore::new(config.decoder_count())),
+            metrics_queries: MetricsQueries::new(config.decoder_count()),
+            compiled_evaluators: Arc::default(),
+            code_runner: CodeRunner::new(config.decoder_count(), Arc::clone(&clock), stopping.clone()),
+            clusters: ClusterCache::default(),
             working: ConcurrencyLimits::default(),
             writer,
             rules: features.rules,
             openapi_json: features.openapi_json,
             background_tasks: features.start,
             jobs: features.jobs,
-            changed,
+            changed_tenants,
             tasks: TaskTracker::new(),
             stopping,
             db,
@@ -215,19 +229,19 @@ impl App {
             config,
         });
         app.spawn(app.db.clone().watch(app.stopping.clone()));
-        app.spawn(Arc::clone(&app.known).watch(app.stopping.clone()));
+        app.spawn(Arc::clone(&app.access_cache).watch(app.stopping.clone()));
         for _ in 0..app.db.writers() {
             app.spawn(queue.clone().run(
                 app.db.clone(),
                 Arc::clone(&app.clock),
-                app.changed.clone(),
+                app.changed_tenants.clone(),
                 Arc::clone(&app.telemetry),
                 Arc::clone(&app.rules),
                 app.stopping.clone(),
             ));
         }
-        if let Some(keeper) = keeper {
-            app.spawn(keeper.run(app.stopping.clone()));
+        if let Some(key_fetcher) = key_fetcher {
+            app.spawn(key_fetcher.run(app.stopping.clone()));
         }
         Ok(app)
     }
@@ -245,7 +259,7 @@ impl App {
     ///
     /// Fails with `overloaded` when the tenant's share stays used up for too long.
     pub async fn workspace(&self, tenant: Uuid) -> Result<Reservation> {
-        let mut memory = self.memory.reservation(Holder::Tenant(tenant));
+        let mut memory = self.memory.reservation(MemoryHolder::Tenant(tenant));
         memory.grow(self.workspace_bytes(), MEMORY_WAIT).await?;
         Ok(memory)
     }
@@ -255,14 +269,14 @@ impl App {
         WORKSPACE_BYTES.min(self.memory.total() / 16)
     }
 
-    /// Returns what plan and settings say about storing the traces of a request.
+    /// Returns the options for storing the traces of a request.
     ///
     /// # Errors
     ///
     /// Fails when the database fails.
-    pub async fn ingest_terms(&self, caller: &Caller) -> Result<Terms> {
-        let embeds = self.embedder.embeds(caller.tenant_id, caller.plan).await?;
-        Ok(Terms { limit: monthly_limit(Quota::Traces, caller.plan), embeds })
+    pub async fn ingest_options(&self, caller: &Caller) -> Result<IngestOptions> {
+        let embeds_spans = self.embedder.embeds(caller.tenant_id, caller.plan).await?;
+        Ok(IngestOptions { monthly_limit: monthly_limit(Quota::Traces, caller.plan), embeds_spans })
     }
 
     /// Waits until the tenant has fewer running reads than allowed.
@@ -305,6 +319,11 @@ impl App {
         self.db.clone().close().await;
     }
 
+    /// Returns the wake-ups of worker pools, for a caller that has committed jobs.
+    pub fn wake_ups(&self) -> &WakeUps {
+        self.jobs.wake_ups()
+    }
+
     /// Commits a change of cached access data and invalidates the caches: of this process immediately,
     /// of others within a second.
     ///
@@ -314,7 +333,7 @@ impl App {
     pub async fn commit(&self, txn: Transaction) -> Result<()> {
         store::settings::new_generation(&txn).await?;
         txn.commit().await?;
-        self.known.forget();
+        self.access_cache.clear();
         Ok(())
     }
 }
@@ -349,6 +368,6 @@ impl worker::Context for App {
     }
 
     fn ended(&self, kind: &str, outcome: &JobResult) {
-        self.telemetry.work.ended(kind, outcome);
+        self.telemetry.jobs.count_ended(kind, outcome);
     }
 }

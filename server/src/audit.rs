@@ -17,12 +17,12 @@ pub const MAX_RECORDED_REJECTIONS: u32 = 10;
 
 /// A kind of audited action. Each is a constant beside the code that performs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Action {
+pub struct AuditAction {
     name: &'static str,
     target: &'static str,
 }
 
-impl Action {
+impl AuditAction {
     /// Creates a kind of action with its name in the audit log, such as `project.create`, and the kind of its
     /// target.
     pub const fn new(name: &'static str, target: &'static str) -> Self {
@@ -48,6 +48,13 @@ pub struct Actor {
     pub request_id: Option<String>,
 }
 
+impl Actor {
+    /// Returns the service itself, which acts without a request.
+    pub fn system(tenant_id: Uuid) -> Self {
+        Self { tenant_id, kind: ActorKind::System, id: "loupe-server".to_owned(), request_id: None }
+    }
+}
+
 impl From<&Caller> for Actor {
     fn from(caller: &Caller) -> Self {
         let (kind, id) = match &caller.credential {
@@ -60,15 +67,15 @@ impl From<&Caller> for Actor {
 
 /// An action, its target and its changes.
 #[derive(Clone, Debug)]
-pub struct Event {
-    action: Action,
+pub struct AuditEvent {
+    action: AuditAction,
     target: Option<String>,
     detail: Option<Value>,
 }
 
-impl Event {
+impl AuditEvent {
     /// Creates an event of the tenant itself, unless [`Self::on`] is called.
-    pub fn of(action: Action) -> Self {
+    pub fn of(action: AuditAction) -> Self {
         Self { action, target: None, detail: None }
     }
 
@@ -93,14 +100,14 @@ impl Event {
 pub async fn record(
     txn: &impl Connection,
     actor: impl Into<Actor>,
-    event: Event,
+    event: AuditEvent,
     now: i64,
 ) -> Result<(), DbError> {
-    store::audit::add(txn, done(actor, event, now)).await
+    store::audit::add(txn, executed_record(actor, event, now)).await
 }
 
 /// Returns the record of an executed action, for callers that insert it themselves.
-pub fn done(actor: impl Into<Actor>, event: Event, now: i64) -> audit_record::Model {
+pub fn executed_record(actor: impl Into<Actor>, event: AuditEvent, now: i64) -> audit_record::Model {
     row(actor.into(), event, "ok", now)
 }
 
@@ -109,17 +116,17 @@ pub fn done(actor: impl Into<Actor>, event: Event, now: i64) -> audit_record::Mo
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn refused(
+pub async fn record_rejection(
     db: &impl Connection,
     actor: impl Into<Actor>,
-    event: Event,
+    event: AuditEvent,
     code: &str,
     now: i64,
 ) -> Result<(), DbError> {
     store::audit::add(db, row(actor.into(), event, code, now)).await
 }
 
-fn row(actor: Actor, event: Event, result: &str, now: i64) -> audit_record::Model {
+fn row(actor: Actor, event: AuditEvent, result: &str, now: i64) -> audit_record::Model {
     audit_record::Model {
         tenant_id: actor.tenant_id,
         id: new_id(),

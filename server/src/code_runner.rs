@@ -12,7 +12,7 @@ use std::{
 };
 
 use api::ErrorCode;
-use evaluators::budget::interruptible;
+use evaluators::interruption::interruptible;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
@@ -29,7 +29,7 @@ use crate::{
 /// Maximum processor time of one task: compiling an evaluator, or one evaluation.
 pub const MAX_TASK_TIME: Duration = Duration::from_secs(3);
 /// Maximum unused processor time that a tenant accumulates, in microseconds.
-const MAX_SAVED_MICROS: i64 = 10_000_000;
+const MAX_BALANCE_MICROS: i64 = 10_000_000;
 /// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
 /// denominator.
 const GRANTED_SHARE: (i64, i64) = (1, 2);
@@ -48,15 +48,15 @@ pub enum TaskFailure {
     /// The server stops; the task can be repeated by another process.
     Stopping,
     /// The task panicked.
-    Broken,
+    Panicked,
 }
 
 /// Runs code evaluators.
 #[derive(Clone)]
-pub struct CodeRunner(Arc<Shared>);
+pub struct CodeRunner(Arc<RunnerState>);
 
-struct Shared {
-    tenants: Mutex<HashMap<Uuid, Tenant>>,
+struct RunnerState {
+    tenants: Mutex<HashMap<Uuid, TenantBalance>>,
     /// Consecutive evaluations that ran out of time, by tenant and eval rule.
     timeouts: Mutex<HashMap<(Uuid, Uuid), u32>>,
     threads: Arc<Semaphore>,
@@ -64,16 +64,16 @@ struct Shared {
     stopping: CancellationToken,
 }
 
-struct Tenant {
+struct TenantBalance {
     /// Holds one permit, so that a tenant's tasks run one after the other.
-    turn: Arc<Semaphore>,
+    semaphore: Arc<Semaphore>,
     /// Unused processor time in microseconds; negative when the tenant used more than it was granted.
-    saved: i64,
+    balance: i64,
     /// The time of that balance, in microseconds since the epoch.
-    at: i64,
+    updated_at: i64,
 }
 
-/// Permission to run one task of a tenant on a thread.
+/// The permit to run one task of a tenant on a thread.
 pub struct TaskPermit {
     tenant: Uuid,
     runner: CodeRunner,
@@ -85,7 +85,7 @@ impl CodeRunner {
     /// cannot occupy all.
     pub fn new(processors: usize, clock: Arc<dyn Clock>, stopping: CancellationToken) -> Self {
         let threads = Arc::new(Semaphore::new((processors / 2).max(2)));
-        Self(Arc::new(Shared {
+        Self(Arc::new(RunnerState {
             tenants: Mutex::default(),
             timeouts: Mutex::default(),
             threads,
@@ -99,9 +99,9 @@ impl CodeRunner {
     pub fn exhausted_until(&self, tenant: Uuid) -> Option<i64> {
         let now = self.0.clock.now();
         let mut tenants = self.0.lock();
-        let tenant = Shared::tenant(&mut tenants, tenant, now);
-        (tenant.saved < 0)
-            .then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANTED_SHARE.1) / GRANTED_SHARE.0)
+        let tenant = RunnerState::tenant(&mut tenants, tenant, now);
+        (tenant.balance < 0)
+            .then(|| now + tenant.balance.saturating_neg().saturating_mul(GRANTED_SHARE.1) / GRANTED_SHARE.0)
     }
 
     /// Counts an evaluation of an eval rule. Returns true when so many in a row ran out of time that the
@@ -118,15 +118,15 @@ impl CodeRunner {
         count >= MAX_CONSECUTIVE_TIMEOUTS
     }
 
-    /// Waits for the tenant's turn. Returns `None` when the server stops.
-    pub async fn turn(&self, tenant: Uuid) -> Option<TaskPermit> {
-        let turn = {
+    /// Waits for a permit to run one task of the tenant. Returns `None` when the server stops.
+    pub async fn permit(&self, tenant: Uuid) -> Option<TaskPermit> {
+        let semaphore = {
             let mut tenants = self.0.lock();
-            Arc::clone(&Shared::tenant(&mut tenants, tenant, self.0.clock.now()).turn)
+            Arc::clone(&RunnerState::tenant(&mut tenants, tenant, self.0.clock.now()).semaphore)
         };
         let permits = async {
-            let turn = turn.acquire_owned().await.ok()?;
-            Some((turn, Arc::clone(&self.0.threads).acquire_owned().await.ok()?))
+            let tenant_permit = semaphore.acquire_owned().await.ok()?;
+            Some((tenant_permit, Arc::clone(&self.0.threads).acquire_owned().await.ok()?))
         };
         let permits = tokio::select! {
             biased;
@@ -136,13 +136,13 @@ impl CodeRunner {
         Some(TaskPermit { tenant, runner: self.clone(), _permits: permits })
     }
 
-    /// Waits for a tenant's turn on behalf of a request.
+    /// Waits for a permit on behalf of a request.
     ///
     /// # Errors
     ///
     /// Fails with `rate_limited` when the tenant's evaluators have used up their processor time, and
     /// with `overloaded` when the server stops.
-    pub async fn turn_of_request(&self, tenant: Uuid) -> Result<TaskPermit> {
+    pub async fn request_permit(&self, tenant: Uuid) -> Result<TaskPermit> {
         let busy = || {
             problem(
                 ErrorCode::RateLimited,
@@ -153,8 +153,8 @@ impl CodeRunner {
         if self.exhausted_until(tenant).is_some() {
             return Err(busy());
         }
-        match timeout(MAX_REQUEST_WAIT, self.turn(tenant)).await {
-            Ok(Some(turn)) => Ok(turn),
+        match timeout(MAX_REQUEST_WAIT, self.permit(tenant)).await {
+            Ok(Some(permit)) => Ok(permit),
             Ok(None) => Err(stopping()),
             Err(_) => Err(busy()),
         }
@@ -177,7 +177,7 @@ impl TaskPermit {
             let stopping = self.runner.0.stopping.clone();
             let must_end =
                 move || stopping.is_cancelled() || processor_time().saturating_sub(began) >= MAX_TASK_TIME;
-            let usage = Usage { turn: &self, began };
+            let usage = UsageCharge { permit: &self, began };
             let done = interruptible(must_end, work);
             drop(usage);
             done.map_err(|_| match self.runner.0.stopping.is_cancelled() {
@@ -185,54 +185,59 @@ impl TaskPermit {
                 false => TaskFailure::OutOfTime,
             })
         });
-        done.await.unwrap_or(Err(TaskFailure::Broken))
+        done.await.unwrap_or(Err(TaskFailure::Panicked))
     }
 }
 
 /// Charges the tenant for the processor time when the task ends, even by a panic.
-struct Usage<'a> {
-    turn: &'a TaskPermit,
+struct UsageCharge<'a> {
+    permit: &'a TaskPermit,
     began: Duration,
 }
 
-impl Drop for Usage<'_> {
+impl Drop for UsageCharge<'_> {
     fn drop(&mut self) {
         let used = processor_time().saturating_sub(self.began);
         let used = i64::try_from(used.as_micros()).unwrap_or(i64::MAX);
-        let shared = &self.turn.runner.0;
+        let shared = &self.permit.runner.0;
         let mut tenants = shared.lock();
-        let tenant = Shared::tenant(&mut tenants, self.turn.tenant, shared.clock.now());
-        tenant.saved = tenant.saved.saturating_sub(used);
+        let tenant = RunnerState::tenant(&mut tenants, self.permit.tenant, shared.clock.now());
+        tenant.balance = tenant.balance.saturating_sub(used);
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Tenant>> {
+impl RunnerState {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, TenantBalance>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the tenant with its balance brought up to `now`.
-    fn tenant(tenants: &mut HashMap<Uuid, Tenant>, id: Uuid, now: i64) -> &mut Tenant {
+    fn tenant(tenants: &mut HashMap<Uuid, TenantBalance>, id: Uuid, now: i64) -> &mut TenantBalance {
         if tenants.len() > MAX_IDLE_TENANTS && !tenants.contains_key(&id) {
             tenants.retain(|_, it| {
-                it.save_up(now);
-                it.saved < MAX_SAVED_MICROS
-                    || Arc::strong_count(&it.turn) > 1
-                    || it.turn.available_permits() == 0
+                it.accrue(now);
+                it.balance < MAX_BALANCE_MICROS
+                    || Arc::strong_count(&it.semaphore) > 1
+                    || it.semaphore.available_permits() == 0
             });
         }
-        let new = || Tenant { turn: Arc::new(Semaphore::new(1)), saved: MAX_SAVED_MICROS, at: now };
+        let new = || TenantBalance {
+            semaphore: Arc::new(Semaphore::new(1)),
+            balance: MAX_BALANCE_MICROS,
+            updated_at: now,
+        };
         let tenant = tenants.entry(id).or_insert_with(new);
-        tenant.save_up(now);
+        tenant.accrue(now);
         tenant
     }
 }
 
-impl Tenant {
-    fn save_up(&mut self, now: i64) {
-        let granted = now.saturating_sub(self.at).max(0).saturating_mul(GRANTED_SHARE.0) / GRANTED_SHARE.1;
-        self.saved = self.saved.saturating_add(granted).min(MAX_SAVED_MICROS);
-        self.at = now;
+impl TenantBalance {
+    fn accrue(&mut self, now: i64) {
+        let granted =
+            now.saturating_sub(self.updated_at).max(0).saturating_mul(GRANTED_SHARE.0) / GRANTED_SHARE.1;
+        self.balance = self.balance.saturating_add(granted).min(MAX_BALANCE_MICROS);
+        self.updated_at = now;
     }
 }
 
@@ -266,29 +271,29 @@ mod tests {
     async fn tenant_runs_one_code_task_at_a_time() {
         let (runner, ..) = runner();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let held = runner.turn(one).await.unwrap();
-        assert!(timeout(Duration::from_millis(20), runner.turn(one)).await.is_err());
+        let held = runner.permit(one).await.unwrap();
+        assert!(timeout(Duration::from_millis(20), runner.permit(one)).await.is_err());
         let done =
-            timeout(Duration::from_secs(60), runner.turn(other)).await.unwrap().unwrap().run(|| 7).await;
+            timeout(Duration::from_secs(60), runner.permit(other)).await.unwrap().unwrap().run(|| 7).await;
         assert_eq!(done, Ok(7));
         drop(held);
-        assert!(timeout(Duration::from_secs(60), runner.turn(one)).await.is_ok());
+        assert!(timeout(Duration::from_secs(60), runner.permit(one)).await.is_ok());
     }
 
     #[tokio::test]
     async fn panic_of_code_task_does_not_affect_others() {
         let (runner, ..) = runner();
-        let turn = runner.turn(Uuid::nil()).await.unwrap();
-        assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(TaskFailure::Broken));
-        assert_eq!(runner.turn(Uuid::nil()).await.unwrap().run(|| 7).await, Ok(7));
+        let permit = runner.permit(Uuid::nil()).await.unwrap();
+        assert_eq!(permit.run(|| -> u8 { panic!("a fault") }).await, Err(TaskFailure::Panicked));
+        assert_eq!(runner.permit(Uuid::nil()).await.unwrap().run(|| 7).await, Ok(7));
     }
 
     #[tokio::test]
     async fn code_task_does_not_start_after_stop() {
         let (runner, _, stopping) = runner();
         stopping.cancel();
-        assert!(runner.turn(Uuid::nil()).await.is_none());
-        assert!(runner.turn_of_request(Uuid::nil()).await.is_err());
+        assert!(runner.permit(Uuid::nil()).await.is_none());
+        assert!(runner.request_permit(Uuid::nil()).await.is_err());
     }
 
     #[tokio::test]
@@ -296,9 +301,9 @@ mod tests {
         let (runner, clock, _) = runner();
         let tenant = Uuid::from_u128(1);
         assert_eq!(runner.exhausted_until(tenant), None);
-        Shared::tenant(&mut runner.0.lock(), tenant, clock.now()).saved = -1_000_000;
+        RunnerState::tenant(&mut runner.0.lock(), tenant, clock.now()).balance = -1_000_000;
         assert_eq!(runner.exhausted_until(tenant), Some(clock.now() + 2_000_000));
-        assert!(runner.turn_of_request(tenant).await.is_err());
+        assert!(runner.request_permit(tenant).await.is_err());
         assert_eq!(runner.exhausted_until(Uuid::from_u128(2)), None);
         clock.advance(2_000_000);
         assert_eq!(runner.exhausted_until(tenant), None);

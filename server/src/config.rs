@@ -22,7 +22,7 @@ pub use self::{
     judge::JudgeSettings,
     oidc::{OidcSettings, trusted_url},
 };
-use crate::config::{origins::Origins, proxies::TrustedProxies};
+use crate::config::{origins::CorsOrigins, proxies::TrustedProxies};
 
 /// The server's configuration. Every setting has a flag, an environment variable and, under the flag's
 /// name with `_` for `-`, a line in `loupe.toml`.
@@ -35,7 +35,7 @@ pub struct Config {
         default_value = "127.0.0.1:4600",
         value_name = "ADDR",
         global = true,
-        value_parser = values::address
+        value_parser = values::parse_address
     )]
     pub listen: SocketAddr,
 
@@ -63,7 +63,7 @@ pub struct Config {
         default_value_t = 8,
         value_name = "N",
         global = true,
-        value_parser = values::number::<u32>
+        value_parser = values::parse_number::<u32>
     )]
     pub database_connections: u32,
 
@@ -95,7 +95,7 @@ pub struct Config {
         env = "LOUPE_MAX_BODY_BYTES",
         default_value_t = 32 * 1024 * 1024,
         value_name = "BYTES",
-        value_parser = values::number::<usize>
+        value_parser = values::parse_number::<usize>
     )]
     pub max_body_bytes: usize,
 
@@ -106,7 +106,7 @@ pub struct Config {
         env = "LOUPE_REQUEST_MEMORY_KIB",
         default_value_t = 192 * 1024,
         value_name = "KIB",
-        value_parser = values::number::<usize>
+        value_parser = values::parse_number::<usize>
     )]
     pub request_memory_kib: usize,
 
@@ -117,7 +117,7 @@ pub struct Config {
         env = "LOUPE_VECTOR_CACHE_MIB",
         default_value_t = 256,
         value_name = "MIB",
-        value_parser = values::number::<usize>
+        value_parser = values::parse_number::<usize>
     )]
     pub vector_cache_mib: usize,
 
@@ -128,7 +128,7 @@ pub struct Config {
         env = "LOUPE_SEARCH_EXACT",
         default_value_t = 200_000,
         value_name = "N",
-        value_parser = values::number::<u32>
+        value_parser = values::parse_number::<u32>
     )]
     pub search_exact: u32,
 
@@ -138,7 +138,7 @@ pub struct Config {
         env = "LOUPE_HEADER_TIMEOUT",
         default_value_t = 15,
         value_name = "SECONDS",
-        value_parser = values::number::<u64>
+        value_parser = values::parse_number::<u64>
     )]
     pub header_timeout: u64,
 
@@ -148,7 +148,7 @@ pub struct Config {
         env = "LOUPE_BODY_TIMEOUT",
         default_value_t = 45,
         value_name = "SECONDS",
-        value_parser = values::number::<u64>
+        value_parser = values::parse_number::<u64>
     )]
     pub body_timeout: u64,
 
@@ -158,7 +158,7 @@ pub struct Config {
         env = "LOUPE_WRITE_TIMEOUT",
         default_value_t = 30,
         value_name = "SECONDS",
-        value_parser = values::number::<u64>
+        value_parser = values::parse_number::<u64>
     )]
     pub write_timeout: u64,
 
@@ -169,7 +169,7 @@ pub struct Config {
         env = "LOUPE_MAX_CONNECTIONS",
         default_value_t = 8_192,
         value_name = "N",
-        value_parser = values::number::<usize>
+        value_parser = values::parse_number::<usize>
     )]
     pub max_connections: usize,
 
@@ -182,7 +182,7 @@ pub struct Config {
         hide_default_value = true,
         value_name = "LIST"
     )]
-    pub cors_origins: Origins,
+    pub cors_origins: CorsOrigins,
 
     /// Proxies whose `X-Forwarded-For` or `Forwarded` header is trusted: addresses and networks (CIDR),
     /// comma-separated [default: none].
@@ -201,7 +201,7 @@ pub struct Config {
         env = "LOUPE_UNAUTHENTICATED_PER_MINUTE",
         default_value_t = 600,
         value_name = "N",
-        value_parser = values::number::<u32>
+        value_parser = values::parse_number::<u32>
     )]
     pub unauthenticated_per_minute: u32,
 
@@ -302,7 +302,7 @@ impl Config {
     }
 
     /// Returns the number of bodies decoded at the same time, which only uses the processor.
-    pub fn decoders(&self) -> usize {
+    pub fn decoder_count(&self) -> usize {
         std::thread::available_parallelism().map_or(2, usize::from)
     }
 }
@@ -324,11 +324,11 @@ fn is_set(variable: &std::ffi::OsStr) -> bool {
 /// # Errors
 ///
 /// Fails when the file can't be read, or contains an unknown setting.
-pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<OsString>> {
-    let mut given: Vec<OsString> = given.into_iter().collect();
+pub fn arguments(arguments_given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<OsString>> {
+    let mut arguments_given: Vec<OsString> = arguments_given.into_iter().collect();
     let path = std::path::Path::new("loupe.toml");
     if !path.exists() {
-        return Ok(given);
+        return Ok(arguments_given);
     }
     let text = std::fs::read_to_string(path).context("can't read loupe.toml")?;
     let table: toml::Table = text.parse().context("loupe.toml is not valid TOML")?;
@@ -336,10 +336,10 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
     let mut lines = Vec::new();
     for (name, value) in table {
         let flag = name.replace('_', "-");
-        let known = command.get_arguments().find(|it| it.get_long() == Some(flag.as_str()));
-        let known = known.with_context(|| format!("loupe.toml: `{name}` is not a setting"))?;
-        let in_environment = known.get_env().is_some_and(is_set);
-        let on_line = given
+        let argument = command.get_arguments().find(|it| it.get_long() == Some(flag.as_str()));
+        let argument = argument.with_context(|| format!("loupe.toml: `{name}` is not a setting"))?;
+        let in_environment = argument.get_env().is_some_and(is_set);
+        let on_line = arguments_given
             .iter()
             .filter_map(|it| it.to_str())
             .any(|it| it.strip_prefix("--").and_then(|it| it.split('=').next()) == Some(flag.as_str()));
@@ -348,18 +348,18 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
         }
         let text = match value {
             toml::Value::String(text) => text,
-            toml::Value::Boolean(true) if !known.get_action().takes_values() => {
+            toml::Value::Boolean(true) if !argument.get_action().takes_values() => {
                 lines.push(format!("--{flag}").into());
                 continue;
             }
-            toml::Value::Boolean(false) if !known.get_action().takes_values() => continue,
+            toml::Value::Boolean(false) if !argument.get_action().takes_values() => continue,
             other => other.to_string(),
         };
         lines.push(format!("--{flag}={text}").into());
     }
-    let at = given.len().min(1);
-    given.splice(at..at, lines);
-    Ok(given)
+    let insert_at = arguments_given.len().min(1);
+    arguments_given.splice(insert_at..insert_at, lines);
+    Ok(arguments_given)
 }
 
 /// Returns the configuration of a command line with only flags, with the defaults for the rest.

@@ -37,9 +37,9 @@ impl Position for (i64, Uuid) {
 
 /// The position in a list ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name(pub String);
+pub struct NamePosition(pub String);
 
-impl Position for Name {
+impl Position for NamePosition {
     fn to_bytes(&self) -> Vec<u8> {
         self.0.clone().into_bytes()
     }
@@ -73,7 +73,7 @@ impl Cursors {
     }
 
     /// Returns the cursor of a position. `scope` identifies the list and its filters.
-    pub fn seal(&self, tenant: Uuid, scope: &str, position: impl Position) -> String {
+    pub fn sign(&self, tenant: Uuid, scope: &str, position: impl Position) -> String {
         let mut bytes = position.to_bytes();
         let key = self.0.first().map_or(&[][..], |it| it);
         let tag = mac(key, tenant, scope, &bytes).finalize().into_bytes();
@@ -86,8 +86,8 @@ impl Cursors {
     /// # Errors
     ///
     /// Fails with `invalid_cursor` when it was not signed for this tenant and scope.
-    pub fn open<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<P, Error> {
-        self.verify(tenant, scope, cursor).ok_or_else(|| {
+    pub fn verify<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<P, Error> {
+        self.verified_position(tenant, scope, cursor).ok_or_else(|| {
             problem(
                 ErrorCode::InvalidCursor,
                 "the cursor is damaged, or belongs to another list or other filters",
@@ -107,10 +107,10 @@ impl Cursors {
     ) -> Option<String> {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        rows.last().filter(|_| has_more).map(|it| self.seal(tenant, scope, position(it)))
+        rows.last().filter(|_| has_more).map(|it| self.sign(tenant, scope, position(it)))
     }
 
-    fn verify<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<P> {
+    fn verified_position<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<P> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(SIGNATURE_LENGTH)?)?;
         let signed = |key: &[u8; 32]| mac(key, tenant, scope, position).verify_truncated_left(tag).is_ok();
@@ -140,29 +140,31 @@ mod tests {
     fn cursor_is_valid_only_for_its_tenant_and_scope() {
         let cursors = Cursors::new(vec![[7; 32]]);
         let (tenant, position) = (Uuid::from_u128(1), (-5, Uuid::from_u128(9)));
-        let cursor = cursors.seal(tenant, "traces?model=x", position);
-        assert_eq!(cursors.open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).unwrap(), position);
-        assert!(cursors.open::<(i64, Uuid)>(Uuid::from_u128(2), "traces?model=x", &cursor).is_err());
-        assert!(cursors.open::<(i64, Uuid)>(tenant, "traces?model=y", &cursor).is_err());
+        let cursor = cursors.sign(tenant, "traces?model=x", position);
+        assert_eq!(cursors.verify::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).unwrap(), position);
+        assert!(cursors.verify::<(i64, Uuid)>(Uuid::from_u128(2), "traces?model=x", &cursor).is_err());
+        assert!(cursors.verify::<(i64, Uuid)>(tenant, "traces?model=y", &cursor).is_err());
         assert!(
             Cursors::new(vec![[8; 32], [7; 32]])
-                .open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor)
+                .verify::<(i64, Uuid)>(tenant, "traces?model=x", &cursor)
                 .is_ok()
         );
-        assert!(Cursors::new(vec![[8; 32]]).open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).is_err());
+        assert!(
+            Cursors::new(vec![[8; 32]]).verify::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).is_err()
+        );
     }
 
     #[test]
     fn cursor_with_flipped_bit_is_rejected() {
         let cursors = Cursors::new(vec![[7; 32]]);
-        let cursor = cursors.seal(Uuid::nil(), "s", (1, Uuid::nil())).into_bytes();
+        let cursor = cursors.sign(Uuid::nil(), "s", (1, Uuid::nil())).into_bytes();
         for i in 0..cursor.len() * 8 {
             let mut flipped = cursor.clone();
             flipped[i / 8] ^= 1 << (i % 8);
             if let Ok(text) = std::str::from_utf8(&flipped) {
-                assert!(cursors.open::<(i64, Uuid)>(Uuid::nil(), "s", text).is_err(), "bit {i}");
+                assert!(cursors.verify::<(i64, Uuid)>(Uuid::nil(), "s", text).is_err(), "bit {i}");
             }
         }
-        assert!(cursors.open::<(i64, Uuid)>(Uuid::nil(), "s", "").is_err());
+        assert!(cursors.verify::<(i64, Uuid)>(Uuid::nil(), "s", "").is_err());
     }
 }

@@ -2,22 +2,27 @@
 //!
 //! The demo runs the server itself with a SQLite file in a temporary folder, filled through the ordinary
 //! ingest path. The data depends only on the seed, except times, which are relative to now. Each part of the
-//! product adds its data in a file of its own: `people`, `history`, `live`, `verdicts`, `voices`. The demo's
-//! own `endpoint` provides vectors and verdicts.
+//! product adds its data in a file of its own: `tenant`, `history`, `live_traffic`, `evaluations`, `feedback`,
+//! `incident`, `webhooks`. The demo's own `provider` returns vectors and verdicts, and its `webhook_receiver` answers the
+//! deliveries.
 
 mod context;
-mod draft;
 mod embedder;
-mod endpoint;
-mod failures;
+mod error_messages;
+mod evaluations;
+mod feedback;
 mod history;
+mod incident;
 mod judge;
-mod live;
-mod people;
-mod stories;
+mod live_traffic;
+mod loopback;
+mod provider;
+mod tenant;
 mod texts;
-mod verdicts;
-mod voices;
+mod trace_builder;
+mod traces;
+mod webhook_receiver;
+mod webhooks;
 
 use std::{
     path::{Path, PathBuf},
@@ -29,28 +34,31 @@ use api::profile;
 use fastrand::Rng;
 use store::new_id;
 
-use self::endpoint::Endpoint;
-pub use self::{context::DemoContext, people::Cast};
+pub use self::{context::DemoContext, tenant::DemoTenant};
+use self::{provider::DemoProvider, webhook_receiver::WebhookReceiver};
 use crate::{
+    anomalies::start_detection,
     app::App,
     config::{self, Config, OidcSettings},
+    metric_folding,
 };
 
-/// The temporary folder and the model provider of a demo. Dropping the value removes the folder.
-#[derive(Debug)]
-pub struct Stage {
+/// The temporary folder, the model provider and the webhook receiver of a demo. Dropping the value removes the folder.
+pub struct DemoEnvironment {
     folder: PathBuf,
-    endpoint: Endpoint,
+    provider: DemoProvider,
+    receiver: WebhookReceiver,
 }
 
-impl Stage {
+impl DemoEnvironment {
     /// Creates the folder and changes the configuration to use it. Configured databases, keys, identity
-    /// providers, embedding providers and judges are not used. The demo's own endpoint embeds and judges.
+    /// providers, embedding providers, judges and private addresses are not used. The demo's own endpoints embed, judge
+    /// and receive webhooks.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be created, or no port of the loopback address is free.
-    pub fn set(config: &mut Config) -> anyhow::Result<Self> {
+    /// Fails when the folder cannot be created, or no port of the loopback address is free.
+    pub fn create(config: &mut Config) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("loupe-demo-{}", new_id().simple()));
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
@@ -65,9 +73,11 @@ impl Stage {
         config.bootstrap_api_key = None;
         config.write_profile = false;
         config.no_workers = false;
-        let endpoint = Endpoint::open()?;
-        (config.embedding, config.judge) = endpoint.settings();
-        Ok(Self { folder, endpoint })
+        let provider = DemoProvider::open()?;
+        (config.embedding, config.judge) = provider.settings();
+        let receiver = WebhookReceiver::open(&folder)?;
+        config.egress = receiver.settings();
+        Ok(Self { folder, provider, receiver })
     }
 
     /// Returns the folder.
@@ -82,7 +92,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for DemoEnvironment {
     fn drop(&mut self) {
         self.clear();
     }
@@ -92,33 +102,42 @@ impl Drop for Stage {
 ///
 /// # Errors
 ///
-/// When the data cannot be stored.
-pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Cast> {
-    stage.endpoint.serve(app)?;
+/// Fails when the data cannot be stored.
+pub async fn fill(app: &Arc<App>, environment: &DemoEnvironment, seed: u64) -> anyhow::Result<DemoTenant> {
+    environment.provider.serve(app)?;
+    environment.receiver.serve(app)?;
     let mut rng = Rng::with_seed(seed);
-    let mut cast = people::make(app).await?;
-    let (traces, voices) = history::fill(app, &cast, &mut rng).await?;
-    cast.traces = traces;
-    verdicts::set_up(app, &cast).await?;
-    live::start(app, &cast, voices, rng);
-    Ok(cast)
+    let mut demo_tenant = tenant::create(app).await?;
+    webhooks::create(app, &demo_tenant, &environment.receiver).await?;
+    let (traces, feedback) = history::fill(app, &demo_tenant, &mut rng).await?;
+    demo_tenant.traces = traces;
+    evaluations::create_rules(app, &demo_tenant).await?;
+    // The detection learns from folded metrics, which would otherwise be ready minutes later.
+    metric_folding::run_round(app, app.clock.now()).await?;
+    start_detection(app, demo_tenant.tenant_id).await?;
+    live_traffic::start(app, &demo_tenant, feedback, rng);
+    Ok(demo_tenant)
 }
 
 /// Writes the demo's context, which dropping the returned value removes, and returns the text to print.
 ///
 /// # Errors
 ///
-/// When the configuration cannot be written.
-pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<(String, Option<DemoContext>)> {
-    let token = cast.session(app)?;
-    let (projects, traces) = (cast.projects.len(), grouped(cast.traces));
+/// Fails when the configuration cannot be written.
+pub fn welcome_text(
+    app: &App,
+    tenant: &DemoTenant,
+    url: &str,
+) -> anyhow::Result<(String, Option<DemoContext>)> {
+    let token = tenant.session(app)?;
+    let (projects, traces) = (tenant.projects.len(), with_separators(tenant.traces));
     let mut lines = format!(
-        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n  models   a scripted judge and an embedder of the demo, both in this process\n",
+        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n  models   a scripted judge and an embedder of the demo, both in this process\n  webhooks three, to a receiver of the demo in this process\n",
         env!("CARGO_PKG_VERSION")
     );
     let context = match config::profile_folder() {
         Some(folder) => {
-            let context = DemoContext::write(&folder, url, cast.key.reveal(), &token)?;
+            let context = DemoContext::write(&folder, url, tenant.key.reveal(), &token)?;
             let flag =
                 if context.is_current { String::new() } else { format!(" --context {}", context.name) };
             lines.push_str(&format!(
@@ -139,7 +158,7 @@ pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<(String, Op
 }
 
 /// Formats a number with a comma before every three digits.
-fn grouped(number: usize) -> String {
+fn with_separators(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

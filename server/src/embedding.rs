@@ -1,10 +1,10 @@
 //! Embeddings of spans and queries: selects the provider and calls it.
 //!
 //! Spans are embedded by jobs ([`crate::span_embedding`]), queries during the request ([`Embedder::query`]). Plan and
-//! credentials, which are cached, determine the provider (`whose`), so that ingest decides without a
-//! query whether a commit needs a job. A provider that fails has a circuit breaker ([`Rests`]).
+//! credentials, which are cached, determine the provider (`provider_selection`), so that ingest decides without a
+//! query whether a commit needs a job. A provider that fails has a circuit breaker ([`CircuitBreakers`]).
 
-mod whose;
+mod provider_selection;
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,16 +16,16 @@ use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::whose::{ProviderSelection, select_provider};
+use self::provider_selection::{ProviderSelection, select_provider};
 use crate::{
     access::seal::Sealer,
+    access_cache::AccessCache,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
-    known::AccessCache,
     providers::{
-        embedding::{EmbeddingClient, Endpoint, Failure},
-        rest::Rests,
+        circuit_breaker::CircuitBreakers,
+        embedding::{EmbeddingClient, EmbeddingEndpoint, EmbeddingFailure},
     },
     telemetry::Telemetry,
 };
@@ -36,15 +36,15 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Selects embedding providers and calls them.
 pub struct Embedder {
     client: EmbeddingClient,
-    platform: Option<Endpoint>,
-    known: Arc<AccessCache>,
+    platform: Option<EmbeddingEndpoint>,
+    access_cache: Arc<AccessCache>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
     /// The circuit breakers of the providers.
-    pub rests: Rests<EmbeddingAccount>,
+    pub breakers: CircuitBreakers<EmbeddingAccount>,
     /// Limits the workers that embed for a tenant.
-    pub turns: ConcurrencyLimits<Uuid>,
+    pub concurrency: ConcurrencyLimits<Uuid>,
 }
 
 /// The account of a provider: the platform's, or a version of a tenant's credential.
@@ -61,15 +61,15 @@ pub enum EmbeddingAccount {
 #[derive(Clone, Debug)]
 pub struct SelectedProvider {
     /// The account that pays.
-    pub who: EmbeddingAccount,
+    pub account: EmbeddingAccount,
     /// The model and its address.
-    pub endpoint: Endpoint,
+    pub endpoint: EmbeddingEndpoint,
 }
 
 impl SelectedProvider {
     /// Returns the account.
     pub fn account(&self) -> EmbeddingAccount {
-        self.who
+        self.account
     }
 
     /// Returns the model.
@@ -83,12 +83,12 @@ impl Embedder {
     pub fn new(
         settings: &EmbeddingSettings,
         outbound: OutboundClient,
-        known: Arc<AccessCache>,
+        access_cache: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
     ) -> Self {
-        let platform = settings.is_set().then(|| Endpoint {
+        let platform = settings.is_set().then(|| EmbeddingEndpoint {
             base_url: settings.base_url().map(str::to_owned),
             key: settings.embedding_api_key.clone().unwrap_or_default(),
             model: settings.model().to_owned(),
@@ -97,12 +97,12 @@ impl Embedder {
         Self {
             client: EmbeddingClient::new(outbound),
             platform,
-            known,
+            access_cache,
             sealer,
             clock,
             telemetry,
-            rests: Rests::new(0),
-            turns: ConcurrencyLimits::default(),
+            breakers: CircuitBreakers::new(0),
+            concurrency: ConcurrencyLimits::default(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Embedder {
         if plan < Plan::Pro || (plan == Plan::Pro && self.platform.is_some()) {
             return Ok(plan == Plan::Pro);
         }
-        let credentials = self.known.credentials(tenant).await?;
+        let credentials = self.access_cache.credentials(tenant).await?;
         Ok(select_provider(plan, &credentials, self.platform.is_some()) != ProviderSelection::NoProvider)
     }
 
@@ -125,8 +125,8 @@ impl Embedder {
     /// # Errors
     ///
     /// Fails with `upstream_failed` when the tenant has none; the message says how to store one.
-    pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<SelectedProvider> {
-        let own = self.chosen(tenant, plan).await?.filter(|it| it.who != EmbeddingAccount::Platform);
+    pub async fn for_queries(&self, tenant: Uuid, plan: Plan) -> Result<SelectedProvider> {
+        let own = self.select(tenant, plan).await?.filter(|it| it.account != EmbeddingAccount::Platform);
         own.ok_or_else(|| problem(ErrorCode::UpstreamFailed, NO_OWN_PROVIDER))
     }
 
@@ -135,8 +135,8 @@ impl Embedder {
     /// # Errors
     ///
     /// Fails with `upstream_failed` when the provider fails or takes too long.
-    pub async fn query(&self, chosen: &SelectedProvider, text: &str) -> Result<UnitVector> {
-        let vectors = self.ask(&chosen.endpoint, &[text], QUERY_TIMEOUT).await;
+    pub async fn query(&self, selected: &SelectedProvider, text: &str) -> Result<UnitVector> {
+        let vectors = self.embed(&selected.endpoint, &[text], QUERY_TIMEOUT).await;
         match vectors.map(|mut it| it.pop()) {
             Ok(Some(vector)) => Ok(vector),
             Ok(None) => Err(anyhow::anyhow!("the client returned no vector").into()),
@@ -148,42 +148,45 @@ impl Embedder {
     }
 
     /// Returns the embedding provider for a tenant on this plan, if any.
-    pub async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
-        let credentials = self.known.credentials(tenant).await?;
+    pub async fn select(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
+        let credentials = self.access_cache.credentials(tenant).await?;
         match select_provider(plan, &credentials, self.platform.is_some()) {
             ProviderSelection::NoProvider => Ok(None),
             ProviderSelection::Platform => Ok(self
                 .platform
                 .clone()
-                .map(|endpoint| SelectedProvider { who: EmbeddingAccount::Platform, endpoint })),
+                .map(|endpoint| SelectedProvider { account: EmbeddingAccount::Platform, endpoint })),
             ProviderSelection::Own(row, model) => {
-                let endpoint = self.own(row, model)?;
-                Ok(Some(SelectedProvider { who: EmbeddingAccount::Tenant(tenant, row.updated_at), endpoint }))
+                let endpoint = self.tenant_endpoint(row, model)?;
+                Ok(Some(SelectedProvider {
+                    account: EmbeddingAccount::Tenant(tenant, row.updated_at),
+                    endpoint,
+                }))
             }
         }
     }
 
-    fn own(&self, row: &provider_credential::Model, model: &str) -> Result<Endpoint> {
-        let key = self.sealer.open(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
+    fn tenant_endpoint(&self, row: &provider_credential::Model, model: &str) -> Result<EmbeddingEndpoint> {
+        let key = self.sealer.unseal(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
         let platform = self.platform.as_ref().and_then(|it| it.base_url.as_deref());
         // The first start stores the operator's provider for a tenant, at any address.
-        let is_operators = row.base_url.is_some() && row.base_url.as_deref() == platform;
-        let set_by = if is_operators { AddressOwner::Operator } else { AddressOwner::Tenant };
-        Ok(Endpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), set_by })
+        let is_operator_address = row.base_url.is_some() && row.base_url.as_deref() == platform;
+        let set_by = if is_operator_address { AddressOwner::Operator } else { AddressOwner::Tenant };
+        Ok(EmbeddingEndpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), set_by })
     }
 
     /// Returns the vectors of these texts, with metrics.
-    pub async fn ask(
+    pub async fn embed(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &EmbeddingEndpoint,
         texts: &[&str],
         timeout: Duration,
-    ) -> Result<Vec<UnitVector>, Failure> {
+    ) -> Result<Vec<UnitVector>, EmbeddingFailure> {
         let began = Instant::now();
-        let asked = self.client.embed(endpoint, texts, timeout, self.clock.now()).await;
-        let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
+        let result = self.client.embed(endpoint, texts, timeout, self.clock.now()).await;
+        let outcome = result.as_ref().map_or_else(EmbeddingFailure::word, |_| "ok");
         self.telemetry.embedding.count_request(outcome, began.elapsed());
-        asked
+        result
     }
 }
 

@@ -8,7 +8,7 @@ use api::{ErrorCode, FieldError, Plan};
 use store::{DbError, SqlError, StoreError, health::Unavailable};
 use uuid::Uuid;
 
-use crate::memory::Exhausted;
+use crate::memory::MemoryExhausted;
 
 /// The result of functions that serve a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -26,7 +26,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the error is temporary: the database is unreachable or busy.
-    pub fn passes(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Problem(it) if it.code == ErrorCode::Overloaded)
     }
 }
@@ -112,7 +112,7 @@ impl From<StoreError> for Error {
                 problem(ErrorCode::Overloaded, error.to_string())
             }
             // Only tenants read large texts.
-            StoreError::OutOfMemory(_) => Exhausted::Tenant.into(),
+            StoreError::OutOfMemory(_) => MemoryExhausted::Tenant.into(),
             StoreError::Database(error) => Self::Internal(anyhow::Error::new(error).context("database")),
         }
     }
@@ -136,8 +136,8 @@ impl From<Unavailable> for Error {
     }
 }
 
-impl From<Exhausted> for Error {
-    fn from(exhausted: Exhausted) -> Self {
+impl From<MemoryExhausted> for Error {
+    fn from(exhausted: MemoryExhausted) -> Self {
         problem(ErrorCode::Overloaded, exhausted.to_string())
     }
 }

@@ -1,23 +1,24 @@
 //! Evaluations: how they are created and executed.
 //!
-//! They are created on demand ([`ask`]), by eval rules when a trace is ready ([`fire`]), and in bulk
+//! They are created on demand ([`evaluation_request`]), by eval rules when a trace is ready ([`rule_firing`]), and in bulk
 //! ([`bulk`]). In every case, one transaction inserts a `pending` row and its job, and reserves the
-//! monthly quota of LLM evaluations. Code evaluators are run by [`by_code`], several at a time; judges
-//! are called by [`by_judge`], each in a job of its own, because they are slow.
+//! monthly quota of LLM evaluations. Code evaluators are run by [`code_evaluation`], several at a time; judges
+//! are called by [`llm_evaluation`], each in a job of its own, because they are slow.
 
-pub mod ask;
 pub mod bulk;
-pub mod by_code;
-pub mod by_judge;
-pub mod decide;
+pub mod bulk_fill;
+pub mod code_evaluation;
+pub mod decision_deletion;
+pub mod end;
 mod endpoints;
-pub mod fill;
-pub mod fire;
-pub mod forget;
+pub mod evaluation_request;
+pub mod llm_evaluation;
 pub mod matching;
 pub mod preview;
+pub mod rule_decisions;
+pub mod rule_firing;
 pub mod rules;
-pub mod subject;
+pub mod subject_reader;
 pub mod view;
 
 use std::time::Duration;
@@ -31,10 +32,10 @@ const BULK_RUN_TTL: Duration = Duration::from_secs(30 * 86_400);
 pub const FEATURE: Feature = Feature {
     routes: endpoints::routes,
     jobs: |registry| {
-        registry.register::<by_code::EvaluateByCode>();
-        registry.register::<by_judge::EvaluateByJudge>();
-        registry.register::<fill::FillBulk>();
-        registry.register::<forget::ForgetRule>();
+        registry.register::<code_evaluation::EvaluateByCode>();
+        registry.register::<llm_evaluation::EvaluateByJudge>();
+        registry.register::<bulk_fill::FillBulk>();
+        registry.register::<decision_deletion::DeleteRuleDecisions>();
     },
     housekeeping: &[&RowExpiry { rows: store::bulk_runs::EXPIRING_RUNS, after: BULK_RUN_TTL }],
     ..Feature::NONE

@@ -35,7 +35,7 @@ pub struct CustomEvaluator {
     /// Its row.
     pub row: table::Model,
     /// Its definition.
-    pub said: NewEvaluator,
+    pub definition: NewEvaluator,
     kind: EvaluatorType,
 }
 
@@ -45,15 +45,15 @@ impl CustomEvaluator {
     /// # Errors
     ///
     /// Fails when the row is invalid.
-    pub fn of(row: table::Model) -> anyhow::Result<Self> {
-        let said = serde_json::from_str(&row.definition)?;
+    pub fn parse(row: table::Model) -> anyhow::Result<Self> {
+        let definition = serde_json::from_str(&row.definition)?;
         let kind = row.evaluator_type.parse()?;
-        Ok(Self { row, said, kind })
+        Ok(Self { row, definition, kind })
     }
 
     /// Returns how the results of checks are combined.
     pub fn combine(&self) -> Combine {
-        self.said.combine.as_deref().and_then(|it| it.parse().ok()).unwrap_or(Combine::All)
+        self.definition.combine.as_deref().and_then(|it| it.parse().ok()).unwrap_or(Combine::All)
     }
 }
 
@@ -93,18 +93,18 @@ impl Evaluator {
     /// # Errors
     ///
     /// Fails with `validation_failed` when the type is not supported.
-    pub fn select_type(&self, asked: Option<&str>, config: &Config) -> Result<EvaluatorType> {
-        let Some(asked) = asked else {
+    pub fn select_type(&self, requested: Option<&str>, config: &Config) -> Result<EvaluatorType> {
+        let Some(requested) = requested else {
             return Ok(match self {
                 Self::Builtin(it) => it.selected_type(config),
                 Self::Custom(it) => it.kind,
             });
         };
-        let asked: EvaluatorType = asked
+        let requested: EvaluatorType = requested
             .parse()
             .map_err(|it: api::enums::UnknownWord| Problem::field("evaluator_type", it.to_string()))?;
-        if self.types().contains(&asked) {
-            return Ok(asked);
+        if self.types().contains(&requested) {
+            return Ok(requested);
         }
         let offered: Vec<&str> = self.types().iter().map(|it| it.as_str()).collect();
         let message = format!("`{}` is of type {} only", self.name(), offered.join(" and "));
@@ -112,16 +112,16 @@ impl Evaluator {
     }
 
     /// Whether validating a configuration is quick, because it contains nothing to compile.
-    pub fn is_checked_quickly(&self, config: &Config) -> bool {
+    pub fn is_quick_to_check(&self, config: &Config) -> bool {
         let is_plain = |it: &Value| !it.is_object() && !it.is_array();
         match self {
             Self::Builtin(_) => !config.contains_key("pattern") && config.values().all(is_plain),
-            Self::Custom(it) => it.said.config_schema.is_none(),
+            Self::Custom(it) => it.definition.config_schema.is_none(),
         }
     }
 
     /// Validates a configuration for a supported type, including patterns and schemas in it. This can
-    /// take long, unless it [is checked quickly](Self::is_checked_quickly).
+    /// take long, unless it [is quick to check](Self::is_quick_to_check).
     ///
     /// # Errors
     ///
@@ -129,11 +129,11 @@ impl Evaluator {
     pub fn check(&self, kind: EvaluatorType, config: &Config) -> Result<()> {
         let checked = match self {
             Self::Builtin(it) => it.check_as(kind, config),
-            Self::Custom(it) => custom::config::check(it.said.config_schema.as_ref(), config),
+            Self::Custom(it) => custom::config::check(it.definition.config_schema.as_ref(), config),
         };
         // The checks of a custom evaluator do not depend on the configuration, and were compiled before
         // they were stored.
-        checked.map_err(|problems| refused("config", problems))
+        checked.map_err(|problems| config_error("config", problems))
     }
 
     /// Returns the instructions for its judge.
@@ -147,15 +147,16 @@ impl Evaluator {
                 .rubric()
                 .map(Instructions::from)
                 .ok_or_else(|| format!("`{}` is a code evaluator", it.name)),
-            Self::Custom(it) => {
-                custom::llm::compile(it.said.rubric.as_deref().unwrap_or(""), it.said.scale.as_ref())
-                    .map_err(|problems| listed(&problems))
-            }
+            Self::Custom(it) => custom::llm::compile(
+                it.definition.rubric.as_deref().unwrap_or(""),
+                it.definition.scale.as_ref(),
+            )
+            .map_err(|problems| join_problems(&problems)),
         }
     }
 
     /// Returns the preferred provider of its judge, if any.
-    pub fn prefers(&self) -> Option<PreferredProvider> {
+    pub fn preferred_provider(&self) -> Option<PreferredProvider> {
         match self {
             Self::Builtin(it) => it.rubric().map(|it| it.prefers),
             Self::Custom(_) => None,
@@ -165,15 +166,17 @@ impl Evaluator {
     fn compile(&self, config: &Config) -> Result<CompiledEvaluator, Vec<ConfigProblem>> {
         match self {
             Self::Builtin(it) => it.compile(config),
-            Self::Custom(it) => {
-                custom::rule::compile(it.said.checks.as_deref().unwrap_or_default(), it.combine(), config)
-            }
+            Self::Custom(it) => custom::rule::compile(
+                it.definition.checks.as_deref().unwrap_or_default(),
+                it.combine(),
+                config,
+            ),
         }
     }
 }
 
 /// A cache of compiled code evaluators: compiling a schema takes longer than evaluating it.
-pub struct Compiled(Cache<(Uuid, String, String), Arc<CompiledEvaluator>>);
+pub struct CompiledEvaluators(Cache<(Uuid, String, String), Arc<CompiledEvaluator>>);
 
 /// Approximate memory in bytes of the compiled evaluators and their configurations.
 const MAX_CACHE_BYTES: u64 = 256 * 1024 * 1024;
@@ -182,7 +185,7 @@ const ENTRY_BASE_BYTES: usize = 64 * 1024;
 /// Time after which an unused entry is dropped.
 const UNUSED_TTL: Duration = Duration::from_secs(900);
 
-impl Default for Compiled {
+impl Default for CompiledEvaluators {
     fn default() -> Self {
         let weight = |key: &(Uuid, String, String), evaluator: &Arc<CompiledEvaluator>| {
             let bytes = key
@@ -197,7 +200,7 @@ impl Default for Compiled {
     }
 }
 
-impl Compiled {
+impl CompiledEvaluators {
     /// Returns the compiled evaluator for a configuration, which is also given as text. Compiling can
     /// take long: this is called on a thread of the [`CodeRunner`](crate::code_runner::CodeRunner).
     ///
@@ -217,14 +220,14 @@ impl Compiled {
         }
         let config: Config =
             serde_json::from_str(text).map_err(|it| format!("its configuration can't be parsed: {it}"))?;
-        let compiled = Arc::new(evaluator.compile(&config).map_err(|it| listed(&it))?);
+        let compiled = Arc::new(evaluator.compile(&config).map_err(|it| join_problems(&it))?);
         self.0.insert(key, Arc::clone(&compiled));
         Ok(compiled)
     }
 }
 
 /// Converts the problems of an object below `within` to an error.
-pub fn refused(within: &str, problems: Vec<ConfigProblem>) -> Error {
+pub fn config_error(within: &str, problems: Vec<ConfigProblem>) -> Error {
     let fields: Vec<FieldError> = problems
         .into_iter()
         .map(|it| FieldError { field: path(within, &it.field), message: it.message })
@@ -252,7 +255,7 @@ fn path(within: &str, field: &str) -> String {
     path
 }
 
-fn listed(problems: &[ConfigProblem]) -> String {
+fn join_problems(problems: &[ConfigProblem]) -> String {
     let lines: Vec<String> =
         problems
             .iter()

@@ -1,4 +1,4 @@
-//! What a feature adds to the server, declared in one place beside its code.
+//! Declares a feature: its routes, jobs, background tasks and housekeeping, beside its code.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,15 +9,14 @@ use uuid::Uuid;
 
 use crate::{app::App, http::route::Route};
 
-/// What a feature adds to the server. A feature declares a constant of this type, and [`crate::features`]
-/// lists it.
+/// The declaration of a feature: a constant of this type, which [`crate::features`] lists.
 #[derive(Clone, Copy)]
 pub struct Feature {
     /// Returns the routes.
     pub routes: fn() -> Vec<Route>,
     /// Registers the kinds of jobs.
     pub jobs: fn(&mut Registry<App>),
-    /// Starts the background tasks of a process that works on jobs.
+    /// Starts the background tasks of a process that runs jobs.
     pub start: fn(&Arc<App>),
     /// The regular work on its rows.
     pub housekeeping: &'static [&'static dyn HousekeepingTask],

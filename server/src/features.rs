@@ -6,8 +6,9 @@ use queue::Registry;
 
 use crate::{
     access::endpoints as access,
+    anomalies,
     app::{App, Features},
-    endpoints, evals,
+    endpoints, evals, failures,
     feature::Feature,
     housekeeping,
     http::{self, openapi, route::Route},
@@ -18,10 +19,10 @@ use crate::{
     retention,
     search::endpoints as search,
     span_embedding,
-    telemetry::http::Name,
+    telemetry::http::EndpointName,
     trace_ready, trace_removal,
     trace_rules::ProductRules,
-    traces,
+    traces, webhooks,
 };
 
 /// Every feature. The page of access requirements has their routes in this order.
@@ -33,7 +34,10 @@ pub const ALL: &[Feature] = &[
     traces::FEATURE,
     metrics::FEATURE,
     endpoints::feedback::FEATURE,
+    anomalies::FEATURE,
     evals::FEATURE,
+    failures::FEATURE,
+    webhooks::FEATURE,
     search::FEATURE,
     access::FEATURE,
     endpoints::projects::FEATURE,
@@ -49,26 +53,27 @@ pub const ALL: &[Feature] = &[
     limits::FEATURE,
 ];
 
-/// Returns what the features add to a process.
+/// Collects the jobs, tasks, rules and endpoints of all features.
 pub fn assemble() -> Features {
     let mut jobs = Registry::default();
     ALL.iter().for_each(|it| (it.jobs)(&mut jobs));
     let mut start: Vec<fn(&Arc<App>)> = ALL.iter().map(|it| it.start).collect();
     start.push(|app| housekeeping::start(app, ALL));
-    let endpoints = routes().iter().map(|it| Name { method: it.method.as_str(), route: &it.path });
-    Features { jobs, start, rules: Arc::new(ProductRules), endpoints: endpoints.collect(), openapi_json }
+    let endpoints = routes().iter().map(|it| EndpointName { method: it.method.as_str(), route: &it.path });
+    let rules = Arc::new(ProductRules { wake_ups: Arc::clone(jobs.wake_ups()) });
+    Features { jobs, start, rules, endpoints: endpoints.collect(), openapi_json }
 }
 
 /// Returns all routes, with their aliases.
 pub fn routes() -> &'static [Route] {
-    static ROUTES: LazyLock<Vec<Route>> =
+    static ALL_ROUTES: LazyLock<Vec<Route>> =
         LazyLock::new(|| ALL.iter().flat_map(|it| (it.routes)()).flat_map(Route::with_aliases).collect());
-    &ROUTES
+    &ALL_ROUTES
 }
 
 /// Returns the OpenAPI document as JSON.
 fn openapi_json() -> anyhow::Result<&'static [u8]> {
-    static JSON: LazyLock<serde_json::Result<Vec<u8>>> =
+    static OPENAPI_JSON: LazyLock<serde_json::Result<Vec<u8>>> =
         LazyLock::new(|| serde_json::to_vec(&openapi::document(routes())));
-    JSON.as_deref().map_err(|error| anyhow::anyhow!("the OpenAPI document: {error}"))
+    OPENAPI_JSON.as_deref().map_err(|error| anyhow::anyhow!("the OpenAPI document: {error}"))
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use api::{Plan, Role, credential::Provider, eval::ModelTier};
-use entities::{api_key, project, provider_credential, tenant};
+use api::{FailureType, Plan, Role, credential::Provider, eval::ModelTier};
+use entities::{api_key, failure_rule, project, provider_credential, tenant};
 use store::{Connection, Db, DbError, credentials::last4, new_id, sealed::PROVIDER_KEY};
 use uuid::Uuid;
 
@@ -15,6 +15,7 @@ use crate::{
         session::{Claims, Sessions},
     },
     config::{self, EmbeddingSettings, JudgeSettings},
+    failures::rule_set::bits_of,
     providers::OPENAI,
 };
 
@@ -60,19 +61,20 @@ pub async fn run(
     if let Err(error) = store::settings::add(&txn, FIRST_START_SETTING, &now.to_string()).await {
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
-    let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
-    for row in credentials(made.tenant_id, embedding, judge, sealer, now)? {
+    let created = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
+    for row in operator_credentials(created.tenant_id, embedding, judge, sealer, now)? {
         store::credentials::set(&txn, row).await?;
     }
     txn.commit().await?;
-    Ok(Some(made))
+    Ok(Some(created))
 }
 
 /// Returns whether the first start created this tenant.
 ///
 /// # Errors
-/// When the database fails.
-pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, DbError> {
+///
+/// Fails when the database fails.
+pub async fn is_first_tenant(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, DbError> {
     Ok(store::settings::get(db, FIRST_START_SETTING)
         .await?
         .is_some_and(|at| at == tenant.created_at.to_string()))
@@ -83,7 +85,7 @@ pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, 
 /// # Errors
 ///
 /// Fails when a key can't be sealed.
-pub fn credentials(
+pub fn operator_credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
     judge: &JudgeSettings,
@@ -107,7 +109,7 @@ pub fn credentials(
     };
     let mut rows = Vec::new();
     for provider in [Provider::OpenAi, Provider::Anthropic].into_iter().filter(|it| judge.is_set(*it)) {
-        let model = |tier| judge.model_set(provider, tier).map(str::to_owned);
+        let model = |tier| judge.configured_model(provider, tier).map(str::to_owned);
         rows.push(provider_credential::Model {
             judge_model_cheap: model(ModelTier::Cheap),
             judge_model_premium: model(ModelTier::Premium),
@@ -191,7 +193,28 @@ pub async fn create_tenant(
         revoked_at: None,
     };
     store::keys::add(txn, key.clone()).await?;
+    store::failure_rules::add(txn, default_rule(tenant_id, now)).await?;
     Ok(NewTenant { tenant_id, project_id, key, secret })
+}
+
+/// Returns the failure rule that every tenant has at first: any failure of the four types.
+fn default_rule(tenant_id: Uuid, now: i64) -> failure_rule::Model {
+    failure_rule::Model {
+        tenant_id,
+        id: new_id(),
+        name: "Any failure".to_owned(),
+        enabled: true,
+        project_id: None,
+        failure_types: bits_of(FailureType::FILTERABLE_TYPES),
+        metric_name: None,
+        max_score: None,
+        filter: "{}".to_owned(),
+        min_count: 1,
+        window_minutes: 60,
+        created_at: now,
+        updated_at: now,
+        last_fired_at: None,
+    }
 }
 
 /// Writes the context `local` into the configuration of the command line, with a session if the local
@@ -201,23 +224,23 @@ pub async fn create_tenant(
 ///
 /// Fails when the folder is unknown or can't be written, or the session can't be signed.
 pub fn write_profile(
-    made: &NewTenant,
+    created: &NewTenant,
     sessions: &Sessions,
     base_url: &str,
     now: i64,
 ) -> anyhow::Result<PathBuf> {
     let folder =
         config::profile_folder().context("no folder for the profile: set LOUPE_CONFIG_DIR or HOME")?;
-    let token = sessions.can_issue().then(|| sessions.issue(&owner(made, now))).transpose()?;
-    api::profile::write_context(&folder, "local", base_url, Some(made.secret.reveal()), token.as_deref())?;
+    let token = sessions.can_issue().then(|| sessions.issue(&owner_claims(created, now))).transpose()?;
+    api::profile::write_context(&folder, "local", base_url, Some(created.secret.reveal()), token.as_deref())?;
     Ok(folder)
 }
 
 /// Returns the claims of a session of 30 days for the operator.
-fn owner(made: &NewTenant, now: i64) -> Claims {
+fn owner_claims(created: &NewTenant, now: i64) -> Claims {
     Claims {
         sub: "local-owner".to_owned(),
-        tenant_id: made.tenant_id.to_string(),
+        tenant_id: created.tenant_id.to_string(),
         role: Role::Owner.as_str().to_owned(),
         exp: now / 1_000_000 + 30 * 86_400,
         nbf: None,
@@ -226,8 +249,8 @@ fn owner(made: &NewTenant, now: i64) -> Claims {
 
 /// Builds the lines that are printed once, ready to be pasted. They fit on a terminal of 80 columns and 24
 /// rows. They explain the login only where the local issuer supports it.
-pub fn greeting(made: &NewTenant, sessions: &Sessions, base_url: &str) -> String {
-    let (tenant, key) = (made.tenant_id, made.secret.reveal());
+pub fn welcome_text(created: &NewTenant, sessions: &Sessions, base_url: &str) -> String {
+    let (tenant, key) = (created.tenant_id, created.secret.reveal());
     let session = match sessions.can_issue() {
         true => format!(
             "A session token, to create keys and to archive projects:\n\

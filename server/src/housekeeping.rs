@@ -18,7 +18,7 @@ pub fn start(app: &Arc<App>, features: &'static [Feature]) {
     let keeper = Arc::clone(app);
     app.spawn(async move {
         loop {
-            let done = keeper.db.health.while_reachable(round(&keeper, features)).await;
+            let done = keeper.db.health.while_reachable(run_round(&keeper, features)).await;
             if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
                 tracing::warn!(%error, "housekeeping failed and will be retried in some minutes");
             }
@@ -34,7 +34,7 @@ pub fn start(app: &Arc<App>, features: &'static [Feature]) {
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn round(app: &App, features: &[Feature]) -> Result<(), DbError> {
+pub async fn run_round(app: &App, features: &[Feature]) -> Result<(), DbError> {
     for task in features.iter().flat_map(|it| it.housekeeping) {
         let mut last = Uuid::nil();
         while let Some(tenant) = task.next_tenant(app, last).await? {

@@ -1,15 +1,15 @@
 //! Judges: selects the provider and model, and requests verdicts.
 //!
-//! Plan, credentials and settings determine the judge (`which`). `evaluators::judge` builds the prompt
+//! Plan, credentials and settings determine the judge (`judge_selection`). `evaluators::judge` builds the prompt
 //! and parses the reply; [`crate::providers::judge`] sends one request. In between, `conversation`
 //! detects the structured-output mode, requests a repair of a reply that can't be parsed, and adds up
-//! the usage. A failing provider has a circuit breaker ([`Rests`]), and the number of concurrent
+//! the usage. A failing provider has a circuit breaker ([`CircuitBreakers`]), and the number of concurrent
 //! requests is limited ([`ConcurrencyLimits`]). Later retries are left to the caller's durable queue.
 
 mod conversation;
-mod outcome;
-mod ways;
-mod which;
+mod judge_result;
+mod judge_selection;
+mod output_modes;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,23 +22,23 @@ use store::{evaluations::JudgeUsage, sealed::PROVIDER_KEY};
 use uuid::Uuid;
 
 pub use self::{
-    outcome::{JudgeFailure, JudgeResult, Kind},
-    which::NoJudge,
+    judge_result::{JudgeFailure, JudgeFailureKind, JudgeResult},
+    judge_selection::NoJudge,
 };
 use self::{
-    ways::OutputModeCache,
-    which::{JudgeSelection, select_judge},
+    judge_selection::{JudgeSelection, select_judge},
+    output_modes::OutputModeCache,
 };
 use crate::{
     access::seal::Sealer,
+    access_cache::AccessCache,
     clock::Clock,
     config::{EmbeddingSettings, JudgeSettings},
     error::Result,
     ingest::prices::PriceBook,
-    known::AccessCache,
     providers::{
-        judge::{Endpoint, Failure, JudgeClient},
-        rest::{Pause, Resting, Rests},
+        circuit_breaker::{CircuitBreakers, CoolDown, OpenCircuitBreaker},
+        judge::{JudgeClient, JudgeEndpoint, JudgeProviderFailure},
     },
     telemetry::Telemetry,
 };
@@ -71,8 +71,8 @@ type BreakerKey = (JudgeAccount, Option<String>);
 /// The judge of a tenant.
 #[derive(Clone, Debug)]
 pub struct SelectedJudge {
-    who: JudgeAccount,
-    endpoint: Endpoint,
+    account: JudgeAccount,
+    endpoint: JudgeEndpoint,
     prices: Arc<PriceBook>,
 }
 
@@ -84,7 +84,7 @@ impl SelectedJudge {
 
     /// Returns the account.
     pub fn account(&self) -> JudgeAccount {
-        self.who
+        self.account
     }
 
     /// Returns the usage of the model before its first reply.
@@ -94,7 +94,7 @@ impl SelectedJudge {
 
     /// Returns what to do when it does not work.
     fn remedy(&self) -> String {
-        match self.who {
+        match self.account {
             JudgeAccount::Tenant(_, provider, _) => format!(
                 "an owner stores a working key, address or model with PUT /v1/provider-credentials/{provider}"
             ),
@@ -111,14 +111,14 @@ pub struct Judge {
     client: JudgeClient,
     settings: JudgeSettings,
     /// Addresses set by the operator, which may be private.
-    operators: Vec<String>,
-    known: Arc<AccessCache>,
+    operator_addresses: Vec<String>,
+    access_cache: Arc<AccessCache>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests<BreakerKey>,
-    turns: ConcurrencyLimits<JudgeAccount>,
-    ways: OutputModeCache,
+    breakers: CircuitBreakers<BreakerKey>,
+    concurrency: ConcurrencyLimits<JudgeAccount>,
+    output_modes: OutputModeCache,
 }
 
 impl Judge {
@@ -127,24 +127,24 @@ impl Judge {
         settings: &JudgeSettings,
         embedding: &EmbeddingSettings,
         outbound: OutboundClient,
-        known: Arc<AccessCache>,
+        access_cache: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
     ) -> Self {
         let addresses = [Provider::OpenAi, Provider::Anthropic].map(|it| settings.base_url(it));
-        let operators = addresses.into_iter().chain([embedding.base_url()]).flatten();
+        let operator_addresses = addresses.into_iter().chain([embedding.base_url()]).flatten();
         Self {
             client: JudgeClient::new(outbound),
-            operators: operators.map(str::to_owned).collect(),
+            operator_addresses: operator_addresses.map(str::to_owned).collect(),
             settings: settings.clone(),
-            known,
+            access_cache,
             sealer,
             clock,
             telemetry,
-            rests: Rests::new(MAX_CONSECUTIVE_FAILURES),
-            turns: ConcurrencyLimits::default(),
-            ways: OutputModeCache::default(),
+            breakers: CircuitBreakers::new(MAX_CONSECUTIVE_FAILURES),
+            concurrency: ConcurrencyLimits::default(),
+            output_modes: OutputModeCache::default(),
         }
     }
 
@@ -154,20 +154,21 @@ impl Judge {
     /// # Errors
     ///
     /// Fails when the database fails, or a key can't be unsealed.
-    pub async fn choose(
+    pub async fn select(
         &self,
         tenant: Uuid,
         plan: Plan,
-        prefers: Option<PreferredProvider>,
+        preferred: Option<PreferredProvider>,
         tier: ModelTier,
     ) -> Result<std::result::Result<SelectedJudge, NoJudge>> {
-        let credentials = self.known.credentials(tenant).await?;
-        let (who, endpoint) = match select_judge(plan, &credentials, &self.settings, prefers, tier) {
-            Err(nobody) => return Ok(Err(nobody)),
+        let credentials = self.access_cache.credentials(tenant).await?;
+        let (account, endpoint) = match select_judge(plan, &credentials, &self.settings, preferred, tier) {
+            Err(missing) => return Ok(Err(missing)),
             Ok(JudgeSelection::Platform(provider, model)) => {
-                (JudgeAccount::Platform(provider), self.platform(provider, model))
+                (JudgeAccount::Platform(provider), self.platform_endpoint(provider, model))
             }
-            Ok(JudgeSelection::Own(row, provider, model)) => match self.own(row, provider, model) {
+            Ok(JudgeSelection::Own(row, provider, model)) => match self.tenant_endpoint(row, provider, model)
+            {
                 Ok(endpoint) => (JudgeAccount::Tenant(tenant, provider, row.updated_at), endpoint),
                 Err(error) => {
                     tracing::error!(%tenant, %error, "a judge's credential can't be decrypted");
@@ -175,8 +176,8 @@ impl Judge {
                 }
             },
         };
-        let prices = self.known.price_book(tenant).await?;
-        Ok(Ok(SelectedJudge { who, endpoint, prices }))
+        let prices = self.access_cache.price_book(tenant).await?;
+        Ok(Ok(SelectedJudge { account, endpoint, prices }))
     }
 
     /// Requests a verdict. This takes up to twice the timeout of a judge.
@@ -186,16 +187,16 @@ impl Judge {
     /// Fails when there is no verdict, with what to do about it.
     pub async fn ask(
         &self,
-        chosen: &SelectedJudge,
-        ask: &JudgeRequest,
+        selected: &SelectedJudge,
+        request: &JudgeRequest,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
-        let asked = self.admitted(chosen, ask).await;
-        let (outcome, usage) = match &asked {
+        let result = self.admitted(selected, request).await;
+        let (outcome, usage) = match &result {
             Ok(result) => ("ok", &result.usage),
             Err(failure) => (failure.kind.word(), &*failure.usage),
         };
         self.telemetry.judge.count_verdict(outcome, usage.prompt_tokens, usage.completion_tokens);
-        asked
+        result
     }
 
     /// Checks whether a judge could be called now, for callers that have much to read before. It
@@ -204,14 +205,15 @@ impl Judge {
     /// # Errors
     ///
     /// Returns the error that a call would return.
-    pub fn would_admit(&self, chosen: &SelectedJudge) -> std::result::Result<(), JudgeFailure> {
-        let admitted = match self.turns.taken(&chosen.who) {
-            taken if taken >= turns_of(chosen.who) => Err(no_turn(chosen)),
+    pub fn would_admit(&self, selected: &SelectedJudge) -> std::result::Result<(), JudgeFailure> {
+        let admitted = match self.concurrency.taken(&selected.account) {
+            taken if taken >= max_requests(selected.account) => Err(no_permit_failure(selected)),
             _ => {
                 let now = self.clock.now();
-                let resting =
-                    |it: &BreakerKey| self.rests.would_admit(it, now).map_err(|it| resting(chosen, &it, now));
-                places(chosen).iter().try_for_each(resting)
+                let open_breaker = |it: &BreakerKey| {
+                    self.breakers.would_admit(it, now).map_err(|it| open_breaker(selected, &it, now))
+                };
+                breaker_keys(selected).iter().try_for_each(open_breaker)
             }
         };
         if let Err(failure) = &admitted {
@@ -220,8 +222,8 @@ impl Judge {
         admitted
     }
 
-    fn platform(&self, provider: Provider, model: &str) -> Endpoint {
-        Endpoint {
+    fn platform_endpoint(&self, provider: Provider, model: &str) -> JudgeEndpoint {
+        JudgeEndpoint {
             provider,
             base_url: self.settings.base_url(provider).map(str::to_owned),
             key: self.settings.key(provider).unwrap_or_default().to_owned(),
@@ -230,136 +232,152 @@ impl Judge {
         }
     }
 
-    fn own(&self, row: &provider_credential::Model, provider: Provider, model: &str) -> Result<Endpoint> {
-        let key = self.sealer.open(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
+    fn tenant_endpoint(
+        &self,
+        row: &provider_credential::Model,
+        provider: Provider,
+        model: &str,
+    ) -> Result<JudgeEndpoint> {
+        let key = self.sealer.unseal(PROVIDER_KEY.location(row.tenant_id, &row.provider), &row.sealed_key)?;
         // The first start stores the operator's providers for a tenant, at any address.
-        let is_operators = row.base_url.as_ref().is_some_and(|it| self.operators.contains(it));
-        let set_by = if is_operators { AddressOwner::Operator } else { AddressOwner::Tenant };
+        let is_operator_address =
+            row.base_url.as_ref().is_some_and(|it| self.operator_addresses.contains(it));
+        let set_by = if is_operator_address { AddressOwner::Operator } else { AddressOwner::Tenant };
         let base_url = row.base_url.clone();
-        Ok(Endpoint { provider, base_url, key, model: model.to_owned(), set_by })
+        Ok(JudgeEndpoint { provider, base_url, key, model: model.to_owned(), set_by })
     }
 
     /// Calls the judge if the circuit breaker allows it and a permit is free.
     async fn admitted(
         &self,
-        chosen: &SelectedJudge,
-        ask: &JudgeRequest,
+        selected: &SelectedJudge,
+        request: &JudgeRequest,
     ) -> std::result::Result<JudgeResult, JudgeFailure> {
-        let [model, provider] = places(chosen);
-        let Some(_turn) = self.turns.take(&chosen.who, turns_of(chosen.who)) else {
-            return Err(no_turn(chosen));
+        let [model, provider] = breaker_keys(selected);
+        let Some(_permit) = self.concurrency.take(&selected.account, max_requests(selected.account)) else {
+            return Err(no_permit_failure(selected));
         };
-        let (now, patience) = (self.clock.now(), self.settings.timeout());
-        for place in [&model, &provider] {
-            self.rests.admit(place, now, patience).map_err(|it| resting(chosen, &it, now))?;
+        let (now, timeout) = (self.clock.now(), self.settings.timeout());
+        for breaker_key in [&model, &provider] {
+            self.breakers.admit(breaker_key, now, timeout).map_err(|it| open_breaker(selected, &it, now))?;
         }
-        let (usage, asked) = self.converse(chosen, ask).await;
+        let (usage, result) = self.converse(selected, request).await;
         let now = self.clock.now();
-        let failure = match asked {
+        let failure = match result {
             Ok(verdict) => {
-                self.is_well(chosen, &provider, &model);
+                self.record_success(selected, &provider, &model);
                 return Ok(JudgeResult { verdict, usage });
             }
             Err(failure) => failure,
         };
-        let rest = match &failure {
-            Failure::Denied { only_model: true, .. } => {
+        let cool_down = match &failure {
+            JudgeProviderFailure::Denied { only_model: true, .. } => {
                 // The provider responds, so its other models may be called.
-                self.rests.recovered(&provider);
-                Some((model, Pause::Fixed(DENIED_COOL_DOWN)))
+                self.breakers.record_success(&provider);
+                Some((model, CoolDown::Fixed(DENIED_COOL_DOWN)))
             }
-            Failure::Denied { .. } => Some((provider, Pause::Fixed(DENIED_COOL_DOWN))),
-            Failure::Passing { after, .. } => Some((provider, Pause::Growing(*after))),
+            JudgeProviderFailure::Denied { .. } => Some((provider, CoolDown::Fixed(DENIED_COOL_DOWN))),
+            JudgeProviderFailure::Temporary { retry_after, .. } => {
+                Some((provider, CoolDown::Growing(*retry_after)))
+            }
             // The provider responds, although not as it should.
-            Failure::Refused(_) | Failure::Form { .. } | Failure::Unusable(_) => {
-                self.is_well(chosen, &provider, &model);
+            JudgeProviderFailure::TextRejected(_)
+            | JudgeProviderFailure::UnsupportedFeature { .. }
+            | JudgeProviderFailure::InvalidResponse(_) => {
+                self.record_success(selected, &provider, &model);
                 None
             }
         };
         let why = failure.to_string();
-        let until = rest.and_then(|(place, pause)| self.rests.failed(place, pause, &why, now));
+        let until = cool_down.and_then(|(breaker_key, cool_down)| {
+            self.breakers.record_failure(breaker_key, cool_down, &why, now)
+        });
         if let Some((_, true)) = until {
-            tracing::warn!(who = ?chosen.who, model = chosen.model(), why, "a judge fails; its circuit breaker is open");
+            tracing::warn!(account = ?selected.account, model = selected.model(), why, "a judge fails; its circuit breaker is open");
         }
-        let kind = Kind::from(&failure);
+        let kind = JudgeFailureKind::from(&failure);
         let retry_after = match (&failure, until) {
-            (Failure::Passing { .. }, Some((until, _))) => Some(between(now, until)),
-            (Failure::Passing { after, .. }, None) => *after,
+            (JudgeProviderFailure::Temporary { .. }, Some((until, _))) => Some(time_until(now, until)),
+            (JudgeProviderFailure::Temporary { retry_after, .. }, None) => *retry_after,
             _ => None,
         };
-        let message = failure_message(chosen, kind, &why);
+        let message = failure_message(selected, kind, &why);
         Err(JudgeFailure { kind, message, retry_after, failing_since: None, usage: Box::new(usage) })
     }
 
-    fn is_well(&self, chosen: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
-        let recovered = [provider, model].map(|it| self.rests.recovered(it));
+    fn record_success(&self, selected: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
+        let recovered = [provider, model].map(|it| self.breakers.record_success(it));
         if recovered.contains(&true) {
-            tracing::info!(who = ?chosen.who, model = chosen.model(), "a judge works again");
+            tracing::info!(account = ?selected.account, model = selected.model(), "a judge works again");
         }
     }
 }
 
 /// Returns the circuit breakers of a judge, the narrower one first.
-fn places(chosen: &SelectedJudge) -> [BreakerKey; 2] {
-    [(chosen.who, Some(chosen.endpoint.model.clone())), (chosen.who, None)]
+fn breaker_keys(selected: &SelectedJudge) -> [BreakerKey; 2] {
+    [(selected.account, Some(selected.endpoint.model.clone())), (selected.account, None)]
 }
 
 /// Returns the maximum number of concurrent requests to a provider.
-const fn turns_of(who: JudgeAccount) -> usize {
-    match who {
+const fn max_requests(account: JudgeAccount) -> usize {
+    match account {
         JudgeAccount::Platform(_) => MAX_PLATFORM_REQUESTS,
         JudgeAccount::Tenant(..) => MAX_TENANT_REQUESTS,
     }
 }
 
 /// Returns the failure for a request without a permit.
-fn no_turn(chosen: &SelectedJudge) -> JudgeFailure {
-    let message = format!("too many requests wait for the judge {}", chosen.model());
+fn no_permit_failure(selected: &SelectedJudge) -> JudgeFailure {
+    let message = format!("too many requests wait for the judge {}", selected.model());
     let retry_after = Some(PERMIT_RETRY_DELAY);
     JudgeFailure {
-        kind: Kind::Waiting,
+        kind: JudgeFailureKind::Waiting,
         message,
         retry_after,
         failing_since: None,
-        usage: Box::new(chosen.no_usage()),
+        usage: Box::new(selected.no_usage()),
     }
 }
 
 /// Returns a message that says what happened and what to do about it.
-fn failure_message(chosen: &SelectedJudge, kind: Kind, why: &str) -> String {
-    let model = chosen.model();
-    let is_platforms = matches!(chosen.who, JudgeAccount::Platform(_));
+fn failure_message(selected: &SelectedJudge, kind: JudgeFailureKind, why: &str) -> String {
+    let model = selected.model();
+    let is_platforms = matches!(selected.account, JudgeAccount::Platform(_));
     // Providers repeat the account's name in errors, so tenants do not see the messages of the
     // platform's account.
     let why = match kind {
-        Kind::Broken | Kind::Later | Kind::Waiting if is_platforms => why.split(':').next().unwrap_or(why),
+        JudgeFailureKind::Broken | JudgeFailureKind::Later | JudgeFailureKind::Waiting if is_platforms => {
+            why.split(':').next().unwrap_or(why)
+        }
         _ => why,
     };
     match kind {
-        Kind::Broken => format!("the judge {model} can't be used: {why}; {}", chosen.remedy()),
-        Kind::Refused => format!("the judge {model} rejected this trace: {why}"),
-        Kind::Unreadable => format!("the judge {model} returned no verdict: {why}"),
-        Kind::Waiting | Kind::Later => format!("the judge {model} did not respond: {why}"),
+        JudgeFailureKind::Broken => format!("the judge {model} can't be used: {why}; {}", selected.remedy()),
+        JudgeFailureKind::Refused => format!("the judge {model} rejected this trace: {why}"),
+        JudgeFailureKind::Unreadable => format!("the judge {model} returned no verdict: {why}"),
+        JudgeFailureKind::Waiting | JudgeFailureKind::Later => {
+            format!("the judge {model} did not respond: {why}")
+        }
     }
 }
 
 /// Returns the failure for an open circuit breaker.
-fn resting(chosen: &SelectedJudge, resting: &Resting, now: i64) -> JudgeFailure {
-    let kind = match resting.pause {
-        Pause::Fixed(_) => Kind::Broken,
-        Pause::Growing(_) => Kind::Waiting,
+fn open_breaker(selected: &SelectedJudge, open_breaker: &OpenCircuitBreaker, now: i64) -> JudgeFailure {
+    let kind = match open_breaker.cool_down {
+        CoolDown::Fixed(_) => JudgeFailureKind::Broken,
+        CoolDown::Growing(_) => JudgeFailureKind::Waiting,
     };
-    let message = failure_message(chosen, kind, &resting.why);
-    let retry_after = Some(between(now, resting.until));
+    let message = failure_message(selected, kind, &open_breaker.why);
+    let retry_after = Some(time_until(now, open_breaker.until));
     JudgeFailure {
         kind,
         message,
         retry_after,
-        failing_since: Some(resting.since),
-        usage: Box::new(chosen.no_usage()),
+        failing_since: Some(open_breaker.since),
+        usage: Box::new(selected.no_usage()),
     }
 }
 
-fn between(now: i64, until: i64) -> Duration {
+fn time_until(now: i64, until: i64) -> Duration {
     Duration::from_micros(u64::try_from(until.saturating_sub(now)).unwrap_or_default())
 }

@@ -16,10 +16,10 @@ pub struct KeyedSemaphore<K: Hash + Eq> {
     entries: Arc<Entries<K>>,
 }
 
-type Entries<K> = Mutex<HashMap<K, Entry>>;
+type Entries<K> = Mutex<HashMap<K, KeyState>>;
 
 #[derive(Debug)]
-struct Entry {
+struct KeyState {
     semaphore: Arc<Semaphore>,
     /// Number of operations that hold a permit or wait for one.
     users: usize,
@@ -30,12 +30,12 @@ struct Entry {
 pub struct KeyedPermit<K: Hash + Eq> {
     // Fields drop in this order: the last user removes the semaphore.
     _permit: OwnedSemaphorePermit,
-    _user: User<K>,
+    _user: PermitUser<K>,
 }
 
 /// An operation that has a permit or waits for one.
 #[derive(Debug)]
-struct User<K: Hash + Eq> {
+struct PermitUser<K: Hash + Eq> {
     entries: Arc<Entries<K>>,
     key: K,
 }
@@ -48,37 +48,37 @@ impl<K: Hash + Eq + Clone> KeyedSemaphore<K> {
 
     /// Returns a permit if one is free and no operation waits for it.
     pub fn try_acquire(&self, key: &K) -> Option<KeyedPermit<K>> {
-        let (semaphore, user) = self.enter(key, self.permits)?;
+        let (semaphore, user) = self.register(key, self.permits)?;
         let permit = semaphore.try_acquire_owned().ok()?;
         Some(KeyedPermit { _permit: permit, _user: user })
     }
 
-    /// Waits up to `at_most` for a permit. Returns none in time, or if `max_waiting` operations of the key
+    /// Waits up to `timeout` for a permit. Returns none in time, or if `max_waiting` operations of the key
     /// wait already.
-    pub async fn acquire(&self, key: &K, max_waiting: usize, at_most: Duration) -> Option<KeyedPermit<K>> {
-        let (semaphore, user) = self.enter(key, self.permits + max_waiting)?;
-        let permit = tokio::time::timeout(at_most, semaphore.acquire_owned()).await.ok()?.ok()?;
+    pub async fn acquire(&self, key: &K, max_waiting: usize, timeout: Duration) -> Option<KeyedPermit<K>> {
+        let (semaphore, user) = self.register(key, self.permits + max_waiting)?;
+        let permit = tokio::time::timeout(timeout, semaphore.acquire_owned()).await.ok()?.ok()?;
         Some(KeyedPermit { _permit: permit, _user: user })
     }
 
-    fn enter(&self, key: &K, max_users: usize) -> Option<(Arc<Semaphore>, User<K>)> {
+    fn register(&self, key: &K, max_users: usize) -> Option<(Arc<Semaphore>, PermitUser<K>)> {
         let mut entries = lock(&self.entries);
         let entry = match entries.get_mut(key) {
             Some(entry) => entry,
             None => entries
                 .entry(key.clone())
-                .or_insert_with(|| Entry { semaphore: Arc::new(Semaphore::new(self.permits)), users: 0 }),
+                .or_insert_with(|| KeyState { semaphore: Arc::new(Semaphore::new(self.permits)), users: 0 }),
         };
         if entry.users >= max_users {
             return None;
         }
         entry.users += 1;
         let semaphore = Arc::clone(&entry.semaphore);
-        Some((semaphore, User { entries: Arc::clone(&self.entries), key: key.clone() }))
+        Some((semaphore, PermitUser { entries: Arc::clone(&self.entries), key: key.clone() }))
     }
 }
 
-impl<K: Hash + Eq> Drop for User<K> {
+impl<K: Hash + Eq> Drop for PermitUser<K> {
     fn drop(&mut self) {
         let mut entries = lock(&self.entries);
         if let Some(entry) = entries.get_mut(&self.key) {
@@ -90,7 +90,7 @@ impl<K: Hash + Eq> Drop for User<K> {
     }
 }
 
-fn lock<K>(entries: &Entries<K>) -> MutexGuard<'_, HashMap<K, Entry>> {
+fn lock<K>(entries: &Entries<K>) -> MutexGuard<'_, HashMap<K, KeyState>> {
     entries.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

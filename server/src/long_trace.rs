@@ -1,8 +1,8 @@
 //! Long traces: a job updates their rows within seconds, at most once per second.
 //!
-//! A trace's row is made from all of its spans. Doing that in every transaction that adds one
-//! would cost the square of a long trace's length, so from [`LONG_TRACE_SPANS`](store::traces::LONG_TRACE_SPANS)
-//! spans on a job does it, one for all commits of the same second.
+//! A trace's row is computed from all of its spans. Computing it in every transaction that adds a span would cost
+//! the square of a long trace's length. From [`LONG_TRACE_SPANS`](store::traces::LONG_TRACE_SPANS) spans on, one job
+//! computes it for all commits of a second.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{app::App, feature::Feature, pools};
 
-/// Totals of long traces.
+/// Roll-ups of long traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<LongTrace>(), ..Feature::NONE };
 
 /// A long trace with new spans.
@@ -26,7 +26,7 @@ pub struct LongTrace {
 
 impl Job for LongTrace {
     const KIND: &'static str = "long_trace";
-    const POOL: &'static WorkerPool = &pools::SUMS;
+    const POOL: &'static WorkerPool = &pools::SUMS_POOL;
 }
 
 /// A second, in microseconds.
@@ -41,7 +41,7 @@ pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
     job
 }
 
-// Makes the trace's row again, unless it has all spans already.
+// Computes the trace's row again, unless the row includes all spans already.
 impl RunJob<App> for LongTrace {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match traces::sum_up_long(&app.db, app.rules.as_ref(), row.tenant_id, self.trace, app.clock.now())
@@ -50,7 +50,7 @@ impl RunJob<App> for LongTrace {
             Ok(changed) => {
                 if changed {
                     // There may be no subscribers.
-                    _ = app.changed.send(row.tenant_id);
+                    _ = app.changed_tenants.send(row.tenant_id);
                 }
                 JobResult::Done
             }

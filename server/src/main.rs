@@ -13,10 +13,10 @@ use server::{
     app::App,
     clock::{Clock, SystemClock},
     config::Config,
-    demo::{self, Stage},
+    demo::{self, DemoEnvironment},
     features,
     first_start::{self, NewTenant},
-    http, idle, later_start,
+    http, idle_cleanup, ignored_settings,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ use store::Db;
 
 // Its background thread returns freed memory to the system, even while all other threads are idle.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static GLOBAL_ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Maximum time for commits and jobs on shutdown, after requests in progress; a stop takes ten seconds
 /// in all.
@@ -55,19 +55,19 @@ enum Command {
     /// second. Configured and stored data is not touched.
     Demo {
         /// Seed of the sample traces; the same seed gives the same traces.
-        #[arg(long, default_value_t = 1, value_parser = server::config::values::number::<u64>)]
+        #[arg(long, default_value_t = 1, value_parser = server::config::values::parse_number::<u64>)]
         seed: u64,
         /// The port, instead of that of --listen.
-        #[arg(long, value_parser = server::config::values::number::<u16>)]
+        #[arg(long, value_parser = server::config::values::parse_number::<u16>)]
         port: Option<u16>,
     },
     /// Administer tenants, tokens and keys.
     #[command(subcommand)]
-    Admin(admin::Command),
+    Admin(admin::AdminCommand),
 }
 
 /// Exit code of `admin check` when it finds inconsistencies.
-const FOUND_PROBLEMS: u8 = 1;
+const INCONSISTENCY_EXIT_CODE: u8 = 1;
 
 fn main() -> ExitCode {
     let arguments = match server::config::arguments(std::env::args_os()) {
@@ -76,7 +76,8 @@ fn main() -> ExitCode {
     };
     let cli = Cli::from_arg_matches_mut(&mut command().get_matches_from(arguments));
     let cli = cli.unwrap_or_else(|error| error.exit());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(worker_threads()).enable_all().build();
     let outcome = runtime.context("can't start the runtime").and_then(|runtime| {
         let outcome = runtime.block_on(run(cli));
         // Dropping the runtime would wait without limit for blocked threads.
@@ -101,7 +102,7 @@ fn command() -> clap::Command {
 
 /// Number of threads that run tasks. As many as there are processors may be busy decoding; two more
 /// serve other requests meanwhile.
-fn workers() -> usize {
+fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from) + 2
 }
 
@@ -125,44 +126,44 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Admin(command) => {
             return administer(command, &cli.config).await;
         }
-        Command::Serve => serve(cli.config, Play::Serve).await?,
-        Command::Worker => serve(cli.config, Play::Work).await?,
+        Command::Serve => serve(cli.config, RunMode::Serve).await?,
+        Command::Worker => serve(cli.config, RunMode::Work).await?,
         Command::Demo { seed, port } => {
             if let Some(port) = port {
                 cli.config.listen.set_port(port);
             }
-            let stage = Stage::set(&mut cli.config)?;
-            serve(cli.config, Play::Demo { stage: &stage, seed }).await?;
+            let environment = DemoEnvironment::create(&mut cli.config)?;
+            serve(cli.config, RunMode::Demo { environment: &environment, seed }).await?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs an operator's command. A signal drops the command, which then cleans up.
-async fn administer(command: admin::Command, config: &Config) -> anyhow::Result<ExitCode> {
+async fn administer(command: admin::AdminCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let report = tokio::select! {
         report = admin::run(command, config, &SystemClock) => report?,
         () = signals.next() => anyhow::bail!("stopped by a signal before it was complete"),
     };
     print(&report.text);
-    Ok(if report.is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND_PROBLEMS) })
+    Ok(if report.is_successful { ExitCode::SUCCESS } else { ExitCode::from(INCONSISTENCY_EXIT_CODE) })
 }
 
 /// The mode of a process.
 #[derive(Clone, Copy)]
-enum Play<'a> {
+enum RunMode<'a> {
     /// Serves, and runs jobs unless disabled.
     Serve,
     /// Runs jobs.
     Work,
     /// Serves a demo.
-    Demo { stage: &'a Stage, seed: u64 },
+    Demo { environment: &'a DemoEnvironment, seed: u64 },
 }
 
 /// Starts everything, runs until a signal, stops everything.
-async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
-    let with_http = !matches!(play, Play::Work);
+async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
+    let with_http = !matches!(mode, RunMode::Work);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let bootstrap = match &config.bootstrap_api_key {
         Some(text) => Some(ApiKey::parse(text).context(
@@ -182,21 +183,21 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     if migrations > 0 {
         tracing::info!(migrations, "the schema is up to date");
     }
-    let made = match play {
-        Play::Demo { .. } => None,
+    let first_tenant = match mode {
+        RunMode::Demo { .. } => None,
         _ => {
             let (embedding, judge, sealer) = (&config.embedding, &config.judge, Sealer::new(&master));
-            let made = first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
-                .await
-                .context("the first start failed")?;
-            if made.is_none() {
-                let ignored =
-                    later_start::ignored_settings(&db, bootstrap.as_ref(), embedding, judge, &sealer);
+            let first_tenant =
+                first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
+                    .await
+                    .context("the first start failed")?;
+            if first_tenant.is_none() {
+                let ignored = ignored_settings::warnings(&db, bootstrap.as_ref(), embedding, judge, &sealer);
                 for warning in ignored.await.context("the settings can't be compared with the stored ones")? {
                     tracing::warn!("{warning}");
                 }
             }
-            made
+            first_tenant
         }
     };
 
@@ -207,8 +208,8 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         ),
         false => None,
     };
-    let workers = !with_http || !config.no_workers;
-    let figures = match &config.metrics_listen {
+    let runs_jobs = !with_http || !config.no_workers;
+    let metrics_listener = match &config.metrics_listen {
         Some(address) => Some(
             TcpListener::bind(address)
                 .await
@@ -218,16 +219,16 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     };
     let app =
         App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::assemble())?;
-    if let Some(figures) = figures {
-        tracing::info!(address = %figures.local_addr()?, "metrics are served at /metrics");
-        app.spawn(http::serve::serve_figures(Arc::clone(&app), features::routes(), figures));
+    if let Some(metrics_listener) = metrics_listener {
+        tracing::info!(address = %metrics_listener.local_addr()?, "metrics are served at /metrics");
+        app.spawn(http::serve::serve_metrics(Arc::clone(&app), features::routes(), metrics_listener));
     }
-    if workers {
+    if runs_jobs {
         app.start_workers();
     }
-    idle::start(&app);
+    idle_cleanup::start(&app);
     let mut signals = Signals::listen().context("can't listen for signals")?;
-    if matches!(play, Play::Demo { .. }) {
+    if matches!(mode, RunMode::Demo { .. }) {
         signals = signals.with_hangup().context("can't listen for signals")?;
     }
     let stop = CancellationToken::new();
@@ -235,23 +236,24 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     if let Some(listener) = &listener {
         let url = format!("http://{}", listener.local_addr()?);
         // Logged before the welcome text, which stays at the bottom of a terminal.
-        tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
-        if let Play::Demo { stage, seed } = play {
+        tracing::info!(address = url, database = ?app.db.dialect, workers = runs_jobs, "ready");
+        if let RunMode::Demo { environment, seed } = mode {
+            tracing::info!("storing sample data");
             let opened = tokio::select! {
-                opened = demo::open(&app, stage, seed) => opened,
+                opened = demo::fill(&app, environment, seed) => opened,
                 // Jobs of the demo need not be finished.
                 () = signals.next() => return Ok(()),
             };
-            let cast = opened.context("the demo could not be set up")?;
-            let (greeting, context) = demo::greeting(&app, &cast, &url)?;
+            let demo_tenant = opened.context("the demo could not be set up")?;
+            let (greeting, context) = demo::welcome_text(&app, &demo_tenant, &url)?;
             demo_context = context;
-            print(&greeting);
+            print_on_fresh_line(&greeting);
         }
-        greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
+        print_welcome(&app, first_tenant.as_ref(), bootstrap.is_some(), &url)?;
     } else {
         tracing::info!("running jobs");
     }
-    let twice = async {
+    let second_signal = async {
         signals.next().await;
         tracing::info!("stopping; another signal stops immediately");
         stop.cancel();
@@ -259,10 +261,10 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = run_until(&app, listener, &stop) => Ok(()),
-        () = twice => {
+        () = second_signal => {
             drop(demo_context);
-            if let Play::Demo { stage, .. } = play {
-                stage.clear();
+            if let RunMode::Demo { environment, .. } = mode {
+                environment.clear();
             }
             std::process::exit(1)
         }
@@ -270,13 +272,18 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
 }
 
 /// Prints the address of the server, and after the first start how to sign in.
-fn greet(app: &App, made: Option<&NewTenant>, key_is_known: bool, url: &str) -> anyhow::Result<()> {
-    if let Some(made) = made {
+fn print_welcome(
+    app: &App,
+    first_tenant: Option<&NewTenant>,
+    key_is_known: bool,
+    url: &str,
+) -> anyhow::Result<()> {
+    if let Some(first_tenant) = first_tenant {
         if !key_is_known {
-            print(&first_start::greeting(made, &app.sessions, url));
+            print(&first_start::welcome_text(first_tenant, &app.sessions, url));
         }
         if app.config.write_profile {
-            let folder = first_start::write_profile(made, &app.sessions, url, app.clock.now())?;
+            let folder = first_start::write_profile(first_tenant, &app.sessions, url, app.clock.now())?;
             print(&format!("The context `local` is in {}", folder.display()));
         }
     }
@@ -299,9 +306,9 @@ async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &Cancell
 fn start_log(config: &Config) {
     // The certificate verifier logs an error for every bad certificate, and tenants choose the endpoints.
     // The migrator logs two lines for each migration; the server logs one for all of them.
-    let quiet = "rustls_platform_verifier=off,sea_orm_migration=warn";
-    let filter = tracing_subscriber::EnvFilter::try_new(format!("{quiet},{}", config.log))
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{quiet},info")));
+    let muted_targets = "rustls_platform_verifier=off,sea_orm_migration=warn";
+    let filter = tracing_subscriber::EnvFilter::try_new(format!("{muted_targets},{}", config.log))
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{muted_targets},info")));
     let json = match config.log_format.as_deref() {
         Some(format) => format == "json",
         None => !std::io::stderr().is_terminal(),
@@ -313,4 +320,12 @@ fn start_log(config: &Config) {
 #[expect(clippy::print_stdout, reason = "output that the operator requested, or that is shown once")]
 fn print(text: &str) {
     println!("{text}");
+}
+
+/// Prints a text. Keys that were typed while the reader waited stand on the last line of a terminal, so that line is
+/// cleared first.
+fn print_on_fresh_line(text: &str) {
+    const CLEAR_LINE: &str = "\r\x1b[K";
+    let clear = if std::io::stdout().is_terminal() { CLEAR_LINE } else { "" };
+    print(&format!("{clear}{text}"));
 }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
 /// Maximum number of reservations of one holder that wait for memory at the same time.
-const MAX_WAITING: usize = 256;
+const MAX_WAITING_RESERVATIONS: usize = 256;
 /// A tenant's share is the budget divided by this number.
 const SHARE_DIVISOR: usize = 4;
 /// The share of all callers without a token together is the budget divided by this number.
@@ -31,7 +31,7 @@ const SMALL_DIVISOR: usize = 48;
 
 /// The owner of reserved memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
+pub enum MemoryHolder {
     /// A tenant.
     Tenant(Uuid),
     /// All callers without a valid token.
@@ -42,20 +42,20 @@ pub enum Holder {
 #[derive(Debug)]
 pub struct MemoryBudget {
     total: usize,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     /// Signals that memory was released while a reservation waited.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     used: usize,
     waiting: usize,
-    accounts: HashMap<Holder, Account>,
+    accounts: HashMap<MemoryHolder, HolderUsage>,
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct HolderUsage {
     used: usize,
     waiting: usize,
     /// Whether one of the holder's reservations exceeds the share.
@@ -66,14 +66,14 @@ struct Account {
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<MemoryBudget>,
-    holder: Holder,
+    holder: MemoryHolder,
     bytes: usize,
     is_oversized: bool,
 }
 
 /// The error when the holder's share or the whole budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exhausted {
+pub enum MemoryExhausted {
     /// A tenant needed the memory.
     #[error(
         "too much is held in memory for this tenant: its request bodies and the responses that it has not read; try again shortly"
@@ -86,11 +86,11 @@ pub enum Exhausted {
     Anonymous,
 }
 
-impl From<Holder> for Exhausted {
-    fn from(holder: Holder) -> Self {
+impl From<MemoryHolder> for MemoryExhausted {
+    fn from(holder: MemoryHolder) -> Self {
         match holder {
-            Holder::Tenant(_) => Self::Tenant,
-            Holder::Anonymous => Self::Anonymous,
+            MemoryHolder::Tenant(_) => Self::Tenant,
+            MemoryHolder::Anonymous => Self::Anonymous,
         }
     }
 }
@@ -103,11 +103,11 @@ impl MemoryBudget {
 
     /// Returns a reservation that counts to no budget, for work that is bounded in other ways.
     pub fn uncounted() -> Reservation {
-        Self::new(usize::MAX / 2).reservation(Holder::Anonymous)
+        Self::new(usize::MAX / 2).reservation(MemoryHolder::Anonymous)
     }
 
     /// Returns an empty reservation, which [`Reservation::grow`] enlarges.
-    pub fn reservation(self: &Arc<Self>, holder: Holder) -> Reservation {
+    pub fn reservation(self: &Arc<Self>, holder: MemoryHolder) -> Reservation {
         Reservation { budget: Arc::clone(self), holder, bytes: 0, is_oversized: false }
     }
 
@@ -121,14 +121,14 @@ impl MemoryBudget {
         self.total
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn share(&self, holder: Holder) -> usize {
+    fn share(&self, holder: MemoryHolder) -> usize {
         match holder {
-            Holder::Tenant(_) => self.total / SHARE_DIVISOR,
-            Holder::Anonymous => self.total / ANONYMOUS_DIVISOR,
+            MemoryHolder::Tenant(_) => self.total / SHARE_DIVISOR,
+            MemoryHolder::Anonymous => self.total / ANONYMOUS_DIVISOR,
         }
     }
 }
@@ -142,8 +142,9 @@ impl Reservation {
     /// Reserves more bytes if there is room now.
     ///
     /// # Errors
-    /// [`Exhausted`] when the share or the budget is used up; the reservation is unchanged then.
-    pub fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
+    ///
+    /// Fails with [`MemoryExhausted`] when the share or the budget is used up; the reservation is unchanged then.
+    pub fn try_grow(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
         if bytes == 0 {
             return Ok(());
         }
@@ -154,11 +155,12 @@ impl Reservation {
         let within_share = used + bytes <= budget.share(self.holder);
         // A reservation larger than the share is allowed as well, one at a time, if it leaves the other
         // tenants a part of the budget.
-        let oversized = self.is_oversized || !has_oversized && matches!(self.holder, Holder::Tenant(_));
+        let may_be_oversized =
+            self.is_oversized || !has_oversized && matches!(self.holder, MemoryHolder::Tenant(_));
         let kept_free = match within_share {
             true if used + bytes <= budget.total / SMALL_DIVISOR => 0,
             true => budget.total / HEADROOM_DIVISOR,
-            false if oversized => budget.total / SHARE_DIVISOR,
+            false if may_be_oversized => budget.total / SHARE_DIVISOR,
             false => return Err(self.holder.into()),
         };
         if state.used + bytes + kept_free > budget.total {
@@ -175,18 +177,19 @@ impl Reservation {
         Ok(())
     }
 
-    /// Reserves more bytes, and waits up to `at_most` for room.
+    /// Reserves more bytes, and waits up to `timeout` for room.
     ///
     /// # Errors
-    /// [`Exhausted`] when there is no room in time, or when too many reservations of the holder wait
+    ///
+    /// Fails with [`MemoryExhausted`] when there is no room in time, or when too many reservations of the holder wait
     /// already.
-    pub async fn grow(&mut self, bytes: usize, at_most: Duration) -> Result<(), Exhausted> {
+    pub async fn grow(&mut self, bytes: usize, timeout: Duration) -> Result<(), MemoryExhausted> {
         if self.try_grow(bytes).is_ok() {
             return Ok(());
         }
-        let deadline = Instant::now() + at_most;
+        let deadline = Instant::now() + timeout;
         let budget = Arc::clone(&self.budget);
-        let _waiting = Waiting::begin(&budget, self.holder)?;
+        let _waiting = WaitingReservation::begin(&budget, self.holder)?;
         loop {
             let mut freed = std::pin::pin!(budget.freed.notified());
             // From here on, no release is missed.
@@ -194,7 +197,7 @@ impl Reservation {
             if self.try_grow(bytes).is_ok() {
                 return Ok(());
             }
-            tokio::time::timeout_at(deadline, freed).await.map_err(|_| Exhausted::from(self.holder))?;
+            tokio::time::timeout_at(deadline, freed).await.map_err(|_| MemoryExhausted::from(self.holder))?;
         }
     }
 
@@ -246,16 +249,16 @@ impl Drop for Reservation {
 }
 
 /// A waiting reservation; it is counted until it is dropped.
-struct Waiting<'a> {
+struct WaitingReservation<'a> {
     budget: &'a MemoryBudget,
-    holder: Holder,
+    holder: MemoryHolder,
 }
 
-impl<'a> Waiting<'a> {
-    fn begin(budget: &'a MemoryBudget, holder: Holder) -> Result<Self, Exhausted> {
+impl<'a> WaitingReservation<'a> {
+    fn begin(budget: &'a MemoryBudget, holder: MemoryHolder) -> Result<Self, MemoryExhausted> {
         let mut state = budget.state();
         let account = state.accounts.entry(holder).or_default();
-        if account.waiting >= MAX_WAITING {
+        if account.waiting >= MAX_WAITING_RESERVATIONS {
             return Err(holder.into());
         }
         account.waiting += 1;
@@ -264,7 +267,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingReservation<'_> {
     fn drop(&mut self) {
         let mut state = self.budget.state();
         state.waiting -= 1;
@@ -281,10 +284,10 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
 
-    const ONE: Holder = Holder::Tenant(Uuid::from_u128(1));
-    const OTHER: Holder = Holder::Tenant(Uuid::from_u128(2));
+    const ONE: MemoryHolder = MemoryHolder::Tenant(Uuid::from_u128(1));
+    const OTHER: MemoryHolder = MemoryHolder::Tenant(Uuid::from_u128(2));
 
-    fn reserved(budget: &Arc<MemoryBudget>, holder: Holder, bytes: usize) -> Option<Reservation> {
+    fn reserved(budget: &Arc<MemoryBudget>, holder: MemoryHolder, bytes: usize) -> Option<Reservation> {
         let mut reservation = budget.reservation(holder);
         reservation.try_grow(bytes).ok().map(|()| reservation)
     }
@@ -292,12 +295,12 @@ mod tests {
     #[test]
     fn tenant_beyond_its_share_leaves_memory_to_others() {
         let budget = MemoryBudget::new(4_800);
-        let held: Vec<_> = (0..12).map(|_| reserved(&budget, ONE, 100).unwrap()).collect();
+        let reservations: Vec<_> = (0..12).map(|_| reserved(&budget, ONE, 100).unwrap()).collect();
         // One reservation may exceed the share, as long as it leaves a share to the others.
-        let oversized = reserved(&budget, ONE, 2_400).unwrap();
+        let may_be_oversized = reserved(&budget, ONE, 2_400).unwrap();
         assert!(reserved(&budget, ONE, 1).is_none());
         let other = reserved(&budget, OTHER, 100).unwrap();
-        drop((held, oversized));
+        drop((reservations, may_be_oversized));
         assert_eq!(budget.used(), 100);
         drop(other);
         assert!(budget.used() == 0 && budget.state().accounts.is_empty());
@@ -306,11 +309,11 @@ mod tests {
     #[test]
     fn anonymous_callers_have_a_small_share() {
         let budget = MemoryBudget::new(3_200);
-        let held = reserved(&budget, Holder::Anonymous, 100).unwrap();
-        let refused = budget.reservation(Holder::Anonymous).try_grow(1).unwrap_err();
-        assert!(!refused.to_string().contains("tenant"), "{refused}");
-        drop(held);
-        assert!(reserved(&budget, Holder::Anonymous, 1).is_some());
+        let reservations = reserved(&budget, MemoryHolder::Anonymous, 100).unwrap();
+        let error = budget.reservation(MemoryHolder::Anonymous).try_grow(1).unwrap_err();
+        assert!(!error.to_string().contains("tenant"), "{error}");
+        drop(reservations);
+        assert!(reserved(&budget, MemoryHolder::Anonymous, 1).is_some());
     }
 
     #[tokio::test]

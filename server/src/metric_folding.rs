@@ -55,7 +55,7 @@ pub fn start(app: &Arc<App>) {
             let done = folder
                 .db
                 .health
-                .while_reachable(round(&folder, folder.clock.now() - MAX_DELTA_AGE_MICROS))
+                .while_reachable(run_round(&folder, folder.clock.now() - MAX_DELTA_AGE_MICROS))
                 .await;
             if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
                 tracing::warn!(%error, "folding of metrics failed and will be retried in a second");
@@ -69,12 +69,12 @@ pub fn start(app: &Arc<App>) {
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
+pub async fn run_round(app: &App, old: i64) -> crate::error::Result<()> {
     for (tenant, deltas, oldest) in metrics::waiting(&app.db).await? {
         if deltas < MIN_DELTAS && oldest > old {
             continue;
         }
-        if let Err(error) = turn(app, tenant).await {
+        if let Err(error) = fold_tenant(app, tenant).await {
             // The deltas of other tenants are folded all the same.
             tracing::warn!(%tenant, %error, "folding of a tenant's metrics failed");
         }
@@ -82,7 +82,7 @@ pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
     Ok(())
 }
 
-async fn turn(app: &App, tenant: Uuid) -> crate::error::Result<()> {
+async fn fold_tenant(app: &App, tenant: Uuid) -> crate::error::Result<()> {
     for _ in 0..MAX_FOLDS_PER_ROUND {
         if app.is_stopping() || !metrics::fold(&app.db, tenant).await?.more {
             break;

@@ -3,22 +3,63 @@
 use queue::WorkerPool;
 
 /// Bookkeeping after ingest: short, without requests to other services.
-pub const INGEST: WorkerPool = one_worker("ingest");
+pub const INGEST_POOL: WorkerPool = one_worker("ingest");
 /// Totals of long traces, which read thousands of rows.
-pub const SUMS: WorkerPool = one_worker("sums");
+pub const SUMS_POOL: WorkerPool = one_worker("sums");
 /// Removal of expired and deleted rows.
-pub const HOUSEKEEPING: WorkerPool = one_worker("housekeeping");
-/// Requests to embedding providers. A job takes in jobs that wait, and can take in none that is claimed.
-pub const EMBEDDING: WorkerPool =
-    WorkerPool { name: "embedding", concurrency: 4, concurrency_per_tenant: 4, batch: 1 };
+pub const HOUSEKEEPING_POOL: WorkerPool = one_worker("housekeeping");
+/// Detection of anomalies, which computes for up to a second.
+pub const ANOMALIES_POOL: WorkerPool = WorkerPool {
+    name: "anomalies",
+    concurrency: 2,
+    concurrency_per_tenant: 1,
+    batch: 1,
+    wakes_after_commit: false,
+};
+/// Requests to embedding providers. The batch is one job, because a job merges waiting jobs, and claimed jobs can't be
+/// merged.
+pub const EMBEDDING_POOL: WorkerPool = WorkerPool {
+    name: "embedding",
+    concurrency: 4,
+    concurrency_per_tenant: 4,
+    batch: 1,
+    wakes_after_commit: false,
+};
 /// Code evaluators, and the evaluations of bulk runs. Batches of different tenants run at the same time, so that a
 /// tenant with slow evaluations does not delay the others.
-pub const EVALUATIONS: WorkerPool =
-    WorkerPool { name: "evaluations", concurrency: 4, concurrency_per_tenant: 1, batch: 4 };
+pub const EVALUATIONS_POOL: WorkerPool = WorkerPool {
+    name: "evaluations",
+    concurrency: 4,
+    concurrency_per_tenant: 1,
+    batch: 4,
+    wakes_after_commit: false,
+};
 /// Requests to judge models.
-pub const JUDGES: WorkerPool =
-    WorkerPool { name: "judges", concurrency: 16, concurrency_per_tenant: 8, batch: 1 };
+pub const JUDGES_POOL: WorkerPool = WorkerPool {
+    name: "judges",
+    concurrency: 16,
+    concurrency_per_tenant: 8,
+    batch: 1,
+    wakes_after_commit: false,
+};
+/// Requests to webhooks. Most workers wait for receivers; a tenant whose receivers hang leaves some to others.
+pub const WEBHOOKS_POOL: WorkerPool = WorkerPool {
+    name: "webhooks",
+    concurrency: 64,
+    concurrency_per_tenant: 56,
+    batch: 1,
+    wakes_after_commit: true,
+};
+
+/// Recording of failures: short, and the jobs of a tenant merge. A job waits for the lock of its project.
+pub const FAILURES_POOL: WorkerPool = WorkerPool {
+    name: "failures",
+    concurrency: 4,
+    concurrency_per_tenant: 1,
+    batch: 1,
+    wakes_after_commit: true,
+};
 
 const fn one_worker(name: &'static str) -> WorkerPool {
-    WorkerPool { name, concurrency: 1, concurrency_per_tenant: 1, batch: 16 }
+    WorkerPool { name, concurrency: 1, concurrency_per_tenant: 1, batch: 16, wakes_after_commit: false }
 }

@@ -9,15 +9,15 @@ use store::{Db, sealed};
 
 use crate::{
     access::seal::Sealer,
-    audit::{self, Action, Actor, Event},
+    audit::{self, Actor, AuditAction, AuditEvent},
 };
 
 /// Secrets were sealed with another key.
-const SECRETS_RESEAL: Action = Action::new("secrets.reseal", "provider_credential");
+const SECRETS_RESEAL: AuditAction = AuditAction::new("secrets.reseal", "provider_credential");
 
 /// The result of resealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
+pub struct ResealResult {
     /// Number of secrets.
     pub secrets: usize,
     /// Number of secrets sealed with the first key.
@@ -36,43 +36,43 @@ pub async fn run(
     sealer: &Sealer,
     actor: impl Fn(uuid::Uuid) -> Actor,
     now: i64,
-) -> anyhow::Result<Resealed> {
-    let mut done = Resealed::default();
-    let mut unopened = Vec::new();
+) -> anyhow::Result<ResealResult> {
+    let mut result = ResealResult::default();
+    let mut failures = Vec::new();
     for tenant in store::tenants::all(&db.write).await?.into_iter().map(|it| it.tenant_id) {
-        let before = done.resealed;
+        let before = result.resealed;
         for column in sealed::ALL {
             for (row, old) in sealed::of_tenant(db, *column, tenant).await? {
-                done.secrets += 1;
+                result.secrets += 1;
                 if sealer.is_current(&old) {
                     continue;
                 }
-                let place = column.location(tenant, &row);
+                let location = column.location(tenant, &row);
                 // A damaged secret must not prevent others from being sealed.
-                let secret = match sealer.open(place, &old) {
+                let secret = match sealer.unseal(location, &old) {
                     Ok(secret) => secret,
                     Err(error) => {
-                        unopened.push(format!("{row} of tenant {tenant}: {error}"));
+                        failures.push(format!("{row} of tenant {tenant}: {error}"));
                         continue;
                     }
                 };
-                let new = sealer.seal(place, &secret)?;
+                let new = sealer.seal(location, &secret)?;
                 if sealed::replace(db, *column, tenant, &row, &old, &new).await? {
-                    done.resealed += 1;
+                    result.resealed += 1;
                 }
             }
         }
-        if done.resealed > before {
-            let event = Event::of(SECRETS_RESEAL).with(json!({"secrets": done.resealed - before}));
+        if result.resealed > before {
+            let event = AuditEvent::of(SECRETS_RESEAL).with(json!({"secrets": result.resealed - before}));
             audit::record(&db.write, actor(tenant), event, now).await?;
         }
     }
     ensure!(
-        unopened.is_empty(),
+        failures.is_empty(),
         "{} of {} secrets can't be decrypted and are unchanged, such as {}",
-        unopened.len(),
-        done.secrets,
-        unopened.first().map_or("", String::as_str)
+        failures.len(),
+        result.secrets,
+        failures.first().map_or("", String::as_str)
     );
-    Ok(done)
+    Ok(result)
 }

@@ -20,21 +20,21 @@ use crate::{
 
 /// Retention of traces.
 pub const FEATURE: Feature = Feature {
-    jobs: |registry| registry.register::<Retention>(),
+    jobs: |registry| registry.register::<DeleteOldTraces>(),
     housekeeping: &[&OldTraces],
     ..Feature::NONE
 };
 
 /// Deletes the old traces of a project.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Retention {
+pub struct DeleteOldTraces {
     /// The project.
     pub project: Uuid,
 }
 
-impl Job for Retention {
+impl Job for DeleteOldTraces {
     const KIND: &'static str = "retention";
-    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
+    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING_POOL;
 }
 
 const HOUR: i64 = 3_600_000_000;
@@ -62,7 +62,7 @@ impl HousekeepingTask for OldTraces {
 async fn enqueue_jobs(app: &App, tenant: Uuid) -> Result<(), DbError> {
     let now = app.clock.now();
     for project in projects::with_retention(app.db.current(), tenant).await? {
-        let Some(before) = horizon(&project, now) else { continue };
+        let Some(before) = cutoff(&project, now) else { continue };
         let old = traces::started_before(&app.db, tenant, project.id, before, 1).await?;
         if !old.is_empty() {
             queue::enqueue_once(&app.db.write, job(tenant, project.id, now)).await?;
@@ -71,10 +71,10 @@ async fn enqueue_jobs(app: &App, tenant: Uuid) -> Result<(), DbError> {
     Ok(())
 }
 
-// Removes what is old, as much as fits into a turn.
-impl RunJob<App> for Retention {
+// Deletes old traces batch by batch, up to the number of batches of one run.
+impl RunJob<App> for DeleteOldTraces {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
-        match turn(app, row.tenant_id, self.project).await {
+        match delete_batches(app, row.tenant_id, self.project).await {
             Ok(true) => JobResult::Snooze { until: app.clock.now() },
             Ok(false) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
@@ -83,10 +83,10 @@ impl RunJob<App> for Retention {
 }
 
 /// Deletes one series of batches; returns true when there are more.
-async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
+async fn delete_batches(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
     let row = projects::get(app.db.current(), tenant, project).await?;
     // The retention may have been removed meanwhile.
-    let Some(before) = row.and_then(|it| horizon(&it, app.clock.now())) else { return Ok(false) };
+    let Some(before) = row.and_then(|it| cutoff(&it, app.clock.now())) else { return Ok(false) };
     for _ in 0..BATCHES_PER_RUN {
         if app.is_stopping() {
             return Ok(true);
@@ -96,22 +96,22 @@ async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
             return Ok(false);
         }
         // A late span may have moved a trace's start.
-        let wanted = |it: &entities::trace::Model| it.project_id == project && it.started_at < before;
+        let is_expired = |it: &entities::trace::Model| it.project_id == project && it.started_at < before;
         let now = app.clock.now();
         let continuation = |row: &entities::trace::Model| trace_removal::job(tenant, row, now);
-        traces::remove(&app.db, tenant, &old, wanted, None, continuation, now).await?;
+        traces::remove(&app.db, tenant, &old, is_expired, None, continuation, now).await?;
     }
     Ok(true)
 }
 
 /// Returns the start time before which traces are deleted, in microseconds; `None` when all are kept.
-fn horizon(project: &entities::project::Model, now: i64) -> Option<i64> {
+fn cutoff(project: &entities::project::Model, now: i64) -> Option<i64> {
     project.retention_days.map(|days| now.saturating_sub(i64::from(days) * DAY))
 }
 
-/// One job per project, with a new ID each hour in case the last one died.
+/// Returns the job of a project. Its ID changes each hour, so that a dead job does not block the next one.
 fn job(tenant: Uuid, project: Uuid, now: i64) -> job::Model {
-    let mut job = new_job(tenant, &Retention { project }, now, now);
+    let mut job = new_job(tenant, &DeleteOldTraces { project }, now, now);
     job.id = derived_id(project, &format!("retention:{}", now.div_euclid(HOUR)));
     job
 }

@@ -13,7 +13,7 @@ use crate::evaluator::{CustomEvaluator, Evaluator};
 
 /// A parsed eval rule.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ParsedRule {
     /// Its row.
     pub row: eval_rule::Model,
     /// The type of its evaluator.
@@ -26,13 +26,13 @@ pub struct Rule {
     pub older: usize,
 }
 
-impl Rule {
+impl ParsedRule {
     /// Parses a row; `older` rules are older.
     ///
     /// # Errors
     ///
     /// Fails when the row is invalid.
-    pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
+    pub fn parse(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
         Ok(Self {
             kind: row.evaluator_type.parse()?,
             tier: row.model_tier.parse()?,
@@ -45,24 +45,24 @@ impl Rule {
 
 /// The eval rules and custom evaluators of a tenant.
 #[derive(Default)]
-pub struct Setup {
+pub struct RuleSet {
     /// The rules, oldest first.
-    pub rules: Vec<Arc<Rule>>,
-    own: HashMap<String, Evaluator>,
+    pub rules: Vec<Arc<ParsedRule>>,
+    custom_evaluators: HashMap<String, Evaluator>,
 }
 
-impl Setup {
+impl RuleSet {
     /// Reads the stored rules and evaluators.
     ///
     /// # Errors
     ///
     /// Fails when the database fails.
     pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
-        let mut setup = Self::default();
+        let mut rule_set = Self::default();
         for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
             let id = row.id;
-            match Rule::of(row, older) {
-                Ok(rule) => setup.rules.push(Arc::new(rule)),
+            match ParsedRule::parse(row, older) {
+                Ok(rule) => rule_set.rules.push(Arc::new(rule)),
                 Err(error) => {
                     tracing::error!(rule = %id, %error, "a stored rule can't be parsed and does not run")
                 }
@@ -70,21 +70,23 @@ impl Setup {
         }
         for row in store::evaluators::all(db, tenant).await? {
             let name = row.name.clone();
-            match CustomEvaluator::of(row) {
-                Ok(own) => _ = setup.own.insert(name, Evaluator::Custom(Arc::new(own))),
+            match CustomEvaluator::parse(row) {
+                Ok(custom) => {
+                    _ = rule_set.custom_evaluators.insert(name, Evaluator::Custom(Arc::new(custom)))
+                }
                 Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
             }
         }
-        Ok(setup)
+        Ok(rule_set)
     }
 
     /// Returns the evaluator with this name.
     pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
-        Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
+        Evaluator::builtin(name).or_else(|| self.custom_evaluators.get(name).cloned())
     }
 
     /// Returns a rule.
-    pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
+    pub fn rule(&self, id: Uuid) -> Option<&Arc<ParsedRule>> {
         self.rules.iter().find(|it| it.row.id == id)
     }
 }

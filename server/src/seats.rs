@@ -9,14 +9,14 @@ use store::{Connection, new_id};
 use crate::{
     access::{Caller, Credential, plans::limits},
     app::App,
-    audit::{self, Action, Event},
+    audit::{self, AuditAction, AuditEvent},
     error::{Error, Result, problem},
 };
 
 /// A member took a seat.
-const MEMBER_JOIN: Action = Action::new("member.join", "member");
+const MEMBER_JOIN: AuditAction = AuditAction::new("member.join", "member");
 /// A member signed in with another role.
-const MEMBER_ROLE: Action = Action::new("member.role", "member");
+const MEMBER_ROLE: AuditAction = AuditAction::new("member.role", "member");
 
 /// Precision in microseconds with which a member's last request is recorded.
 const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;
@@ -28,9 +28,9 @@ const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;
 /// Fails with `member_removed`, or `seat_limit_exceeded` when no seat is free.
 pub async fn admit(app: &App, caller: &Caller) -> Result<()> {
     let Credential::Session { subject, .. } = &caller.credential else { return Ok(()) };
-    match app.known.member(caller.tenant_id, subject).await? {
+    match app.access_cache.member(caller.tenant_id, subject).await? {
         None => take_seat(app, caller, subject).await,
-        Some(member) if member.status != MemberStatus::Active.as_str() => Err(removed()),
+        Some(member) if member.status != MemberStatus::Active.as_str() => Err(member_removed()),
         Some(_) => Ok(()),
     }
 }
@@ -41,15 +41,17 @@ pub async fn admit(app: &App, caller: &Caller) -> Result<()> {
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn note(app: &App, caller: &Caller) -> Result<()> {
+pub async fn record_activity(app: &App, caller: &Caller) -> Result<()> {
     let Credential::Session { subject, .. } = &caller.credential else { return Ok(()) };
     let now = app.clock.now();
-    match app.known.member(caller.tenant_id, subject).await? {
-        Some(member) if member.role != caller.role.as_str() => note_role(app, caller, &member, now).await,
+    match app.access_cache.member(caller.tenant_id, subject).await? {
+        Some(member) if member.role != caller.role.as_str() => {
+            record_role_change(app, caller, &member, now).await
+        }
         Some(member) if member.last_seen_at + LAST_SEEN_PRECISION_MICROS <= now => {
-            let before = app.known.generation();
+            let before = app.access_cache.version();
             let row = store::members::seen(&app.db.write, member.as_ref().clone(), caller.role, now).await?;
-            app.known.remember_member(row, before);
+            app.access_cache.put_member(row, before);
             Ok(())
         }
         _ => Ok(()),
@@ -57,16 +59,16 @@ pub async fn note(app: &App, caller: &Caller) -> Result<()> {
 }
 
 async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
-    let (tenant, now, before) = (caller.tenant_id, app.clock.now(), app.known.generation());
+    let (tenant, now, before) = (caller.tenant_id, app.clock.now(), app.access_cache.version());
     // Checked without a lock first, so that repeatedly rejected users do not block others.
-    refuse_if_full(app.db.current(), caller).await?;
+    require_free_seat(app.db.current(), caller).await?;
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     if let Some(member) = store::members::by_subject(&txn, tenant, subject).await? {
         txn.rollback().await?;
-        return if member.status == MemberStatus::Active.as_str() { Ok(()) } else { Err(removed()) };
+        return if member.status == MemberStatus::Active.as_str() { Ok(()) } else { Err(member_removed()) };
     }
-    refuse_if_full(&txn, caller).await?;
+    require_free_seat(&txn, caller).await?;
     let row = member::Model {
         tenant_id: tenant,
         id: new_id(),
@@ -78,10 +80,10 @@ async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
         updated_at: now,
     };
     store::members::add(&txn, row.clone()).await?;
-    let event = Event::of(MEMBER_JOIN).on(row.id).with(json!({"role": caller.role}));
+    let event = AuditEvent::of(MEMBER_JOIN).on(row.id).with(json!({"role": caller.role}));
     audit::record(&txn, caller, event, now).await?;
     txn.commit().await?;
-    app.known.remember_member(row, before);
+    app.access_cache.put_member(row, before);
     Ok(())
 }
 
@@ -90,7 +92,7 @@ async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
 /// # Errors
 ///
 /// Fails with `seat_limit_exceeded`.
-pub async fn refuse_if_full(db: &impl Connection, caller: &Caller) -> Result<()> {
+pub async fn require_free_seat(db: &impl Connection, caller: &Caller) -> Result<()> {
     let Some(limit) = limits(caller.plan).members else { return Ok(()) };
     if store::members::seats(db, caller.tenant_id).await? < limit {
         return Ok(());
@@ -101,17 +103,17 @@ pub async fn refuse_if_full(db: &impl Connection, caller: &Caller) -> Result<()>
     ))
 }
 
-async fn note_role(app: &App, caller: &Caller, member: &member::Model, now: i64) -> Result<()> {
-    let before = app.known.generation();
+async fn record_role_change(app: &App, caller: &Caller, member: &member::Model, now: i64) -> Result<()> {
+    let before = app.access_cache.version();
     let txn = app.db.begin().await?;
     let row = store::members::seen(&txn, member.clone(), caller.role, now).await?;
     let change = json!({"from": member.role, "to": caller.role});
-    audit::record(&txn, caller, Event::of(MEMBER_ROLE).on(member.id).with(change), now).await?;
+    audit::record(&txn, caller, AuditEvent::of(MEMBER_ROLE).on(member.id).with(change), now).await?;
     txn.commit().await?;
-    app.known.remember_member(row, before);
+    app.access_cache.put_member(row, before);
     Ok(())
 }
 
-fn removed() -> Error {
+fn member_removed() -> Error {
     problem(ErrorCode::MemberRemoved, "this member was removed from the tenant; an owner can restore it")
 }

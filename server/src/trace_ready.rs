@@ -11,7 +11,7 @@ use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{app::App, evals::fire, feature::Feature, pools};
+use crate::{app::App, evals::rule_firing, feature::Feature, pools};
 
 /// Readiness of traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<TraceReady>(), ..Feature::NONE };
@@ -27,7 +27,7 @@ pub struct TraceReady {
 
 impl Job for TraceReady {
     const KIND: &'static str = "trace_ready";
-    const POOL: &'static WorkerPool = &pools::INGEST;
+    const POOL: &'static WorkerPool = &pools::INGEST_POOL;
 }
 
 /// Returns the job that checks the traces.
@@ -35,10 +35,10 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
     new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }
 
-// Marks those that are ready indeed, and lets rules judge them.
+// Marks the traces that are ready and fires eval rules on them.
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
-        match fire::ready(app, row.tenant_id, &self.traces, self.ready_at).await {
+        match rule_firing::mark_ready_and_fire(app, row.tenant_id, &self.traces, self.ready_at).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }

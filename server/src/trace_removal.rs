@@ -14,13 +14,13 @@ use uuid::Uuid;
 use crate::{
     access::Caller,
     app::App,
-    audit::{self, Action, Event},
+    audit::{self, AuditAction, AuditEvent},
     feature::Feature,
     pools,
 };
 
 /// A trace was deleted.
-pub const TRACE_DELETE: Action = Action::new("trace.delete", "trace");
+pub const TRACE_DELETE: AuditAction = AuditAction::new("trace.delete", "trace");
 
 /// Removal of traces.
 pub const FEATURE: Feature =
@@ -37,7 +37,7 @@ pub struct TraceRemoval {
 
 impl Job for TraceRemoval {
     const KIND: &'static str = "trace_removal";
-    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
+    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING_POOL;
 }
 
 /// Time in microseconds that the request has to complete the deletion itself.
@@ -57,11 +57,11 @@ pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
 ///
 /// Fails when the database fails.
 pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbError> {
-    let record = audit::done(caller, Event::of(TRACE_DELETE).on(trace), app.clock.now());
+    let record = audit::executed_record(caller, AuditEvent::of(TRACE_DELETE).on(trace), app.clock.now());
     remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await
 }
 
-// Removes what is left of a trace.
+// Deletes the remaining rows of a trace.
 impl RunJob<App> for TraceRemoval {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match remove_if(app, row.tenant_id, self.trace, |row| row.created_at == self.created_at, None).await {
@@ -75,25 +75,25 @@ async fn remove_if(
     app: &App,
     tenant: Uuid,
     trace: Uuid,
-    wanted: impl Fn(&trace::Model) -> bool,
+    is_expected: impl Fn(&trace::Model) -> bool,
     mut record: Option<audit_record::Model>,
 ) -> Result<bool, DbError> {
-    let mut begun = false;
+    let mut has_deleted = false;
     loop {
         let now = app.clock.now();
         let removal = traces::remove(
             &app.db,
             tenant,
             &[trace],
-            &wanted,
+            &is_expected,
             record.take(),
             |row| job(tenant, row, now),
             now,
         )
         .await?;
         if !removal.more {
-            return Ok(begun || removal.traces > 0);
+            return Ok(has_deleted || removal.traces > 0);
         }
-        begun = true;
+        has_deleted = true;
     }
 }

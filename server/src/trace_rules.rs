@@ -1,20 +1,24 @@
 //! The rules that the transactions of the store apply to traces.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use entities::{job, span, trace};
+use queue::WakeUps;
 use store::traces::{StoredGroup, TraceRules};
 use uuid::Uuid;
 
-use crate::{ingest::part, long_trace, span_embedding::spans, trace_ready};
+use crate::{failures::record, ingest::trace_rollup, long_trace, span_embedding::embed_spans, trace_ready};
 
-/// How a trace follows from its spans, and which jobs a stored trace needs.
-#[derive(Clone, Copy, Debug)]
-pub struct ProductRules;
+/// Computes a trace's row from its spans, and returns the jobs that a stored trace needs.
+#[derive(Debug)]
+pub struct ProductRules {
+    /// Wakes the pools of the jobs.
+    pub wake_ups: Arc<WakeUps>,
+}
 
 impl TraceRules for ProductRules {
     fn summarise(&self, trace: &mut trace::Model, spans: &mut [span::Model], received_at: i64) {
-        part::summarise(trace, spans, received_at);
+        trace_rollup::roll_up(trace, spans, received_at);
     }
 
     fn jobs(&self, group: &StoredGroup<'_>) -> Vec<job::Model> {
@@ -22,8 +26,13 @@ impl TraceRules for ProductRules {
         let mut jobs: Vec<job::Model> =
             group.long.iter().map(|(tenant, trace)| long_trace::job(*tenant, *trace, now)).collect();
         jobs.extend(readiness(group));
-        jobs.extend(spans::jobs(group.embedded(), now));
+        jobs.extend(embed_spans::jobs(group.embedded(), now));
+        jobs.extend(record::jobs(group.stored(), now));
         jobs
+    }
+
+    fn committed(&self, jobs: &[job::Model]) {
+        self.wake_ups.wake_for(jobs);
     }
 }
 

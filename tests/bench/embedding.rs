@@ -17,16 +17,16 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use measure::Processor;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use server::access::{api_key::ApiKey, master_key::MasterKey};
+use server::access::api_key::ApiKey;
 use tests::{Caller, loopback::LoopbackServer, process::Setup};
 use tokio::task::JoinSet;
 
 /// Number of spans per request.
-const REQUEST: usize = 50;
+const SPANS_PER_REQUEST: usize = 50;
 /// Response time of the provider.
-const ANSWER: Duration = Duration::from_millis(50);
+const PROVIDER_LATENCY: Duration = Duration::from_millis(50);
 /// Number of different vectors of the provider.
-const VECTORS: usize = 64;
+const DISTINCT_VECTORS: usize = 64;
 
 /// The options on the command line.
 #[derive(Clone, Debug)]
@@ -61,9 +61,7 @@ async fn run(options: &Options, what: &str, provider: Option<&str>) {
         setup = setup.with("LOUPE_EMBEDDING_BASE_URL", url);
     }
     if let Some(database) = &options.database {
-        setup = setup
-            .with("LOUPE_DATABASE_URL", database)
-            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+        setup = setup.with_postgres(database);
     }
     let server = setup.start();
     let caller = Caller::new(&server.url, Some(&key));
@@ -93,10 +91,10 @@ async fn run(options: &Options, what: &str, provider: Option<&str>) {
 
 /// Sends the spans at the configured rate. Returns the latency of each request in milliseconds.
 async fn send(options: &Options, caller: &Caller) -> Vec<f64> {
-    let requests = options.spans.div_ceil(REQUEST);
-    let pause = REQUEST
+    let requests = options.spans.div_ceil(SPANS_PER_REQUEST);
+    let pause = SPANS_PER_REQUEST
         .checked_div(options.rate)
-        .map(|_| Duration::from_secs_f64(REQUEST as f64 / options.rate as f64));
+        .map(|_| Duration::from_secs_f64(SPANS_PER_REQUEST as f64 / options.rate as f64));
     let (began, mut tasks) = (Instant::now(), JoinSet::new());
     let mut times = Vec::with_capacity(requests);
     for n in 0..requests {
@@ -122,7 +120,7 @@ fn request(n: usize) -> Value {
     let text = "a customer asks where the parcel is that was to come last week; ".repeat(6);
     let span =
         |i: usize| json!({"name": "chat", "type": "llm", "input": format!("{n}.{i} {text}"), "output": text});
-    let traces: Vec<Value> = (0..REQUEST / 5)
+    let traces: Vec<Value> = (0..SPANS_PER_REQUEST / 5)
         .map(|t| json!({"spans": (0..5).map(|i| span(t * 5 + i)).collect::<Vec<_>>()}))
         .collect();
     json!({"traces": traces})
@@ -138,28 +136,31 @@ async fn embedded(caller: &Caller) -> usize {
 /// Starts a provider of precomputed vectors.
 async fn provider() -> LoopbackServer {
     #[derive(Deserialize)]
-    struct Asked {
+    struct EmbeddingRequest {
         input: Vec<serde::de::IgnoredAny>,
     }
     let mut random = fastrand::Rng::with_seed(1);
     let vector = |_| -> Vec<u8> { (0..1_536).flat_map(|_| (random.f32() - 0.5).to_le_bytes()).collect() };
     let vectors: Arc<Vec<String>> =
-        Arc::new((0..VECTORS).map(vector).map(|it| STANDARD.encode(it)).collect());
-    let answer = move |body: Bytes| {
+        Arc::new((0..DISTINCT_VECTORS).map(vector).map(|it| STANDARD.encode(it)).collect());
+    let respond = move |body: Bytes| {
         let vectors = Arc::clone(&vectors);
         async move {
-            let asked: Asked = serde_json::from_slice(&body).unwrap();
-            let data: Vec<String> = (0..asked.input.len())
+            let request: EmbeddingRequest = serde_json::from_slice(&body).unwrap();
+            let data: Vec<String> = (0..request.input.len())
                 .map(|n| {
-                    format!(r#"{{"object":"embedding","index":{n},"embedding":"{}"}}"#, vectors[n % VECTORS])
+                    format!(
+                        r#"{{"object":"embedding","index":{n},"embedding":"{}"}}"#,
+                        vectors[n % DISTINCT_VECTORS]
+                    )
                 })
                 .collect();
-            tokio::time::sleep(ANSWER).await;
+            tokio::time::sleep(PROVIDER_LATENCY).await;
             let body = format!(r#"{{"object":"list","model":"m","data":[{}]}}"#, data.join(","));
             ([(CONTENT_TYPE, "application/json")], body)
         }
     };
-    LoopbackServer::start(Router::new().route("/v1/embeddings", post(answer))).await
+    LoopbackServer::start(Router::new().route("/v1/embeddings", post(respond))).await
 }
 
 fn options(mut given: impl Iterator<Item = String>) -> Options {

@@ -19,11 +19,11 @@ use processor_time::spent;
 use serde_json::{Map, Value, json};
 
 /// Measured time of each code evaluator, after a warm-up of a tenth of it.
-const MEASURED: Duration = Duration::from_secs(1);
+const MEASURED_TIME: Duration = Duration::from_secs(1);
 /// Minimum number of evaluations per second.
-const BAR: f64 = 20_000.0;
+const MIN_RATE: f64 = 20_000.0;
 /// Minimum number of evaluations per second of JSON Schema and personal data, which do the most work.
-const HARD: f64 = 5_000.0;
+const MIN_RATE_OF_COSTLY: f64 = 5_000.0;
 
 /// A code evaluator with its config and its subject.
 struct Row {
@@ -42,11 +42,11 @@ fn main() -> ExitCode {
         };
         let score = judge();
         let warm = Instant::now();
-        while warm.elapsed() < MEASURED / 10 {
+        while warm.elapsed() < MEASURED_TIME / 10 {
             std::hint::black_box(judge());
         }
         let (mut count, began, spent) = (0_u32, Instant::now(), spent());
-        while began.elapsed() < MEASURED {
+        while began.elapsed() < MEASURED_TIME {
             // One reading of the clock serves many evaluations.
             for _ in 0..20 {
                 std::hint::black_box(judge());
@@ -78,28 +78,57 @@ fn rows() -> Vec<Row> {
         let evaluator = definition.compile(config).unwrap();
         rows.push(Row { name: format!("{name} {note}"), evaluator, subject: subject(output), bar });
     };
-    add("latency_threshold", "", json!({"max_latency_ms": 1000}), &prose(), BAR);
-    add("cost_threshold", "", json!({"max_cost_usd": 0.01}), &prose(), BAR);
-    add("json_schema_conformance", "(conforming)", json!({"schema": schema()}), &order(true), HARD);
-    add("json_schema_conformance", "(failing)", json!({"schema": schema()}), &order(false), HARD);
-    add("output_format_compliance", "json", json!({"format": "json"}), &order(true), BAR);
-    add("output_format_compliance", "yaml", json!({"format": "yaml"}), &yaml(), BAR);
-    add("output_format_compliance", "xml", json!({"format": "xml"}), &xml(), BAR);
-    add("output_format_compliance", "csv", json!({"format": "csv"}), &csv(), BAR);
-    add("output_format_compliance", "markdown_table", json!({"format": "markdown_table"}), &table(), BAR);
+    add("latency_threshold", "", json!({"max_latency_ms": 1000}), &prose(), MIN_RATE);
+    add("cost_threshold", "", json!({"max_cost_usd": 0.01}), &prose(), MIN_RATE);
+    add(
+        "json_schema_conformance",
+        "(conforming)",
+        json!({"schema": schema()}),
+        &order(true),
+        MIN_RATE_OF_COSTLY,
+    );
+    add(
+        "json_schema_conformance",
+        "(failing)",
+        json!({"schema": schema()}),
+        &order(false),
+        MIN_RATE_OF_COSTLY,
+    );
+    add("output_format_compliance", "json", json!({"format": "json"}), &order(true), MIN_RATE);
+    add("output_format_compliance", "yaml", json!({"format": "yaml"}), &yaml(), MIN_RATE);
+    add("output_format_compliance", "xml", json!({"format": "xml"}), &xml(), MIN_RATE);
+    add("output_format_compliance", "csv", json!({"format": "csv"}), &csv(), MIN_RATE);
+    add(
+        "output_format_compliance",
+        "markdown_table",
+        json!({"format": "markdown_table"}),
+        &table(),
+        MIN_RATE,
+    );
     let pattern = json!({"format": "regex", "pattern": r"(?i)\b(refund|return)s?\b.{0,80}\b\d+ days\b"});
-    add("output_format_compliance", "regex", pattern, &prose(), BAR);
-    add("output_format_compliance", "length", json!({"format": "length", "max_words": 500}), &prose(), BAR);
-    add("pii_leakage", "", json!({}), &prose(), HARD);
-    add("language_conformance", "", json!({"language": "en"}), &prose(), BAR);
-    add("sentiment_match", "", json!({"expected": "neutral"}), &prose(), BAR);
-    add("tool_choice_correctness", "", json!({"expected_tool": "search"}), &prose(), BAR);
+    add("output_format_compliance", "regex", pattern, &prose(), MIN_RATE);
+    add(
+        "output_format_compliance",
+        "length",
+        json!({"format": "length", "max_words": 500}),
+        &prose(),
+        MIN_RATE,
+    );
+    add("pii_leakage", "", json!({}), &prose(), MIN_RATE_OF_COSTLY);
+    add("language_conformance", "", json!({"language": "en"}), &prose(), MIN_RATE);
+    add("sentiment_match", "", json!({"expected": "neutral"}), &prose(), MIN_RATE);
+    add("tool_choice_correctness", "", json!({"expected_tool": "search"}), &prose(), MIN_RATE);
     let call = json!({"name": "search", "arguments": {"query": "return policy"}});
-    add("function_call_correctness", "", json!({"expected_calls": [call]}), &prose(), BAR);
+    add("function_call_correctness", "", json!({"expected_calls": [call]}), &prose(), MIN_RATE);
     for (note, checks) in custom_rules() {
         let evaluator = custom::rule::compile(checks.as_array().unwrap(), Combine::All, &Map::new()).unwrap();
         let output = if note.contains("json") { order(true) } else { prose() };
-        rows.push(Row { name: format!("custom {note}"), evaluator, subject: subject(&output), bar: BAR });
+        rows.push(Row {
+            name: format!("custom {note}"),
+            evaluator,
+            subject: subject(&output),
+            bar: MIN_RATE,
+        });
     }
     rows
 }

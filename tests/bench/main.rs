@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use measure::{Processor, median};
 use reqwest::Method;
 use serde_json::{Value, json};
-use server::access::{api_key::ApiKey, master_key::MasterKey};
+use server::access::api_key::ApiKey;
 use tests::{
     Caller,
     process::{ServerProcess, Setup},
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use traces::{Trace, body_otlp};
 
 /// Approximate number of spans per request.
-const SPANS: usize = 50;
+const SPANS_PER_REQUEST: usize = 50;
 
 /// The options on the command line.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ struct Options {
 async fn main() {
     let options = options(std::env::args().skip(1));
     println!("{options:?}");
-    let traces: Vec<Trace> = (0..options.traces).map(Trace::drawn).collect();
+    let traces: Vec<Trace> = (0..options.traces).map(Trace::random).collect();
     let spans: usize = traces.iter().map(|it| it.spans.len()).sum();
     let otlp: Vec<Vec<u8>> = requests(&traces).map(body_otlp).collect();
     let bytes: usize = otlp.iter().map(Vec::len).sum();
@@ -82,16 +82,14 @@ async fn main() {
 /// Groups the traces into requests.
 fn requests(traces: &[Trace]) -> impl Iterator<Item = &[Trace]> {
     let a_trace = traces.iter().map(|it| it.spans.len()).sum::<usize>().div_ceil(traces.len());
-    traces.chunks((SPANS / a_trace).max(1))
+    traces.chunks((SPANS_PER_REQUEST / a_trace).max(1))
 }
 
 fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller) {
     let key = ApiKey::generate().unwrap().reveal().to_owned();
     let mut setup = Setup::new(folder).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "warn");
     if let Some(database) = &options.database {
-        setup = setup
-            .with("LOUPE_DATABASE_URL", database)
-            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+        setup = setup.with_postgres(database);
     }
     let server = setup.start();
     let told = setup.run(&["admin", "list-tenants", "--json"]).stdout;
@@ -118,7 +116,7 @@ async fn rules(options: &Options, key: &Caller) {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the two ways of ingest differ in all of these")]
+#[expect(clippy::too_many_arguments, reason = "JSON and OTLP ingest differ in all of these")]
 async fn ingest(
     options: &Options,
     processor: &Processor,
@@ -140,8 +138,8 @@ async fn ingest(
         tasks.spawn(async move {
             for body in share {
                 let request = key.request(Method::POST, path).header("content-type", content_type).body(body);
-                let answer = request.send().await.unwrap();
-                assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+                let response = request.send().await.unwrap();
+                assert!(response.status().is_success(), "{}", response.text().await.unwrap());
             }
         });
     }
@@ -181,8 +179,8 @@ async fn read(
     let mut rows = 0;
     // The first requests fill caches.
     for n in 0..3 {
-        let answer: Value = key.get(&path(n)).await.ok();
-        rows = ["traces", "spans"].iter().find_map(|it| answer[it].as_array()).unwrap().len();
+        let response: Value = key.get(&path(n)).await.ok();
+        rows = ["traces", "spans"].iter().find_map(|it| response[it].as_array()).unwrap().len();
     }
     let before = processor.seconds();
     let mut times = Vec::with_capacity(options.requests);

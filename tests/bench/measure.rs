@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Ticks per second of the kernel's counters.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The processes whose processor time is measured.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ fn stat(id: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name in parentheses may contain any character; only numbers follow it.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    let seconds = |at: usize| Some(fields.get(at)?.parse::<f64>().ok()? / TICKS);
+    let seconds = |at: usize| Some(fields.get(at)?.parse::<f64>().ok()? / TICKS_PER_SECOND);
     Some(Stat {
         parent: fields.get(1)?.parse().ok()?,
         own: seconds(11)? + seconds(12)?,

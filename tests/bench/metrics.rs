@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use measure::{Processor, median};
 use serde_json::{Value, json};
-use server::access::{api_key::ApiKey, master_key::MasterKey};
+use server::access::api_key::ApiKey;
 use tests::{
     Caller,
     process::{ServerProcess, Setup},
 };
 
 /// Number of traces per request.
-const BATCH: usize = 1_000;
+const TRACES_PER_REQUEST: usize = 1_000;
 /// Number of connections that ingest.
-const CONNECTIONS: usize = 4;
+const INGEST_CONNECTIONS: usize = 4;
 /// The period in which traces start, in microseconds.
-const SPAN: i64 = 30 * 86_400_000_000;
+const TRACE_PERIOD_MICROS: i64 = 30 * 86_400_000_000;
 
 /// The queries.
-const QUESTIONS: [&str; 6] = [
+const METRICS_QUERIES: [&str; 6] = [
     "window=24h",
     "window=7d",
     "window=30d",
@@ -56,8 +56,8 @@ async fn main() {
     let mut stored = 0;
     for size in sizes {
         while stored < size {
-            let round = (0..CONNECTIONS).map(|_| batch(&mut rng)).collect::<Vec<_>>();
-            stored += BATCH * CONNECTIONS;
+            let round = (0..INGEST_CONNECTIONS).map(|_| batch(&mut rng)).collect::<Vec<_>>();
+            stored += TRACES_PER_REQUEST * INGEST_CONNECTIONS;
             let sent = round.iter().map(|it| key.post("/v1/ingest/batch", it));
             for reply in futures::future::join_all(sent).await {
                 reply.ok();
@@ -66,7 +66,7 @@ async fn main() {
         settle(&processor).await;
         println!("\n{stored} traces, {:.0} MiB resident", processor.resident_mib());
         println!("{:<44} {:>10} {:>12} {:>10}", "question", "CPU ms", "median ms", "bytes");
-        for question in QUESTIONS {
+        for question in METRICS_QUERIES {
             ask(&processor, &key, question, requests).await;
         }
     }
@@ -76,9 +76,7 @@ fn start(folder: &std::path::Path, database: Option<String>) -> (ServerProcess, 
     let key = ApiKey::generate().unwrap().reveal().to_owned();
     let mut setup = Setup::new(folder).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "warn");
     if let Some(database) = &database {
-        setup = setup
-            .with("LOUPE_DATABASE_URL", database)
-            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+        setup = setup.with_postgres(database);
     }
     let server = setup.start();
     let caller = Caller::new(&server.url, Some(&key));
@@ -86,14 +84,14 @@ fn start(folder: &std::path::Path, database: Option<String>) -> (ServerProcess, 
 }
 
 /// Builds a batch of traces with twelve models, log-normal latencies and three failures in a hundred.
-#[expect(clippy::disallowed_methods, reason = "traces of the last thirty days of whoever measures")]
+#[expect(clippy::disallowed_methods, reason = "traces must start within the last thirty days")]
 fn batch(rng: &mut fastrand::Rng) -> Value {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now = i64::try_from(now.as_micros()).unwrap();
-    let items = (0..BATCH).map(|_| {
+    let items = (0..TRACES_PER_REQUEST).map(|_| {
         let noise: f64 = (0..6).map(|_| rng.f64()).sum::<f64>() - 3.0;
         json!({
-            "started_at": api::Timestamp::from_micros(now - rng.i64(0..SPAN)),
+            "started_at": api::Timestamp::from_micros(now - rng.i64(0..TRACE_PERIOD_MICROS)),
             "model": format!("model-{}", rng.u8(0..12)),
             "latency_ms": (7.0 + noise).exp() as i64,
             "cost": 0.0021,

@@ -7,8 +7,8 @@ use std::{
 
 /// Returns the processor time of this thread; on systems that do not report it, the elapsed time.
 pub fn spent() -> Duration {
-    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static FIRST_READING: LazyLock<Instant> = LazyLock::new(Instant::now);
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = told.and_then(|it| it.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
+    nanoseconds.map_or_else(|| FIRST_READING.elapsed(), Duration::from_nanos)
 }

@@ -2,25 +2,25 @@
 //! both databases. See docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-#![allow(clippy::disallowed_methods, reason = "which databases there are is said by the environment")]
+#![allow(clippy::disallowed_methods, reason = "the environment names the databases")]
 
 use std::{collections::HashMap, time::Instant};
 
 use api::Plan;
 use serde_json::{Value, json};
 use store::vectors::{self, UnitVector};
-use tests::{On, TestApp, postgres::VARIABLE};
+use tests::{On, TestApp, postgres::URL_VARIABLE_NAME};
 use uuid::Uuid;
 
 const DIMENSIONS: usize = api::search::DIMENSIONS;
 /// Number of clusters of vectors, because real spans are of few kinds.
-const CLUSTERS: usize = 200;
+const VECTOR_CLUSTERS: usize = 200;
 /// Number of queries per project.
-const QUESTIONS: usize = 100;
+const QUERIES_PER_PROJECT: usize = 100;
 /// Number of results per query.
-const NEAREST: usize = 20;
+const RESULTS_PER_QUERY: usize = 20;
 /// Number of spans per trace.
-const SPANS: usize = 500;
+const SPANS_PER_TRACE: usize = 500;
 
 /// Generator of clustered vectors.
 struct Vectors {
@@ -31,12 +31,12 @@ struct Vectors {
 impl Vectors {
     fn new() -> Self {
         let mut random = fastrand::Rng::with_seed(1);
-        let centres = (0..CLUSTERS).map(|_| noise(&mut random)).collect();
+        let centres = (0..VECTOR_CLUSTERS).map(|_| noise(&mut random)).collect();
         Self { random, centres }
     }
 
     fn next(&mut self) -> Vec<f32> {
-        let centre = &self.centres[self.random.usize(..CLUSTERS)];
+        let centre = &self.centres[self.random.usize(..VECTOR_CLUSTERS)];
         let noise = noise(&mut self.random);
         let sum: Vec<f32> = centre.iter().zip(noise).map(|(a, b)| a + 0.9 * b).collect();
         let length = sum.iter().map(|it| it * it).sum::<f32>().sqrt();
@@ -60,15 +60,17 @@ async fn fill(
     let mut known = HashMap::new();
     let began = Instant::now();
     let mut storing = 0.0;
-    for first in (0..spans).step_by(SPANS) {
-        let items: Vec<Value> = (first..first + SPANS)
+    for first in (0..spans).step_by(SPANS_PER_TRACE) {
+        let items: Vec<Value> = (first..first + SPANS_PER_TRACE)
             .map(|i| json!({"name": "call", "type": "llm", "model": if i % 100 == 0 { "rare" } else { "common" }, "input": format!("question {i}")}))
             .collect();
         let body = json!({"project_name": project, "spans": items});
         let trace: Uuid =
             app.full_key().post("/v1/ingest", &body).await.ok()["id"].as_str().unwrap().parse().unwrap();
-        let bare = vectors::missing(&app.app.db, app.tenant, &[trace], 0, None, SPANS as u64).await.unwrap();
-        let mut rows = Vec::with_capacity(SPANS);
+        let bare = vectors::missing(&app.app.db, app.tenant, &[trace], 0, None, SPANS_PER_TRACE as u64)
+            .await
+            .unwrap();
+        let mut rows = Vec::with_capacity(SPANS_PER_TRACE);
         for span in bare {
             let vector = made.next();
             let unit = UnitVector::of(&vector).unwrap();
@@ -76,11 +78,11 @@ async fn fill(
             rows.push((span, unit));
         }
         let began = Instant::now();
-        assert_eq!(vectors::insert(&app.app.db, app.tenant, "bench", &rows).await.unwrap(), SPANS);
+        assert_eq!(vectors::insert(&app.app.db, app.tenant, "bench", &rows).await.unwrap(), SPANS_PER_TRACE);
         storing += began.elapsed().as_secs_f64();
     }
     println!(
-        "  {spans} spans in {:.1} s, of which their vectors {storing:.1} s ({:.0} µs each)",
+        "  {spans} spans in {:.1} s, including {storing:.1} s for their vectors ({:.0} µs each)",
         began.elapsed().as_secs_f64(),
         storing / spans as f64 * 1e6
     );
@@ -98,7 +100,7 @@ fn plainly(known: &HashMap<Uuid, (bool, Vec<f32>)>, question: &[f32], rare: bool
         .map(|(id, it)| (it.1.iter().zip(question).map(|(a, b)| a * b).sum(), *id))
         .collect();
     all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-    all.into_iter().take(NEAREST).map(|it| it.1).collect()
+    all.into_iter().take(RESULTS_PER_QUERY).map(|it| it.1).collect()
 }
 
 /// Runs the queries, and prints their latency and recall.
@@ -111,9 +113,9 @@ async fn ask(
     rare: bool,
 ) {
     let (mut times, mut found) = (Vec::new(), 0);
-    for _ in 0..QUESTIONS {
+    for _ in 0..QUERIES_PER_PROJECT {
         let question = made.next();
-        let mut body = json!({"vector": question, "project_id": project, "limit": NEAREST});
+        let mut body = json!({"vector": question, "project_id": project, "limit": RESULTS_PER_QUERY});
         if rare {
             body["model"] = "rare".into();
         }
@@ -122,17 +124,17 @@ async fn ask(
         times.push(began.elapsed().as_secs_f64() * 1e3);
         let expected = plainly(known, &question, rare);
         let results = page["results"].as_array().unwrap();
-        assert_eq!(results.len(), NEAREST, "fewer than there are");
+        assert_eq!(results.len(), RESULTS_PER_QUERY, "fewer results than requested");
         let ids = results.iter().map(|it| it["span"]["id"].as_str().unwrap().parse::<Uuid>().unwrap());
         found += ids.filter(|it| expected.contains(it)).count();
     }
     let first = times[0];
     times.sort_by(f64::total_cmp);
     println!(
-        "  {what:<24} first {first:>8.1} ms   p50 {:>6.1} ms   p95 {:>6.1} ms   recall@{NEAREST} {:.4}",
-        times[QUESTIONS / 2],
-        times[QUESTIONS * 95 / 100],
-        found as f64 / (QUESTIONS * NEAREST) as f64
+        "  {what:<24} first {first:>8.1} ms   p50 {:>6.1} ms   p95 {:>6.1} ms   recall@{RESULTS_PER_QUERY} {:.4}",
+        times[QUERIES_PER_PROJECT / 2],
+        times[QUERIES_PER_PROJECT * 95 / 100],
+        found as f64 / (QUERIES_PER_PROJECT * RESULTS_PER_QUERY) as f64
     );
 }
 
@@ -152,7 +154,7 @@ async fn run(on: On) {
 #[tokio::main]
 async fn main() {
     run(On::Sqlite).await;
-    if std::env::var_os(VARIABLE).is_some() {
+    if std::env::var_os(URL_VARIABLE_NAME).is_some() {
         run(On::Postgres).await;
     }
 }

@@ -2,7 +2,7 @@
 //! of other tenants with unknown ids. For an otherwise idle machine; see docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
-#![allow(clippy::disallowed_methods, reason = "which databases there are is said by the environment")]
+#![allow(clippy::disallowed_methods, reason = "the environment names the databases")]
 
 use std::time::Instant;
 
@@ -13,13 +13,13 @@ use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
 use server::access::api_key::ApiKey;
 use store::new_id;
-use tests::{On, TestApp, app::START, postgres::VARIABLE};
+use tests::{On, TestApp, app::TEST_START_MICROS, postgres::URL_VARIABLE_NAME};
 
 /// Number of requests of each kind.
-const SAMPLES: usize = 10_000;
+const SAMPLES_PER_KIND: usize = 10_000;
 
 /// The value of |t| (Welch's t-test, as in dudect) above which the times of two kinds differ with certainty.
-const CERTAIN: f64 = 4.5;
+const MAX_T: f64 = 4.5;
 
 /// Returns the microseconds until a request is rejected with this status.
 async fn timed(request: RequestBuilder, status: u16) -> f64 {
@@ -47,7 +47,7 @@ fn report(what: &str, kinds: &mut [(&str, Vec<f64>)]) {
         let (mean, error, median) = brief(times);
         let t = (mean - first.0) / (error + first.1).sqrt();
         let ratio = median / first.2 - 1.0;
-        let verdict = if t.abs() < CERTAIN { "" } else { "differs" };
+        let verdict = if t.abs() < MAX_T { "" } else { "differs" };
         println!(
             "{what:<28} {name:<10} median {median:>7.1} µs {:>+6.1} %  t {t:>+7.2} {verdict}",
             ratio * 100.0
@@ -58,9 +58,9 @@ fn report(what: &str, kinds: &mut [(&str, Vec<f64>)]) {
 /// Inserts keys that were valid once and are now expired or, without `expired`, revoked. Returns their
 /// secrets.
 async fn past_keys(app: &TestApp, expired: bool) -> Vec<String> {
-    let mut secrets = Vec::with_capacity(SAMPLES);
+    let mut secrets = Vec::with_capacity(SAMPLES_PER_KIND);
     let mut rows = Vec::new();
-    for _ in 0..SAMPLES {
+    for _ in 0..SAMPLES_PER_KIND {
         let key = ApiKey::generate().unwrap();
         rows.push(api_key::Model {
             id: new_id(),
@@ -71,9 +71,9 @@ async fn past_keys(app: &TestApp, expired: bool) -> Vec<String> {
             prefix: key.prefix().to_owned(),
             scopes: String::new(),
             role: Role::Owner.as_str().to_owned(),
-            created_at: START,
-            expires_at: expired.then_some(START - 1),
-            revoked_at: (!expired).then_some(START - 1),
+            created_at: TEST_START_MICROS,
+            expires_at: expired.then_some(TEST_START_MICROS - 1),
+            revoked_at: (!expired).then_some(TEST_START_MICROS - 1),
         });
         secrets.push(key.reveal().to_owned());
     }
@@ -87,7 +87,7 @@ async fn past_keys(app: &TestApp, expired: bool) -> Vec<String> {
 async fn refused_keys(database: On) {
     let app = TestApp::with(database, Plan::Enterprise, &["--unauthenticated-per-minute", "1000000"]).await;
     let (revoked, expired) = (past_keys(&app, false).await, past_keys(&app, true).await);
-    let unknown = || (0..SAMPLES).map(|_| ApiKey::generate().unwrap().reveal().to_owned());
+    let unknown = || (0..SAMPLES_PER_KIND).map(|_| ApiKey::generate().unwrap().reveal().to_owned());
     // Keys of the right length and alphabet with a wrong checksum.
     let wrong: Vec<String> = unknown().map(|it| format!("{}zzzzzz", &it[..46])).collect();
     let all = [
@@ -99,8 +99,8 @@ async fn refused_keys(database: On) {
     ];
     let client = app.anonymous();
     for fresh in [true, false] {
-        let mut kinds = all.each_ref().map(|it| (it.0, Vec::with_capacity(SAMPLES)));
-        for n in 0..SAMPLES {
+        let mut kinds = all.each_ref().map(|it| (it.0, Vec::with_capacity(SAMPLES_PER_KIND)));
+        for n in 0..SAMPLES_PER_KIND {
             for which in (0..all.len()).map(|it| (it + n) % all.len()) {
                 let key = &all[which].1[if fresh { n } else { 0 }];
                 let request = client.request(Method::GET, "/v1/me").bearer_auth(key);
@@ -151,7 +151,7 @@ async fn ids_of_others(database: On) {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let mut databases = vec![On::Sqlite];
-    if std::env::var_os(VARIABLE).is_some() {
+    if std::env::var_os(URL_VARIABLE_NAME).is_some() {
         databases.push(On::Postgres);
     }
     for database in databases {

@@ -5,27 +5,27 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
 use serde_json::{Value, json};
 use tests::{
-    app::START,
+    app::TEST_START_MICROS,
     otlp::{self, Span},
 };
 use uuid::Uuid;
 
-const MODELS: [&str; 5] =
+const MODEL_NAMES: [&str; 5] =
     ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash", "mistral-large-latest"];
-const NAMES: [&str; 6] = ["support", "answer", "summarize", "review", "translate", "plan"];
-const WORDS: [&str; 24] = [
+const TRACE_NAMES: [&str; 6] = ["support", "answer", "summarize", "review", "translate", "plan"];
+const TEXT_WORDS: [&str; 24] = [
     "the", "order", "of", "invoice", "refund", "to", "customer", "shipping", "a", "policy", "return",
     "account", "balance", "in", "table", "query", "error", "is", "document", "section", "page", "summary",
     "answer", "question",
 ];
-const FAILURES: [&str; 4] = [
+const ERROR_MESSAGES: [&str; 4] = [
     "Request timed out after 30.0s",
     "429 rate limit exceeded: please retry after 2s",
     "invalid response: could not parse JSON at line 1 column 57",
     "context_length_exceeded: maximum context length is 128000 tokens",
 ];
 /// Microseconds between the starts of two traces: 10,000 traces fill thirty days.
-const APART: i64 = 259_200_000;
+const TRACE_DISTANCE_MICROS: i64 = 259_200_000;
 
 /// A trace that can be sent as JSON or OTLP.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Trace {
     /// The ID of the trace.
     pub id: u128,
     /// The spans, the root first.
-    pub spans: Vec<Drawn>,
+    pub spans: Vec<RandomSpan>,
     name: &'static str,
     session: String,
     user: String,
@@ -42,7 +42,7 @@ pub struct Trace {
 
 /// A span of a [`Trace`].
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct RandomSpan {
     start: i64,
     lasts: i64,
     call: Option<(&'static str, i64, i64)>,
@@ -53,17 +53,17 @@ pub struct Drawn {
 
 impl Trace {
     /// Generates the trace with this number.
-    pub fn drawn(number: usize) -> Self {
+    pub fn random(number: usize) -> Self {
         let mut rng = Rng::with_seed(u64::try_from(number).unwrap());
-        let start = START + i64::try_from(number).unwrap() * APART;
+        let start = TEST_START_MICROS + i64::try_from(number).unwrap() * TRACE_DISTANCE_MICROS;
         let count = 1 + rng.usize(..7);
-        let error = (rng.usize(..100) < 3).then(|| FAILURES[rng.usize(..4)]);
+        let error = (rng.usize(..100) < 3).then(|| ERROR_MESSAGES[rng.usize(..4)]);
         let spans = (0..count)
-            .map(|at| Drawn {
+            .map(|at| RandomSpan {
                 start: start + i64::try_from(at).unwrap() * 200_000,
                 lasts: rng.i64(50_000..1_500_000) * if at == 0 { 4 } else { 1 },
                 call: (at > 0 || count == 1)
-                    .then(|| (MODELS[rng.usize(..5)], rng.i64(50..4_000), rng.i64(10..900))),
+                    .then(|| (MODEL_NAMES[rng.usize(..5)], rng.i64(50..4_000), rng.i64(10..900))),
                 error: error.filter(|_| at == 0 || at + 1 == count),
                 input: text(&mut rng, 500..4_000),
                 output: text(&mut rng, 100..1_500),
@@ -72,7 +72,7 @@ impl Trace {
         Self {
             id: rng.u128(..),
             spans,
-            name: NAMES[rng.usize(..NAMES.len())],
+            name: TRACE_NAMES[rng.usize(..TRACE_NAMES.len())],
             session: format!("session-{}", rng.usize(..500)),
             user: format!("user-{}", rng.usize(..200)),
             environment: ["prod", "prod", "prod", "staging"][rng.usize(..4)],
@@ -80,15 +80,16 @@ impl Trace {
     }
 
     fn otlp(&self) -> impl Iterator<Item = Span> {
-        self.spans.iter().enumerate().map(|(at, drawn)| {
-            let mut span = Span::new(self.id, u64::try_from(at).unwrap() + 1, &self.name_of(at), drawn.start)
-                .until(Some(drawn.start + drawn.lasts))
-                .with("input.value", drawn.input.as_str())
-                .with("output.value", drawn.output.as_str());
-            if let Some((model, prompt, completion)) = drawn.call {
+        self.spans.iter().enumerate().map(|(at, source)| {
+            let mut span =
+                Span::new(self.id, u64::try_from(at).unwrap() + 1, &self.name_of(at), source.start)
+                    .until(Some(source.start + source.lasts))
+                    .with("input.value", source.input.as_str())
+                    .with("output.value", source.output.as_str());
+            if let Some((model, prompt, completion)) = source.call {
                 span = span.calls(model, prompt, completion);
             }
-            if let Some(error) = drawn.error {
+            if let Some(error) = source.error {
                 span = span.failed(error);
             }
             if at > 0 {
@@ -107,14 +108,14 @@ impl Trace {
             .spans
             .iter()
             .enumerate()
-            .map(|(at, drawn)| {
+            .map(|(at, source)| {
                 let (model, prompt, completion) =
-                    drawn.call.map_or((None, None, None), |it| (Some(it.0), Some(it.1), Some(it.2)));
+                    source.call.map_or((None, None, None), |it| (Some(it.0), Some(it.1), Some(it.2)));
                 json!({
                     "id": at.to_string(), "parent_span_id": (at > 0).then_some("0"), "name": self.name_of(at),
-                    "type": if drawn.call.is_some() { "llm" } else { "agent" }, "model": model,
-                    "prompt_tokens": prompt, "completion_tokens": completion, "error": drawn.error,
-                    "input": drawn.input, "output": drawn.output, "latency_ms": drawn.lasts / 1_000,
+                    "type": if source.call.is_some() { "llm" } else { "agent" }, "model": model,
+                    "prompt_tokens": prompt, "completion_tokens": completion, "error": source.error,
+                    "input": source.input, "output": source.output, "latency_ms": source.lasts / 1_000,
                 })
             })
             .collect();
@@ -169,7 +170,7 @@ fn text(rng: &mut Rng, length: std::ops::Range<usize>) -> String {
     let length = rng.usize(length);
     let mut text = String::with_capacity(length + 12);
     while text.len() < length {
-        text.push_str(WORDS[rng.usize(..WORDS.len())]);
+        text.push_str(TEXT_WORDS[rng.usize(..TEXT_WORDS.len())]);
         text.push(if rng.usize(..12) == 0 { '.' } else { ' ' });
         if rng.usize(..16) == 0 {
             text.push_str(&rng.u32(10..99_999).to_string());

@@ -1,7 +1,7 @@
 """Serves the sentence model all-MiniLM-L6-v2 at `/v1/embeddings`, as OpenAI's API does.
 
 Takes the folder of the model. Prints its port when it is ready. The model is six layers of BERT,
-whose mean over the tokens is the vector of 384 numbers.
+and the mean over the tokens is a vector of 384 numbers.
 """
 
 import base64
@@ -17,27 +17,27 @@ from tokenizers import Tokenizer
 
 LAYERS = 6
 HEADS = 12
-LONGEST = 256
-# A batch is as wide as its longest text; smaller ones waste less on short texts.
-AT_ONCE = 16
+MAX_TOKENS = 256
+# Texts per batch. A batch is padded to its longest text, so that large batches waste time on short texts.
+BATCH_TEXTS = 16
 
 
 class Model:
-    """The model's weights, and the way through them."""
+    """The weights of the model, and their evaluation."""
 
     def __init__(self, folder: Path):
         self._weights = load_file(folder / "model.safetensors")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.enable_truncation(LONGEST)
+        self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.enable_padding()
 
     def vectors(self, texts: list) -> np.ndarray:
-        """The vectors of the texts, in their order, each of length 1."""
+        """Returns the normalized vectors of the texts, in their order."""
         order = sorted(range(len(texts)), key=lambda it: len(texts[it]))
         vectors = np.empty((len(texts), 384), dtype=np.float32)
-        for first in range(0, len(order), AT_ONCE):
-            places = order[first : first + AT_ONCE]
-            vectors[places] = self._batch([texts[it] for it in places])
+        for first in range(0, len(order), BATCH_TEXTS):
+            indexes = order[first : first + BATCH_TEXTS]
+            vectors[indexes] = self._batch([texts[it] for it in indexes])
         return vectors
 
     def _batch(self, texts: list) -> np.ndarray:
@@ -83,16 +83,16 @@ def _gelu(value: np.ndarray) -> np.ndarray:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request after the other: the processor has no use for more."""
+    """Handles requests sequentially, because one request uses the whole processor."""
 
     protocol_version = "HTTP/1.1"
     model = None
-    turn = threading.Lock()
+    lock = threading.Lock()
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
-        with self.turn:
+        with self.lock:
             vectors = self.model.vectors(texts)
         data = [
             {"object": "embedding", "index": index, "embedding": _written(vector, request.get("encoding_format"))}
@@ -106,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Says nothing: the port is all that is printed."""
+        """Logs nothing, because only the port is printed."""
 
 
 def _written(vector: np.ndarray, how: str):

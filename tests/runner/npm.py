@@ -1,4 +1,4 @@
-"""Installing pinned Node packages into folders under the target directory."""
+"""Installs pinned Node packages into folders below the target directory."""
 
 import shutil
 import subprocess
@@ -8,10 +8,10 @@ from .wheels import Unavailable
 
 
 def install(folder: Path, sources: Path):
-    """Copies `sources`, a `package.json` and what runs on it, to `folder` and installs once what it
-    names. Returns `folder`, or None without Node and npm. Raises `Unavailable` when npm fails.
+    """Copies `sources`, a `package.json` with scripts, to `folder` and installs its dependencies once.
 
-    A stamp file remembers what is there, so that another pin installs anew.
+    Returns `folder`, or `None` without Node and npm. Raises `Unavailable` if npm fails. A stamp file has a copy of
+    the installed `package.json`, so that a changed pin is installed again.
     """
     if not (shutil.which("npm") and shutil.which("node")):
         return None
@@ -24,6 +24,6 @@ def install(folder: Path, sources: Path):
     npm = ["npm", "ci" if (folder / "package-lock.json").exists() else "install", "--no-fund", "--no-audit"]
     done = subprocess.run(npm, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
-        raise Unavailable(f"npm could not install what {sources}/package.json names:\n{done.stdout}")
+        raise Unavailable(f"npm could not install the dependencies of {sources}/package.json:\n{done.stdout}")
     stamp.write_text(wanted)
     return folder

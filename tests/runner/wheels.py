@@ -1,7 +1,4 @@
-"""Installing pinned wheels into folders under the target directory.
-
-Nothing is installed into the user's or the system's Python.
-"""
+"""Installs pinned wheels into folders below the target directory, never into the user's or the system's Python."""
 
 import subprocess
 import sys
@@ -9,14 +6,14 @@ from pathlib import Path
 
 
 class Unavailable(Exception):
-    """A tool could not be provided; the message says what would help."""
+    """A required tool is missing; the message has the remedy."""
 
 
 def install(folder: Path, *requirements: str, dependencies: bool = False) -> Path:
     """Installs pinned `requirements` (`name==version`) into `folder` once and returns `folder`.
 
-    A stamp file remembers what is there, so that another pin installs anew.
-    Raises `Unavailable` when there is no pip, or when pip fails.
+    A stamp file lists the installed requirements, so that a changed pin is installed again.
+    Raises `Unavailable` without pip, or if pip fails.
     """
     stamp = folder / ".requirements"
     wanted = "\n".join(requirements)
@@ -35,7 +32,7 @@ def install(folder: Path, *requirements: str, dependencies: bool = False) -> Pat
 
 
 def _pip(scratch: Path) -> list:
-    """The command line of a working pip: this Python's own, else that of a new virtual environment."""
+    """Returns the command line of pip: of this Python, or else of a new virtual environment."""
     if _works([sys.executable, "-m", "pip", "--version"]):
         return [sys.executable, "-m", "pip"]
     environment = scratch / "venv"

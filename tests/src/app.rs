@@ -35,7 +35,7 @@ use uuid::Uuid;
 use crate::{caller::Caller, postgres::Database};
 
 /// The time at which tests begin: 2026-06-15T12:00:00Z, in microseconds.
-pub const START: i64 = 1_781_524_800_000_000;
+pub const TEST_START_MICROS: i64 = 1_781_524_800_000_000;
 
 /// The master key of the servers under test.
 pub const MASTER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
@@ -111,9 +111,10 @@ impl TestApp {
         };
         let db = Db::open(&database, None, 4).await.unwrap();
         db.migrate().await.unwrap();
-        let clock = Arc::new(FakeClock::at(START));
+        let clock = Arc::new(FakeClock::at(TEST_START_MICROS));
         let txn = db.begin().await.unwrap();
-        let made = first_start::create_tenant(&txn, "default", plan, None, None, START).await.unwrap();
+        let made =
+            first_start::create_tenant(&txn, "default", plan, None, None, TEST_START_MICROS).await.unwrap();
         txn.commit().await.unwrap();
         let Listening { app, resolver, url, stop, serving } = listen(db, &clock, flags).await;
         Self {
@@ -217,7 +218,7 @@ impl TestApp {
             prefix: secret.prefix().to_owned(),
             scopes: scopes.join(","),
             role: Role::Viewer.as_str().to_owned(),
-            created_at: START,
+            created_at: TEST_START_MICROS,
             expires_at: None,
             revoked_at: None,
         };

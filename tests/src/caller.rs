@@ -1,7 +1,7 @@
 //! Clients of the server, and the responses that they get.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose request fails, fails")]
-#![allow(clippy::disallowed_methods, reason = "the client of a test is its own")]
+#![allow(clippy::disallowed_methods, reason = "a test uses its own client")]
 
 use reqwest::{Method, header::HeaderMap};
 use serde_json::Value;

@@ -5,7 +5,7 @@
 //! only where allowed, and no undocumented members. So neither the document nor the server can change
 //! alone.
 
-#![allow(clippy::panic, reason = "a test that meets what is not documented fails")]
+#![allow(clippy::panic, reason = "an undocumented response fails the test")]
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use server::{features, http::openapi};
 use crate::{Reply, declared};
 
 /// The document, with all objects closed to undocumented members.
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+static STRICT_DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let document = serde_json::to_value(openapi::document(features::routes())).unwrap_or_default();
     let components = document["components"].clone();
     let mut strict = document;
@@ -29,7 +29,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// The compiled schemas, by their position in the document.
-static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+static SCHEMA_VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
 /// Panics unless the response to `method` on `path` is documented.
 ///
@@ -39,7 +39,7 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
     let Some(route) = declared::route(method, path).filter(|_| *method != Method::HEAD) else { return };
     let (status, method) = (reply.status.to_string(), method.as_str().to_lowercase());
     let at = format!("{} {path}: {status}", method.to_uppercase());
-    let Some(response) = DOCUMENT["paths"][&route.path][&method]["responses"].get(&status) else {
+    let Some(response) = STRICT_DOCUMENT["paths"][&route.path][&method]["responses"].get(&status) else {
         panic!("{at} is not documented: {}", reply.text())
     };
     let content = response.get("content").and_then(Value::as_object);
@@ -64,12 +64,12 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
 }
 
 fn validator(pointer: &str) -> Arc<Validator> {
-    let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut validators = SCHEMA_VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = validators.get(pointer) {
         return Arc::clone(known);
     }
-    let mut schema = DOCUMENT.pointer(pointer).cloned().unwrap_or_default();
-    schema["components"] = DOCUMENT["components"].clone();
+    let mut schema = STRICT_DOCUMENT.pointer(pointer).cloned().unwrap_or_default();
+    schema["components"] = STRICT_DOCUMENT["components"].clone();
     let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
     let built = options.build(&schema).unwrap_or_else(|it| panic!("{pointer} is no schema: {it}"));
     let built = Arc::new(built);

@@ -1,10 +1,12 @@
 //! Helpers shared by the suites: the server under test, its databases, and its clients.
 
 pub mod app;
+pub mod authority;
 pub mod caller;
 pub mod conformance;
 pub mod declared;
 pub mod expectation;
+pub mod hang;
 pub mod loopback;
 pub mod otlp;
 pub mod postgres;
@@ -16,17 +18,17 @@ pub mod terminal;
 pub use app::{On, TestApp};
 pub use caller::{Caller, Reply};
 
-/// Returns the number of rounds of a randomized test: the value of `LOUPE_TEST_ROUNDS`, or else `few`.
-#[allow(clippy::disallowed_methods, reason = "how thorough a run is, is for whoever starts it")]
-pub fn rounds(few: usize) -> usize {
-    std::env::var("LOUPE_TEST_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
+/// Returns the number of rounds of a randomized test: the value of `LOUPE_TEST_ROUNDS`, or else `default`.
+#[allow(clippy::disallowed_methods, reason = "the environment selects how thorough a run is")]
+pub fn rounds(default: usize) -> usize {
+    std::env::var("LOUPE_TEST_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(default)
 }
 
 /// Runs each test on SQLite and on PostgreSQL, each with a new server.
 ///
 /// ```ignore
 /// on_both_databases! {
-///     async fn a_trace_is_stored(app: TestApp) { /* … */ }
+///     async fn json_item_is_stored_and_listed(app: TestApp) { /* … */ }
 /// }
 /// ```
 #[macro_export]
@@ -35,7 +37,7 @@ macro_rules! on_both_databases {
         $(
             $(#[$meta])*
             mod $name {
-                #[allow(unused_imports, reason = "a test needs some of what its file imports")]
+                #[allow(unused_imports, reason = "a test uses only some of the imports of its file")]
                 use super::*;
 
                 async fn test($app: &$crate::TestApp) $body

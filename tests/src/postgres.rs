@@ -7,6 +7,7 @@
     clippy::disallowed_methods,
     reason = "tests get their server from the environment, and need ids of their own"
 )]
+#![allow(clippy::unwrap_used, reason = "a test without its database fails")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -17,8 +18,10 @@ use store::Db;
 use url::Url;
 use uuid::Uuid;
 
+use crate::On;
+
 /// The environment variable with the URL of a server, with a user that can create databases and extensions.
-pub const VARIABLE: &str = "LOUPE_TEST_POSTGRES_URL";
+pub const URL_VARIABLE_NAME: &str = "LOUPE_TEST_POSTGRES_URL";
 
 /// The advisory lock held while the template is created. Test processes start together, and only one creates
 /// the template.
@@ -37,14 +40,27 @@ impl Database {
     /// # Errors
     /// Fails when no server is named or it can't be used.
     pub async fn create() -> Result<Self> {
-        let server = std::env::var(VARIABLE).with_context(|| {
-            format!("{VARIABLE} is not set: run `python3 tests/run.py`, or with `--exec` one command")
+        let server = std::env::var(URL_VARIABLE_NAME).with_context(|| {
+            format!(
+                "{URL_VARIABLE_NAME} is not set: run `python3 tests/run.py`, or with `--exec` one command"
+            )
         })?;
-        let server = Url::parse(&server).with_context(|| format!("{VARIABLE} is not a URL"))?;
+        let server = Url::parse(&server).with_context(|| format!("{URL_VARIABLE_NAME} is not a URL"))?;
         let template = template(&server).await?;
         let name = format!("loupe_test_{}", Uuid::new_v4().simple());
         execute(&server, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await?;
         Ok(Self { server, name })
+    }
+
+    /// Creates a database for a test on PostgreSQL; a test on SQLite needs none.
+    ///
+    /// # Panics
+    /// When [`Self::create`] fails.
+    pub async fn create_for(database: On) -> Option<Self> {
+        match database {
+            On::Sqlite => None,
+            On::Postgres => Some(Self::create().await.unwrap()),
+        }
     }
 
     /// Returns the value of `LOUPE_DATABASE_URL` for this database.

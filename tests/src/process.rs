@@ -12,8 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use server::access::master_key::MasterKey;
+
 /// Maximum duration of a start.
-const START: Duration = Duration::from_secs(30);
+const MAX_START_DURATION: Duration = Duration::from_secs(30);
 
 /// The settings of a server: its folder, environment variables and arguments.
 #[derive(Clone, Debug)]
@@ -48,6 +50,12 @@ impl Setup {
         self
     }
 
+    /// Uses this PostgreSQL database, with a new master key: only beside a SQLite database does the server create one.
+    #[must_use]
+    pub fn with_postgres(self, url: &str) -> Self {
+        self.with("LOUPE_DATABASE_URL", url).with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap())
+    }
+
     /// Starts the server and waits until it reports that it is ready.
     pub fn start(&self) -> ServerProcess {
         self.start_with(&[])
@@ -61,10 +69,15 @@ impl Setup {
         let log = collect(child.stderr.take().unwrap());
         let lines = lines(child.stdout.take().unwrap());
         // From here on, dropping the value ends the process.
-        let mut server =
-            ServerProcess { child, url: String::new(), greeting: String::new(), took: START, log };
+        let mut server = ServerProcess {
+            child,
+            url: String::new(),
+            greeting: String::new(),
+            took: MAX_START_DURATION,
+            log,
+        };
         loop {
-            let Ok(line) = lines.recv_timeout(START.saturating_sub(started.elapsed())) else {
+            let Ok(line) = lines.recv_timeout(MAX_START_DURATION.saturating_sub(started.elapsed())) else {
                 panic!("the server did not start: {}\n{}", server.greeting, server.log());
             };
             if let Some((_, url)) = line.split_once(" is ready at ") {

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Number of terminals opened by this process; each has its own `tmux` server.
-static OPENED: AtomicUsize = AtomicUsize::new(0);
+static OPENED_TERMINALS: AtomicUsize = AtomicUsize::new(0);
 
 /// An open terminal. Dropping the value closes it.
 pub struct Terminal {
@@ -29,7 +29,8 @@ impl Terminal {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
-        let socket = format!("loupe-{}-{}", std::process::id(), OPENED.fetch_add(1, Ordering::Relaxed));
+        let socket =
+            format!("loupe-{}-{}", std::process::id(), OPENED_TERMINALS.fetch_add(1, Ordering::Relaxed));
         let terminal = Self { socket };
         let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
         let mut line = String::from("env -i TERM=screen-256color LANG=C.UTF-8 TZ=UTC");

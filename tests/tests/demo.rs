@@ -12,6 +12,7 @@ use api::profile;
 use serde_json::Value;
 use tests::{
     Caller,
+    hang::wait_until,
     process::{ServerProcess, Setup},
 };
 
@@ -36,12 +37,12 @@ fn start(folder: &Path) -> ServerProcess {
 fn stop(mut demo: ServerProcess, folder: &Path) {
     demo.terminate();
     assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());
-    assert_eq!(std::fs::read_dir(folder.join("tmp")).unwrap().count(), 0, "something is left");
+    assert_eq!(std::fs::read_dir(folder.join("tmp")).unwrap().count(), 0, "temporary files are left");
     assert!(!folder.join("own.db").exists() && !folder.join("own").exists());
     let config = profile::Config::load(&folder.join("profile")).unwrap();
-    assert!(config.contexts.keys().all(|it| it != "demo"), "the context is left: {config:?}");
+    assert!(config.contexts.keys().all(|it| it != "demo"), "the context was not removed: {config:?}");
     let secrets = profile::Credentials::load(&folder.join("profile")).unwrap();
-    assert!(!secrets.contexts.contains_key("demo"), "the secrets of the context are left");
+    assert!(!secrets.contexts.contains_key("demo"), "the secrets of the context were not removed");
 }
 
 /// Returns a caller with the session of the context `demo`.
@@ -117,7 +118,7 @@ async fn demo_adds_traces_and_removes_its_folder() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert!(changed, "no new trace came");
+    assert!(changed, "no new trace was stored");
     // A new trace appears when the earlier ones have their feedback.
     for label in ["good", "bad", "neutral"] {
         assert!(count(&owner, &format!("/v1/feedback?label={label}"), "feedback").await > 0, "{label}");
@@ -216,6 +217,58 @@ async fn demo_searches_and_judges_without_network() {
         assert!(reasoning.starts_with("Scripted verdict of the demo, no model was asked."), "{reasoning}");
         assert_eq!(judged["judge_model"], "demo-judge");
     }
+    stop(demo, folder.path());
+}
+
+#[tokio::test]
+async fn demo_shows_failures_an_anomaly_and_webhook_deliveries() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = start(folder.path());
+    let owner = owner(&demo, folder.path());
+
+    wait_until("the incident is the largest cluster", async || {
+        let clusters = owner.get("/v1/failures/clusters?limit=200").await.ok();
+        let clusters = clusters["clusters"].as_array().unwrap();
+        let largest = clusters.iter().max_by_key(|it| it["count"].as_i64());
+        largest.is_some_and(|it| it["failure_type"] == "rate_limit" && it["count"].as_i64() >= Some(60))
+    })
+    .await;
+    wait_until("the incident is an anomaly of the error rate", async || {
+        let anomalies = owner.get("/v1/anomalies?metric=error_rate").await.ok();
+        anomalies["anomalies"].as_array().unwrap().iter().any(|it| it["direction"] == "up")
+    })
+    .await;
+
+    let webhooks = owner.get("/v1/webhooks").await.ok()["webhooks"].as_array().unwrap().clone();
+    let webhook =
+        |path: &str| webhooks.iter().find(|it| it["url"].as_str().unwrap().ends_with(path)).unwrap();
+    let attempts = async |path: &str, status: &str| -> Vec<usize> {
+        let id = webhook(path)["id"].as_str().unwrap();
+        let log = owner.get(&format!("/v1/webhooks/{id}/deliveries?limit=200")).await.ok();
+        let deliveries = log["deliveries"].as_array().unwrap().clone();
+        deliveries
+            .iter()
+            .filter(|it| it["status"] == status)
+            .map(|it| it["attempts"].as_array().unwrap().len())
+            .collect()
+    };
+    wait_until("the first deliveries succeed at once", async || {
+        attempts("/incidents", "delivered").await.contains(&1)
+    })
+    .await;
+    wait_until("a refused delivery succeeds at its second attempt", async || {
+        attempts("/chat-bot", "delivered").await.contains(&2)
+    })
+    .await;
+    wait_until("the webhook whose address is gone is disabled", async || {
+        let id = webhook("/old-pager")["id"].as_str().unwrap();
+        let row = owner.get(&format!("/v1/webhooks/{id}")).await.ok();
+        row["enabled"] == false && row["disabled_reason"].as_str().is_some_and(|it| it.contains("410"))
+    })
+    .await;
+    let path = format!("/v1/webhooks/{}/test", webhook("/incidents")["id"].as_str().unwrap());
+    let ping = owner.post(&path, &serde_json::json!({})).await.ok();
+    assert_eq!((&ping["status"], &ping["body"]), (&200.into(), &r#"{"received":true}"#.into()), "{ping}");
     stop(demo, folder.path());
 }
 

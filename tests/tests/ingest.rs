@@ -62,7 +62,7 @@ on_both_databases! {
         assert_eq!(key.get("/v1/traces").await.ok()["traces"].as_array().unwrap().len(), 2);
     }
 
-    async fn json_trace_is_ready_at_once(app: TestApp) {
+    async fn json_trace_is_ready_immediately(app: TestApp) {
         let key = app.full_key();
         let id = key.post("/v1/ingest", &json!({"id": "r"})).await.ok()["id"].as_str().unwrap().to_owned();
         let ready = async || {
@@ -77,7 +77,7 @@ on_both_databases! {
         assert_eq!(app.drain().await, 0);
     }
 
-    async fn fields_without_null_have_a_value(app: TestApp) {
+    async fn non_nullable_fields_have_default_values(app: TestApp) {
         let key = app.full_key();
         let item = json!({"id": "bare", "spans": [{"name": "no times"}, {"name": "latency", "latency_ms": 250},
             {"name": "start", "start_time": "2026-06-15T11:59:00Z"}, {"name": "later", "start_time": "2026-06-15T13:00:00Z"}]});

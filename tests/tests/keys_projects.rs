@@ -7,7 +7,7 @@ use prost::Message;
 use serde_json::{Value, json};
 use tests::{Caller, Reply, TestApp, on_both_databases};
 
-const PROTOBUF: &str = "application/x-protobuf";
+const PROTOBUF_TYPE: &str = "application/x-protobuf";
 
 /// `google.rpc.Status`, as an OTLP client reads it.
 #[derive(Clone, PartialEq, Message)]
@@ -51,7 +51,7 @@ fn otlp(trace: u8, project: Option<&str>) -> Value {
 }
 
 on_both_databases! {
-    async fn a_key_is_shown_once(app: TestApp) {
+    async fn api_key_secret_is_shown_once(app: TestApp) {
         let member = app.session(Role::Member);
         let made = member.post("/v1/apikeys", &json!({"name": "ci", "unknown": 1})).await;
         assert_eq!(made.status, 201);
@@ -69,7 +69,7 @@ on_both_databases! {
         assert!(!list.text().contains(&secret[11..]), "the list shows a secret");
         let list = list.ok();
         let rows = list["apikeys"].as_array().unwrap();
-        assert_eq!(rows.len(), 2, "the first key and this one");
+        assert_eq!(rows.len(), 2, "the first key and the new one");
         let row = rows.iter().find(|it| it["id"] == made["id"]).unwrap();
         let mut shown = made.clone();
         shown.as_object_mut().unwrap().remove("secret");
@@ -81,7 +81,7 @@ on_both_databases! {
         assert_eq!(me["tenant"]["id"], app.tenant.to_string());
     }
 
-    async fn keys_are_listed_in_pages(app: TestApp) {
+    async fn api_key_list_is_paged(app: TestApp) {
         let owner = app.session(Role::Owner);
         for i in 0..7 {
             app.advance(1);
@@ -100,7 +100,7 @@ on_both_databases! {
         assert_eq!(names, ["k6", "k5", "k4", "k3", "k2", "k1", "k0", "first key"]);
     }
 
-    async fn values_that_a_key_can_not_have(app: TestApp) {
+    async fn invalid_api_key_request_is_rejected(app: TestApp) {
         let owner = app.session(Role::Owner);
         let refused = [
             (json!({"name": ""}), "name"),
@@ -143,7 +143,7 @@ on_both_databases! {
         assert!(find("a\u{fffd}b").is_some(), "{list}");
     }
 
-    async fn a_key_expires(app: TestApp) {
+    async fn expired_api_key_is_unauthorized(app: TestApp) {
         let body = json!({"name": "short", "expires_at": "2026-06-15T12:01:00Z"});
         let made = app.session(Role::Owner).post("/v1/apikeys", &body).await.ok();
         assert_eq!(made["expires_at"], "2026-06-15T12:01:00.000000Z");
@@ -156,7 +156,7 @@ on_both_databases! {
         app.full_key().get("/v1/me").await.ok();
     }
 
-    async fn a_revoked_key_is_refused_at_once(app: TestApp) {
+    async fn revoked_api_key_is_rejected_immediately(app: TestApp) {
         let owner = app.session(Role::Owner);
         let made = owner.post("/v1/apikeys", &json!({"name": "leaked"})).await.ok();
         let key = app.bearer(made["secret"].as_str().unwrap());
@@ -173,7 +173,7 @@ on_both_databases! {
     }
 
     /// A key has at most the role of its creator, and its traces arrive in its own project.
-    async fn a_key_belongs_to_a_project(app: TestApp) {
+    async fn api_key_stores_traces_in_its_project(app: TestApp) {
         send_to(&app.full_key(), "second").await.ok();
         let second = project(app, "second").await;
         let body = json!({"name": "n", "project_id": second});
@@ -184,7 +184,7 @@ on_both_databases! {
         archive(&key, &second).await.is(403, "forbidden_role");
     }
 
-    async fn projects_are_archived_and_come_back(app: TestApp) {
+    async fn project_is_archived_and_unarchived(app: TestApp) {
         let owner = app.session(Role::Owner);
         let first = app.project.to_string();
         archive(&owner, &first).await.is(409, "error.project.cannot_archive_last");
@@ -219,7 +219,7 @@ on_both_databases! {
         app.full_key().post("/v1/ingest", &json!({})).await.ok();
     }
 
-    async fn an_archived_project_takes_nothing(app: TestApp) {
+    async fn archived_project_rejects_new_traces(app: TestApp) {
         let (owner, key) = (app.session(Role::Owner), app.full_key());
         send_to(&key, "second").await.ok();
         let second = project(app, "second").await;
@@ -235,8 +235,8 @@ on_both_databases! {
             let reply = key.post(path, &otlp(1, None)).await;
             whole(&reply);
             assert_eq!(reply.headers["x-error-code"], "error.project.archived");
-            let reply = key.post_bytes(path, PROTOBUF, Vec::new()).await;
-            assert_eq!((reply.status, reply.headers["content-type"].to_str().unwrap()), (403, PROTOBUF), "{path}");
+            let reply = key.post_bytes(path, PROTOBUF_TYPE, Vec::new()).await;
+            assert_eq!((reply.status, reply.headers["content-type"].to_str().unwrap()), (403, PROTOBUF_TYPE), "{path}");
             assert_eq!(reply.headers["x-error-code"], "error.project.archived");
             assert!(reply.headers.contains_key("x-request-id"));
             let status = RpcStatus::decode(reply.body.as_slice()).unwrap();
@@ -255,13 +255,13 @@ on_both_databases! {
         assert_eq!((&mixed["accepted"], &mixed["results"][0]["code"]), (&json!(1), &json!("error.project.archived")));
 
         let list = key.get("/v1/traces").await.ok();
-        assert_eq!(list["traces"].as_array().unwrap().len(), 2, "the first to `second`, and the good one of the batch");
+        assert_eq!(list["traces"].as_array().unwrap().len(), 2, "the first trace of `second` and the valid one of the batch");
         unarchive(&owner, &app.project.to_string()).await.ok();
         key.post("/v1/ingest", &json!({})).await.ok();
         assert_eq!(key.post("/v1/otlp/traces", &otlp(1, None)).await.status, 200);
     }
 
-    async fn of_the_last_two_projects_one_stays(app: TestApp) {
+    async fn concurrent_archiving_leaves_one_of_two_projects(app: TestApp) {
         let owner = app.session(Role::Owner);
         send_to(&app.full_key(), "second").await.ok();
         let (first, second) = (app.project.to_string(), project(app, "second").await);
@@ -276,7 +276,7 @@ on_both_databases! {
         }
     }
 
-    async fn projects_come_into_being_by_their_name(app: TestApp) {
+    async fn ingest_creates_projects_by_name(app: TestApp) {
         let key = app.full_key();
         key.post("/v1/ingest", &json!({"id": "field", "project_name": "by field"})).await.ok();
         let named = key.request(reqwest::Method::POST, "/v1/ingest").header("x-project-name", "by header");
@@ -303,7 +303,7 @@ on_both_databases! {
         project(app, "nul\u{fffd}").await;
     }
 
-    async fn a_tenant_has_at_most_100_projects_by_name(app: TestApp) {
+    async fn projects_created_by_ingest_are_limited_to_100(app: TestApp) {
         let key = app.full_key();
         // The default project and projects created by request do not count.
         for i in 0..5 {
@@ -322,7 +322,7 @@ on_both_databases! {
         send_to(&key, "one more").await.ok();
     }
 
-    async fn a_project_named_by_many_at_once_is_one(app: TestApp) {
+    async fn project_named_by_concurrent_requests_is_created_once(app: TestApp) {
         let key = app.full_key();
         let item = json!({"project_name": "crowd"});
         let mut running = tokio::task::JoinSet::new();
@@ -336,7 +336,7 @@ on_both_databases! {
         assert_eq!(named, 1);
     }
 
-    async fn prices_of_ones_own_are_bounded(app: TestApp) {
+    async fn number_of_own_prices_is_limited(app: TestApp) {
         let owner = app.session(Role::Owner);
         let price = json!({"input_per_million": 1.0, "output_per_million": 2.0});
         let parsed = serde_json::from_value(price.clone()).unwrap();
@@ -350,13 +350,13 @@ on_both_databases! {
         owner.put("/v1/models/m5", &price).await.ok();
     }
 
-    async fn a_tenants_own_price_counts_from_then_on(app: TestApp) {
+    async fn own_price_applies_to_later_traces_only(app: TestApp) {
         let (owner, key) = (app.session(Role::Owner), app.full_key());
         let cost = async |model: &str| {
             let span = json!({"name": "c", "type": "llm", "model": model, "prompt_tokens": 1000, "completion_tokens": 100});
             key.post("/v1/ingest", &json!({"spans": [span]})).await.ok()["cost"].clone()
         };
-        assert_eq!(cost("house-model").await, Value::Null, "a model without a price costs nothing known");
+        assert_eq!(cost("house-model").await, Value::Null, "a model without a price has no cost");
         assert_eq!(cost("gpt-4o").await, 0.0035);
         let old = key.get("/v1/traces").await.ok();
 
@@ -372,7 +372,7 @@ on_both_databases! {
         let after = key.get("/v1/traces").await.ok();
         let costs = |list: &Value, id: &Value| list["traces"].as_array().unwrap().iter().find(|it| it["id"] == *id).unwrap()["cost"].clone();
         for row in old["traces"].as_array().unwrap() {
-            assert_eq!(costs(&after, &row["id"]), row["cost"], "history does not change");
+            assert_eq!(costs(&after, &row["id"]), row["cost"], "the cost of a stored trace changed");
         }
         // The pages contain each name once.
         let names = async |caller: &Caller, limit: usize| {

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use store::traces::LONG_TRACE_SPANS;
 use tests::{TestApp, on_both_databases};
 
-const TRACE: &str = "5b8efff798038103d269b633813fc60c";
+const TRACE_ID: &str = "5b8efff798038103d269b633813fc60c";
 
 /// Returns the trace's OTLP span number `i`: a call with tokens, a microsecond after the previous one.
 fn span(i: usize) -> Value {
     let id = format!("{:016x}", i + 1);
     let usage = |key: &str, n: usize| json!({"key": key, "value": {"intValue": n.to_string()}});
-    json!({"traceId": TRACE, "spanId": id, "parentSpanId": if i == 0 { "" } else { "0000000000000001" },
+    json!({"traceId": TRACE_ID, "spanId": id, "parentSpanId": if i == 0 { "" } else { "0000000000000001" },
         "name": format!("step {i}"), "startTimeUnixNano": format!("{}", 1_781_524_800_000_000_000_u64 + i as u64 * 1_000),
         "endTimeUnixNano": "1781524801000000000",
         "attributes": if i == 0 { json!([]) } else { json!([
@@ -31,7 +31,7 @@ async fn count_and_tokens(app: &TestApp) -> (u64, u64) {
 }
 
 on_both_databases! {
-    async fn a_long_trace_follows_its_spans(app: TestApp) {
+    async fn long_trace_totals_follow_late_spans(app: TestApp) {
         let long = usize::try_from(LONG_TRACE_SPANS).unwrap();
         send(app, (0..long).map(span).collect()).await;
         assert_eq!(count_and_tokens(app).await, (2_000, 5_997));
@@ -39,7 +39,7 @@ on_both_databases! {
             send(app, vec![span(i)]).await;
         }
         // Stored and shown immediately, and summed up by one job for all five requests.
-        let rows = app.full_key().get(&format!("/v1/traces/{TRACE}")).await.ok();
+        let rows = app.full_key().get(&format!("/v1/traces/{TRACE_ID}")).await.ok();
         assert!(rows["spans_next_cursor"].is_string());
         assert_eq!(count_and_tokens(app).await, (2_000, 5_997));
         app.advance(4);

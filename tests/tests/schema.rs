@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::Row;
-use store::{Db, sqlite_url};
+use store::{Db, check::TENANT_TABLES, sqlite_url, traces::child_tables};
 use tests::postgres::Database;
 
 /// Tables without a tenant: the list of migrations, the settings of the installation, and tables for look-ups
@@ -77,7 +77,7 @@ impl Schema {
             key.0.push(it.get(2));
             key.1 = it.get(3);
         }
-        assert!(schema.columns.len() > 20, "hardly any columns: have the migrations run?");
+        assert!(schema.columns.len() > 20, "too few columns: did the migrations run?");
         schema
     }
 
@@ -160,6 +160,22 @@ async fn both_databases_have_the_same_columns_and_indexes() {
 async fn tables_can_be_distributed_by_tenant() {
     on_sqlite().await.assert_distributable();
     on_postgres().await.assert_distributable();
+}
+
+/// `loupe-server admin check` reads the tables of these lists, and deleting a trace deletes the rows of its tables.
+#[tokio::test]
+async fn tables_of_tenants_and_traces_are_listed_completely() {
+    let schema = on_sqlite().await;
+    let tables_with = |column: &str| -> BTreeSet<&str> {
+        schema
+            .columns
+            .iter()
+            .filter(|it| it.1 == column && it.0 != "tenant")
+            .map(|it| it.0.as_str())
+            .collect()
+    };
+    assert_eq!(tables_with("tenant_id"), BTreeSet::from(TENANT_TABLES));
+    assert_eq!(tables_with("trace_id"), child_tables().collect());
 }
 
 #[tokio::test]

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use api::Timestamp;
 use fastrand::Rng;
 use serde_json::{Value, json};
-use tests::{Caller, app::START, on_both_databases};
+use tests::{Caller, app::TEST_START_MICROS, on_both_databases};
 
 const MINUTE: i64 = 60_000_000;
 
 /// The properties of a trace that matter for sessions.
 #[derive(Clone, Debug)]
-struct Told {
+struct SessionTrace {
     session: Option<String>,
     user: Option<&'static str>,
     second_project: bool,
@@ -23,8 +23,8 @@ struct Told {
     tokens: i64,
 }
 
-impl Told {
-    fn drawn(rng: &mut Rng) -> Self {
+impl SessionTrace {
+    fn random(rng: &mut Rng) -> Self {
         let sessions = ["s-1", "s-2", "s 3", "会话🙏", "a'b\"c\\", "%_", "\u{1}", "-"];
         Self {
             session: (rng.u8(..5) > 0).then(|| match rng.u8(..3) {
@@ -34,7 +34,7 @@ impl Told {
             user: [None, Some("u-1"), Some("u-2")][rng.usize(..3)],
             second_project: rng.bool(),
             // Few times, so that many traces have the same one.
-            at: START - rng.i64(0..50) * MINUTE,
+            at: TEST_START_MICROS - rng.i64(0..50) * MINUTE,
             error: rng.u8(..4) == 0,
             cost: (rng.u8(..3) == 0).then(|| f64::from(rng.u16(..)) / 1_000.0),
             tokens: rng.i64(0..1_000),
@@ -48,9 +48,9 @@ impl Told {
     }
 }
 
-async fn send(caller: &Caller, traces: &[Told]) {
+async fn send(caller: &Caller, traces: &[SessionTrace]) {
     for some in traces.chunks(500) {
-        let items: Vec<Value> = some.iter().map(Told::item).collect();
+        let items: Vec<Value> = some.iter().map(SessionTrace::item).collect();
         let result = caller.post("/v1/ingest/batch", &json!({"traces": items})).await.ok();
         assert_eq!(result["rejected"], 0, "{result}");
     }
@@ -73,14 +73,14 @@ async fn pages(caller: &Caller, query: &str, limit: usize) -> Vec<Value> {
 }
 
 /// Returns the expected sessions by name.
-fn model<'a>(traces: impl Iterator<Item = &'a Told>) -> BTreeMap<String, Value> {
-    let mut sessions: BTreeMap<String, Vec<&Told>> = BTreeMap::new();
+fn model<'a>(traces: impl Iterator<Item = &'a SessionTrace>) -> BTreeMap<String, Value> {
+    let mut sessions: BTreeMap<String, Vec<&SessionTrace>> = BTreeMap::new();
     for trace in traces {
         if let Some(session) = &trace.session {
             sessions.entry(session.clone()).or_default().push(trace);
         }
     }
-    let sum = |(name, traces): (String, Vec<&Told>)| {
+    let sum = |(name, traces): (String, Vec<&SessionTrace>)| {
         let at = || traces.iter().map(|it| it.at);
         let costs: Vec<f64> = traces.iter().filter_map(|it| it.cost).collect();
         let cents = |it: f64| (it * 1_000.0).round();
@@ -110,20 +110,20 @@ fn check(found: Vec<Value>, expected: BTreeMap<String, Value>, about: &str) {
             (it["session_id"].as_str().unwrap().to_owned(), it)
         })
         .collect();
-    assert_eq!(count, found.len(), "{about}: a session came twice");
+    assert_eq!(count, found.len(), "{about}: a session is listed twice");
     assert_eq!(found, expected, "{about}");
 }
 
 on_both_databases! {
-    async fn sessions_are_what_their_traces_say(app: TestApp) {
+    async fn sessions_equal_the_model_of_their_traces(app: TestApp) {
         let key = app.full_key();
         let mut rng = Rng::with_seed(5);
-        let traces: Vec<Told> = (0..600).map(|_| Told::drawn(&mut rng)).collect();
+        let traces: Vec<SessionTrace> = (0..600).map(|_| SessionTrace::random(&mut rng)).collect();
         send(&key, &traces).await;
         let projects = key.get("/v1/projects").await.ok();
         let second = projects["projects"].as_array().unwrap().iter().find(|it| it["name"] == "second").unwrap();
         let second = second["id"].as_str().unwrap();
-        let (from, to) = (START - 30 * MINUTE, START - 10 * MINUTE);
+        let (from, to) = (TEST_START_MICROS - 30 * MINUTE, TEST_START_MICROS - 10 * MINUTE);
         let stamp = |at| Timestamp::from_micros(at).to_string();
         for limit in [1, 7, 200] {
             check(pages(&key, "", limit).await, model(traces.iter()), "all");
@@ -138,16 +138,16 @@ on_both_databases! {
             let query = format!("&project_id={second}&user_id=u-2&from={}", stamp(from));
             check(pages(&key, &query, limit).await, every, "everything together");
         }
-        check(pages(&key, "&user_id=nobody", 50).await, BTreeMap::new(), "of nobody");
+        check(pages(&key, "&user_id=unknown", 50).await, BTreeMap::new(), "sessions of an unknown user");
     }
 
-    async fn a_long_session_does_not_hide_others(app: TestApp) {
+    async fn long_session_does_not_hide_others(app: TestApp) {
         let key = app.full_key();
-        let told = |session: Option<&str>, at: i64| Told { session: session.map(str::to_owned), user: None,
+        let told = |session: Option<&str>, at: i64| SessionTrace { session: session.map(str::to_owned), user: None,
             second_project: false, at, error: false, cost: None, tokens: 0 };
-        let mut traces: Vec<Told> = (0..10_500).map(|i| told(Some("long"), START - i)).collect();
-        traces.extend((0..500).map(|i| told(None, START - i)));
-        traces.push(told(Some("old"), START - 100 * MINUTE));
+        let mut traces: Vec<SessionTrace> = (0..10_500).map(|i| told(Some("long"), TEST_START_MICROS - i)).collect();
+        traces.extend((0..500).map(|i| told(None, TEST_START_MICROS - i)));
+        traces.push(told(Some("old"), TEST_START_MICROS - 100 * MINUTE));
         send(&key, &traces).await;
         let first = key.get("/v1/sessions").await.ok();
         assert_eq!((first["sessions"].as_array().unwrap().len(), &first["has_more"]), (1, &json!(true)));
@@ -157,7 +157,7 @@ on_both_databases! {
         assert_eq!(names, ["long", "old"]);
     }
 
-    async fn cursors_are_for_the_same_list_only(app: TestApp) {
+    async fn session_cursor_is_valid_for_its_list_only(app: TestApp) {
         let key = app.full_key();
         for i in 0..3 {
             key.post("/v1/ingest", &json!({"session_id": i.to_string(), "user_id": "u"})).await.ok();
@@ -178,7 +178,7 @@ on_both_databases! {
         assert_eq!(names, ["1", "0"]);
     }
 
-    async fn bad_parameters_are_refused(app: TestApp) {
+    async fn invalid_session_parameter_is_rejected(app: TestApp) {
         let key = app.full_key();
         for query in ["project_id=x", "from=then", "limit=0", "limit=201", "user_id=%00", "from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z"] {
             key.get(&format!("/v1/sessions?{query}")).await.is(400, "invalid_query");
@@ -187,7 +187,7 @@ on_both_databases! {
     }
 
     /// Sums that exceed a 64-bit number are no error.
-    async fn sums_may_be_immense(app: TestApp) {
+    async fn session_sums_beyond_64_bits_saturate(app: TestApp) {
         let key = app.full_key();
         for _ in 0..3 {
             let item = json!({"session_id": "s", "cost": 1_000_000.0, "spans": [{"name": "s", "prompt_tokens": i64::MAX}]});

@@ -1,4 +1,4 @@
-//! Traces that the reader marked, kept in a file from one start to the next.
+//! Traces that the reader marked, stored in a file.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use api::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Bookmarks that are kept; the oldest go first.
+/// Maximum number of bookmarks; the oldest are dropped first.
 const MAX_BOOKMARKS: usize = 500;
 const FILE_NAME: &str = "bookmarks.ndjson";
 
@@ -20,7 +20,7 @@ pub struct Bookmark {
     pub url: String,
     /// The trace.
     pub trace: Uuid,
-    /// Its name, where it has one.
+    /// The name of the trace, if it has one.
     pub name: Option<String>,
     /// When it was marked.
     pub at: Timestamp,
@@ -38,10 +38,10 @@ impl Bookmarks {
         Self(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    /// Writes them to a folder, as a whole: a crash leaves the old file or the new one.
+    /// Writes the bookmarks to a folder by replacing the file: a crash leaves the old file or the new one.
     ///
     /// # Errors
-    /// When the folder can't be made or written to.
+    /// The folder can't be created or written to.
     pub fn save(&self, dir: &Path) -> io::Result<()> {
         let mut text = String::new();
         for bookmark in &self.0 {
@@ -54,17 +54,17 @@ impl Bookmarks {
         fs::rename(temporary, dir.join(FILE_NAME))
     }
 
-    /// Those of a server, newest first.
+    /// Returns the bookmarks of a server, newest first.
     pub fn of(&self, url: &str) -> impl Iterator<Item = &Bookmark> {
         self.0.iter().rev().filter(move |it| it.url == url)
     }
 
-    /// Whether a trace of a server is marked.
+    /// Returns whether a trace of a server is marked.
     pub fn has(&self, url: &str, trace: Uuid) -> bool {
         self.of(url).any(|it| it.trace == trace)
     }
 
-    /// Marks a trace, or takes the mark away. Says whether it is marked now.
+    /// Marks a trace, or removes its mark. Returns whether the trace is marked now.
     pub fn toggle(&mut self, bookmark: Bookmark) -> bool {
         let marked = self.has(&bookmark.url, bookmark.trace);
         self.0.retain(|it| it.url != bookmark.url || it.trace != bookmark.trace);

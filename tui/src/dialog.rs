@@ -1,23 +1,27 @@
 //! Dialogs: confirmations and forms before a change, and the secret of a new key.
 //!
-//! Its keys are fixed, like those of the line editor. Performing them is `update::dialog`.
+//! The keys of a dialog are fixed, like those of the line editor; `app::dialog` performs them.
 
 mod form;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use api::Timestamp;
 use uuid::Uuid;
 
-pub use crate::dialog::form::{Choice, Field, Form, FormDefaults, Kind, Name, Value};
+pub use crate::dialog::form::{
+    CONFIG_FIELD, Choice, Field, FieldError, FieldName, FieldValue, Form, FormPurpose, METRIC_FIELD,
+    PROJECT_FIELD, TYPE_FIELD,
+};
 
 use crate::{
     change::Change,
+    ids::LoadedIds,
     input::{Input, InputKind},
 };
 
-/// Microseconds after opening in which keys are ignored: they were meant for what was there
-/// before.
+/// Microseconds after opening in which keys are ignored, because they were pressed before the dialog was
+/// visible.
 pub const GUARD_MICROS: i64 = 300_000;
 /// Last characters of an id that have to be typed on a protected context.
 const CONFIRMATION_DIGITS: usize = 4;
@@ -37,52 +41,38 @@ pub struct Dialog {
     pub focus: Stop,
     /// The error of the input, or of the server.
     pub complaint: Option<String>,
-    /// `ctrl-c` was pressed where it can't simply close; once more quits.
+    /// Whether `ctrl-c` was pressed while the dialog can't be closed; the next one quits.
     pub interrupted: bool,
 }
 
 /// The content of a dialog.
 #[derive(Debug)]
 pub enum Body {
-    /// Whether to do something.
+    /// A confirmation.
     Confirm {
         /// The change.
-        change: Change,
-        /// On a protected context: what has to be typed, and what was.
+        change: Arc<dyn Change>,
+        /// In a protected context, the characters to type and the ones typed.
         typed: Option<(String, Input)>,
     },
-    /// A key to be made.
-    NewKey {
-        /// Its name.
-        name: Input,
-        /// It may only read.
-        query: bool,
-        /// The project of its traces; none leaves the choice to the server.
-        project: Option<Uuid>,
-    },
-    /// A project to be made.
-    NewProject {
-        /// Its name.
-        name: Input,
-    },
-    /// Several lines to fill in.
+    /// A form.
     Form(Form),
-    /// A key that was made.
+    /// A secret that the server shows once.
     Secret {
-        /// Its name.
-        name: String,
-        /// The access of the key, as text.
-        access: &'static str,
-        /// The key.
+        /// The title of the dialog.
+        title: &'static str,
+        /// The sentence that names the record of the secret.
+        sentence: String,
+        /// The secret.
         secret: Secret,
-        /// It is readable on the screen.
+        /// Whether the secret is shown.
         shown: bool,
-        /// The reader has stored it.
+        /// Whether the reader confirmed to have stored it.
         stored: bool,
     },
 }
 
-/// The secret of a new key. It is in no log and no record.
+/// A secret. It is in no log and no record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -93,22 +83,22 @@ impl fmt::Debug for Secret {
 }
 
 /// The progress of a dialog's request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Phase {
-    /// It waits for the reader.
+    /// The dialog waits for the reader.
     Asking,
-    /// The request is open. `before` are the ids of the list before the change.
+    /// The request is open.
     Sending {
         /// The change that was sent.
-        change: Change,
-        /// Ids of the list that it changes.
+        change: Arc<dyn Change>,
+        /// The ids of the records that were loaded.
         before: Vec<Uuid>,
     },
-    /// The answer was lost, and the list is read to see what happened.
+    /// The response was lost, and a list is read to determine whether the change happened.
     Checking {
         /// The change that was sent.
-        change: Change,
-        /// Ids of the list as it was before.
+        change: Arc<dyn Change>,
+        /// The ids of the records that were loaded when it was sent.
         before: Vec<Uuid>,
         /// The error of the request.
         why: String,
@@ -117,55 +107,39 @@ pub enum Phase {
     },
 }
 
-/// A place in a dialog that the keys can go to.
+/// An element of a dialog that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The line of text.
-    Text,
-    /// The access of a new key.
-    Access,
-    /// The project of a new key.
-    Project,
-    /// A line of a form, by its number.
+    /// A field of a form, by its position.
     Field(usize),
     /// The box to tick.
     Tick,
-    /// The button that leaves everything as it is.
+    /// The button that cancels.
     Cancel,
-    /// The button that goes on.
+    /// The button that sends the change, or closes the dialog of a secret.
     Act,
 }
 
 impl Dialog {
-    /// A dialog that asks whether to do something. `protected` asks for characters to be typed.
-    pub fn confirm(change: Change, protected: bool, now: Timestamp) -> Self {
+    /// Returns a dialog that asks to confirm a change. A `protected` context requires characters of the id.
+    pub fn confirm(change: impl Change, protected: bool, now: Timestamp) -> Self {
+        let change: Arc<dyn Change> = Arc::new(change);
         let id = change.id().map(|id| id.simple().to_string()).filter(|_| protected);
         let typed =
             id.map(|id| (id[id.len() - CONFIRMATION_DIGITS..].to_owned(), Input::new(InputKind::Dialog, "")));
         Self::new(Body::Confirm { change, typed }, Stop::Cancel, now)
     }
 
-    /// A dialog that asks for the parts of a new key.
-    pub fn new_key(project: Option<Uuid>, now: Timestamp) -> Self {
-        let name = Input::new(InputKind::Dialog, "");
-        Self::new(Body::NewKey { name, query: false, project }, Stop::Text, now)
-    }
-
-    /// A dialog that asks for the name of a new project.
-    pub fn new_project(now: Timestamp) -> Self {
-        Self::new(Body::NewProject { name: Input::new(InputKind::Dialog, "") }, Stop::Text, now)
-    }
-
-    /// A dialog with lines to fill in.
+    /// Returns a dialog with a form.
     pub fn form(form: Form, now: Timestamp) -> Self {
-        let first = form.first();
+        let first = form.first;
         Self::new(Body::Form(form), Stop::Field(first), now)
     }
 
-    /// A dialog that shows the secret of a new key.
-    pub fn secret(name: String, access: &'static str, secret: String, now: Timestamp) -> Self {
+    /// Returns a dialog that shows the secret of a new record once.
+    pub fn secret(title: &'static str, sentence: String, secret: String, now: Timestamp) -> Self {
         let secret = Secret(secret);
-        Self::new(Body::Secret { name, access, secret, shown: false, stored: false }, Stop::Tick, now)
+        Self::new(Body::Secret { title, sentence, secret, shown: false, stored: false }, Stop::Tick, now)
     }
 
     fn new(body: Body, focus: Stop, now: Timestamp) -> Self {
@@ -180,14 +154,10 @@ impl Dialog {
         }
     }
 
-    /// The places that the keys can go to, in turn.
+    /// Returns the elements that can have the focus, in their order.
     pub fn stops(&self) -> Vec<Stop> {
         match &self.body {
             Body::Confirm { .. } => vec![Stop::Cancel, Stop::Act],
-            Body::NewKey { .. } => {
-                vec![Stop::Text, Stop::Access, Stop::Project, Stop::Cancel, Stop::Act]
-            }
-            Body::NewProject { .. } => vec![Stop::Text, Stop::Cancel, Stop::Act],
             Body::Form(form) => {
                 let fields = (0..form.fields.len()).map(Stop::Field);
                 fields.chain([Stop::Cancel, Stop::Act]).collect()
@@ -196,7 +166,7 @@ impl Dialog {
         }
     }
 
-    /// Moves the focus to the next place or the one before, in turn.
+    /// Moves the focus to the next or the previous element, wrapping around.
     pub fn step(&mut self, forward: bool) {
         let stops = self.stops();
         let at = stops.iter().position(|stop| *stop == self.focus).unwrap_or(0);
@@ -204,29 +174,27 @@ impl Dialog {
         self.focus = stops[(at + by) % stops.len()];
     }
 
-    /// Whether the button that goes on may be pressed.
+    /// Returns whether the button that sends the change can be pressed.
     pub fn armed(&self) -> bool {
         match &self.body {
             Body::Confirm { typed, .. } => {
                 typed.as_ref().is_none_or(|(wanted, given)| given.text().eq_ignore_ascii_case(wanted))
             }
-            Body::NewKey { name, .. } | Body::NewProject { name } => !name.text().trim().is_empty(),
             // A form reports its errors when it is sent.
             Body::Form(_) => true,
             Body::Secret { stored, .. } => *stored,
         }
     }
 
-    /// Whether the keys are letters of a text.
+    /// Returns whether letters edit the focused element.
     pub fn types(&self) -> bool {
         match (&self.body, self.focus) {
-            (_, Stop::Text) => true,
             (Body::Form(form), Stop::Field(at)) => form.fields.get(at).is_some_and(Field::types),
             _ => false,
         }
     }
 
-    /// The line of text with the focus; the only one, where there is no other.
+    /// Returns the line of text with the focus.
     pub fn text_mut(&mut self) -> Option<&mut Input> {
         let focus = self.focus;
         match &mut self.body {
@@ -235,33 +203,33 @@ impl Dialog {
                 _ => None,
             },
             Body::Confirm { typed, .. } => typed.as_mut().map(|(_, given)| given),
-            Body::NewKey { name, .. } | Body::NewProject { name } => Some(name),
             Body::Secret { .. } => None,
         }
     }
 
-    /// What the button that goes on does; nothing on the dialog of a secret. A form is read with
-    /// [`Form::change`].
-    pub fn change(&self) -> Option<Change> {
+    /// Returns the change that the button makes; none on the dialog of a secret.
+    ///
+    /// # Errors
+    /// The position of the invalid field of a form, and the problem.
+    pub fn change(&self, loaded: &LoadedIds) -> Result<Option<Arc<dyn Change>>, FieldError> {
         match &self.body {
-            Body::Form(_) => None,
-            Body::Confirm { change, .. } => Some(change.clone()),
-            Body::NewKey { name, query, project } => {
-                let name = name.text().trim().to_owned();
-                Some(Change::CreateKey { name, query: *query, project: *project })
-            }
-            Body::NewProject { name } => Some(Change::CreateProject { name: name.text().trim().to_owned() }),
-            Body::Secret { .. } => None,
+            Body::Form(form) => form.purpose.read(form, loaded).map(Some),
+            Body::Confirm { change, .. } => Ok(Some(Arc::clone(change))),
+            Body::Secret { .. } => Ok(None),
         }
+    }
+
+    /// Returns whether the dialog waits for the reader.
+    pub const fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking)
     }
 
     /// Returns the title.
     pub fn title(&self) -> &'static str {
         match &self.body {
             Body::Confirm { change, .. } => change.title(),
-            Body::NewKey { .. } | Body::Secret { .. } => "New API key",
-            Body::NewProject { .. } => "New project",
-            Body::Form(form) => form.kind.title(),
+            Body::Secret { title, .. } => title,
+            Body::Form(form) => form.purpose.title(),
         }
     }
 

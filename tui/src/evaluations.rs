@@ -16,9 +16,9 @@ use present::evaluation::EvaluationMark;
 pub const LOOK_INTERVAL_MICROS: i64 = 2_000_000;
 /// Maximum number of evaluations on a page: of one trace, or of one rule in a day.
 pub const MAX_PAGE_ROWS: u32 = 200;
-/// Columns of a score; a score on a larger scale is cut.
+/// Columns of a score; a score on a larger scale is shortened.
 pub const SCORE_COLS: usize = 5;
-/// The smallest drop below a baseline; a smaller difference is rounding.
+/// The smallest drop below a baseline; a smaller difference is a rounding error.
 const MIN_DROP: f64 = 1e-9;
 
 impl List for EvalRuleList {
@@ -56,6 +56,6 @@ pub const fn is_unfinished(it: &Evaluation) -> bool {
 
 /// Formats a score for the columns of a table.
 pub fn score(score: f64) -> String {
-    // Only clients send other scales.
+    // Only external evaluations have other scales.
     if score.abs() < 100.0 { format!("{score:.2}") } else { format!("{score:.0}") }
 }

@@ -1,6 +1,6 @@
 //! Moves from match to match of find, over rows of any kind.
 
-/// The next hit after a position, or the one before it, around the end.
+/// Returns the next match after a position, or the one before it, wrapping around at the end.
 pub fn next(count: usize, at: usize, forward: bool, hit: impl Fn(usize) -> bool) -> Option<usize> {
     (1..=count)
         .map(|step| if forward { (at + step) % count } else { (at + count - step) % count })

@@ -2,6 +2,7 @@
 
 use api::{
     SpanType, Timestamp,
+    anomaly::{Anomaly, AnomalyDirection, AnomalySeverity, AnomalyStatus},
     eval::{Evaluation, EvaluationContext, EvaluationStatus, EvaluatorType, ModelTier},
     trace::{Span, Trace},
 };
@@ -10,7 +11,7 @@ use uuid::Uuid;
 /// 2026-11-21T14:02:00Z.
 pub const BASE_MICROS: i64 = 1_795_269_720_000_000;
 
-/// An id that ends in the number.
+/// Returns an id that ends in the number.
 pub fn id(n: u128) -> Uuid {
     Uuid::from_u128((0x0198_0f6e_7000_7000_8000_u128 << 48) | n)
 }
@@ -115,5 +116,28 @@ pub fn evaluation(n: u128, metric: &str, score: Option<f64>) -> Evaluation {
         cost: score.map(|_| 0.0004),
         created_at: at(second),
         completed_at: score.map(|_| at(second + 3)),
+    }
+}
+
+/// An open anomaly that began an hour before [`BASE_MICROS`].
+pub fn anomaly(n: u128, metric: &str) -> Anomaly {
+    let at = |minutes: i64| Timestamp::from_micros(BASE_MICROS + minutes * 60_000_000);
+    Anomaly {
+        id: id(n),
+        project_id: id(2),
+        metric: metric.into(),
+        direction: AnomalyDirection::Up,
+        severity: AnomalySeverity::Medium,
+        status: AnomalyStatus::Open,
+        close_reason: None,
+        observed: 8_200.0,
+        expected: 3_100.0,
+        expected_low: 2_900.0,
+        expected_high: 3_300.0,
+        score: 9.4,
+        window_start: at(-60),
+        window_end: at(-45),
+        created_at: at(-44),
+        updated_at: at(-30),
     }
 }

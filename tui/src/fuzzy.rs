@@ -1,14 +1,14 @@
 //! Fuzzy matching of words against a text.
 
-/// How well a text fits the words, if it does: the letters of each word have to occur in their
-/// order. Letters in a row and at the beginnings of words count more.
+/// Returns how well a text matches the words; none if it does not. The letters of each word must occur in
+/// their order. Consecutive letters and beginnings of words count more.
 pub fn score(words: &str, text: &str) -> Option<i32> {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     words.split_whitespace().map(|word| score_word(&word.to_lowercase(), &text)).sum()
 }
 
 fn score_word(word: &str, text: &[char]) -> Option<i32> {
-    // The best of the places where the word may begin.
+    // The best match over all positions where the word can begin.
     let first = word.chars().next()?;
     let starts = text.iter().enumerate().filter(|(_, c)| **c == first).map(|(at, _)| at);
     starts.filter_map(|start| score_from(word, text, start)).max()

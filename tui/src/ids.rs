@@ -1,4 +1,4 @@
-//! Resolution of records by the end of their id, which is all that a table has room for.
+//! Resolves records by the end of their id, because tables show only that.
 
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ pub fn is_suffix(word: &str) -> bool {
 /// Returns the id with such an end. The same id can occur more than once.
 ///
 /// # Errors
-/// No id ends so, or more than one.
+/// No id has this end, or more than one has.
 pub fn resolve_suffix(ids: impl IntoIterator<Item = Uuid>, end: &str) -> Result<Uuid, IdError> {
     let end = end.to_ascii_lowercase();
     let fits = |id: &Uuid| id.to_string().ends_with(&end) || id.simple().to_string().ends_with(&end);
@@ -48,12 +48,14 @@ pub fn resolve_suffix(ids: impl IntoIterator<Item = Uuid>, end: &str) -> Result<
 /// The ids of loaded records, which the end of an id is resolved against.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadedIds {
-    /// Traces: listed, judged or opened.
+    /// Traces that are listed, evaluated or opened.
     pub traces: Vec<Uuid>,
-    /// Spans: judged ones and those of the opened trace.
+    /// Spans that are evaluated or belong to the opened trace.
     pub spans: Vec<Uuid>,
     /// Rules.
     pub rules: Vec<Uuid>,
+    /// Records that the console can create: a record that is not among them is new.
+    pub records: Vec<Uuid>,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Longest text that is taken, in bytes; a pasted page is not a filter.
+/// Maximum length of a line, in bytes; a pasted page is not a filter.
 const MAX_LINE_BYTES: usize = 1_000;
 /// Maximum length of a line of a dialog, in bytes; it can hold a schema.
 const MAX_DIALOG_LINE_BYTES: usize = 16 * 1_024;
@@ -78,16 +78,16 @@ pub struct Input {
 pub enum Edit {
     /// The text or the cursor changed, or nothing did.
     Stay,
-    /// The text is to be used.
+    /// The text is accepted.
     Accept,
-    /// The text is to be forgotten.
+    /// The text is discarded.
     Cancel,
-    /// The word under the cursor is to be completed.
+    /// The word under the cursor is completed.
     Complete,
 }
 
 impl Input {
-    /// A line that holds a text, with the cursor at its end.
+    /// Returns a line with a text and the cursor at its end.
     pub fn new(kind: InputKind, text: &str) -> Self {
         Self { kind, text: text.to_owned(), cursor: text.len(), back: 0, draft: String::new() }
     }
@@ -97,12 +97,12 @@ impl Input {
         &self.text
     }
 
-    /// The text before and after the cursor.
+    /// Returns the text before and after the cursor.
     pub fn around(&self) -> (&str, &str) {
         self.text.split_at(self.cursor)
     }
 
-    /// Forgets the text.
+    /// Removes the text.
     pub fn clear(&mut self) {
         self.set("");
     }
@@ -125,7 +125,7 @@ impl Input {
         }
     }
 
-    /// Performs a key. `history` is oldest first.
+    /// Handles a key. `history` is oldest first.
     pub fn key(&mut self, key: KeyEvent, history: &[String]) -> Edit {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {

@@ -1,9 +1,9 @@
 //! Key bindings: lookup, footer, help, and the keys of a configuration.
 //!
 //! [`table`] binds actions to key sequences within scopes, and a [`Keymap`] is that table with
-//! the keys that the reader chose. Two rows of one scope never share a sequence, nor is one the
-//! beginning of the other: a test walks the table, and a configuration that breaks this is
-//! refused. The keys of the line editor and of dialogs are fixed and live there.
+//! the keys that the reader configured. Within a scope, no two rows share a sequence, and no sequence
+//! begins another one: a test checks the table, and a configuration that violates this is
+//! rejected. The keys of the line editor and of dialogs are fixed and defined there.
 
 mod names;
 mod table;
@@ -30,7 +30,7 @@ pub mod groups {
 /// Keys that a configuration gives to actions: the action's name and its sequences.
 pub type Rebinding = BTreeMap<String, Vec<String>>;
 
-/// A configuration of keys that can't be used, as a sentence.
+/// The error of a configuration of keys, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeymapError(String);
 
@@ -45,9 +45,9 @@ impl std::error::Error for KeymapError {}
 /// One row of the table, with the keys in force.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The row.
+    /// The binding.
     pub binding: &'static Binding,
-    /// Its sequences.
+    /// The key sequences in force.
     pub keys: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl Keymap {
         Self { rows, scopes }
     }
 
-    /// Looks a sequence up, single keys separated by a blank.
+    /// Looks up a sequence of keys separated by a blank.
     pub fn lookup(&self, scope: Scope, sequence: &str) -> Lookup {
         let mut found = Lookup::Nothing;
         for row in self.of_scope(scope) {
@@ -126,12 +126,12 @@ impl Keymap {
         found
     }
 
-    /// The rows of a scope, in the table's order.
+    /// Returns the rows of a scope, in the order of the table.
     pub fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| scope.includes(row.binding))
     }
 
-    /// The first key of an action, for a sentence; nothing if it has none.
+    /// Returns the first key of an action; none if it has none.
     pub fn key_of(&self, scope: Scope, action: Action) -> Option<&str> {
         let row = self.of_scope(scope).find(|row| row.binding.action == action)?;
         row.keys.first().map(String::as_str)
@@ -143,14 +143,14 @@ impl Keymap {
         row.keys.first().map(String::as_str)
     }
 
-    /// The continuations of a prefix: the key that follows, and the row.
+    /// Returns the continuations of a prefix: the key that follows, and the row.
     pub fn continuations(&self, scope: Scope, prefix: &str) -> Vec<(&str, &'static Binding)> {
         let keys = self.of_scope(scope).flat_map(|row| row.keys.iter().map(move |key| (key, row.binding)));
         keys.filter_map(|(key, binding)| Some((key.strip_prefix(prefix)?.strip_prefix(' ')?, binding)))
             .collect()
     }
 
-    /// The table as TOML: a `[keys]` section of action names and their sequences.
+    /// Returns the table as TOML: a `[keys]` section of action names and their sequences.
     pub fn to_toml(&self) -> String {
         let mut text = String::from(
             "# action = [\"key\", ...]; two keys after each other are separated by a blank\n[keys]\n",
@@ -180,7 +180,7 @@ impl Keymap {
     }
 }
 
-/// Whether one sequence is the other, or its beginning.
+/// Returns whether one sequence equals the other or begins it.
 fn begins(start: &str, whole: &str) -> bool {
     whole.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }

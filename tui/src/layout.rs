@@ -1,7 +1,7 @@
 //! The layout of the frame around the screens, as functions of the terminal size.
 //!
-//! `update` needs the same rectangles as `view`: how far a page moves, and how wide a text is
-//! wrapped.
+//! `update` needs the same rectangles as `view`, for the rows of a page and the width of a wrapped
+//! text.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
@@ -21,25 +21,25 @@ pub struct Frame {
     pub tabs: Rect,
     /// Filter or breadcrumb.
     pub line: Rect,
-    /// The screen's own.
+    /// The content of the screen.
     pub body: Rect,
-    /// Status, toasts and the line editor's complaint.
+    /// Status, notices and the error of the line editor.
     pub status: Rect,
     /// Keys.
     pub keys: Rect,
 }
 
-/// Whether the terminal is too small for more than a sentence.
+/// Returns whether the terminal has room for a sentence only.
 pub fn too_small(size: (u16, u16)) -> bool {
     size.0 < MIN_COLS || size.1 < MIN_ROWS
 }
 
-/// Whether there is room for one pane only.
+/// Returns whether there is room for one pane only.
 pub fn single(size: (u16, u16)) -> bool {
     size.0 < 60 || size.1 < 15
 }
 
-/// The parts of a screen of this size.
+/// Returns the parts of a terminal of this size.
 pub fn frame(size: (u16, u16)) -> Frame {
     let tabs = u16::from(!single(size));
     let rows = [

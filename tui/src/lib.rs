@@ -1,11 +1,12 @@
 //! `loupe console`: the terminal console.
 //!
-//! The shape is one loop: a message goes into `update`, which changes the state and answers
-//! effects; the driver performs them with the REST client and feeds back what they brought;
-//! `view` draws the state and changes nothing.
+//! The console is one loop: a message goes into `update`, which changes the state and returns
+//! effects; the driver performs them with the HTTP client and sends back their results as
+//! messages; `view` draws the state and changes nothing.
 //!
 //! Formats, text width, tones and charts are those of the crate `present`, which the command line uses too.
 
+mod anomalies;
 mod app;
 mod bookmarks;
 mod change;
@@ -67,9 +68,9 @@ impl std::error::Error for NoTerminal {}
 /// Runs the console until the reader quits, and leaves the terminal as it was.
 ///
 /// # Errors
-/// [`NoTerminal`] when there is none, [`KeymapError`] when the keys can't be used; otherwise an
-/// address or a credential that can't be used, or a terminal that can't be drawn to. A server
-/// that is away is no error: the console shows that and waits for it.
+/// [`NoTerminal`] without a terminal, [`KeymapError`] if the keys can't be used; otherwise an
+/// address or a credential that can't be used, or a terminal that can't be drawn to. An
+/// unreachable server is not an error: the console shows it and keeps trying.
 pub async fn run(options: Options) -> anyhow::Result<()> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(NoTerminal.into());
@@ -98,7 +99,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         result
     };
     result?;
-    // A terminal that is gone by now has no reader for these lines.
+    // The write fails if the terminal was closed, and then there is no place to report that.
     let _ = io::stdout().write_all(farewell().as_bytes());
     Ok(())
 }
@@ -112,10 +113,10 @@ pub fn describe(error: &anyhow::Error) -> String {
     error.chain().map(sentence).collect::<Vec<_>>().join(": ")
 }
 
-/// The keys in force as TOML: a `[keys]` section of action names and their sequences.
+/// Returns the keys in force as TOML: a `[keys]` section of action names and their sequences.
 ///
 /// # Errors
-/// When the reader's own keys can't be used.
+/// The configured keys can't be used.
 pub fn print_keymap(keys: &Rebinding) -> Result<String, KeymapError> {
     Ok(screen::keymap(keys)?.to_toml())
 }

@@ -15,9 +15,9 @@ pub struct Options {
     pub contexts: Vec<Connection>,
     /// Saved filters, used as `@name`.
     pub filters: Saved,
-    /// Keys that the reader gave to actions.
+    /// The configured keys of actions.
     pub keys: Rebinding,
-    /// Folder of what is kept from one start to the next; nothing is kept without one.
+    /// The folder of the bookmarks; without one, they are not stored.
     pub state_dir: Option<PathBuf>,
     /// Filter to begin with.
     pub filter: Option<String>,
@@ -34,13 +34,13 @@ pub struct Connection {
     pub url: String,
     /// API key, if there is one.
     pub api_key: Option<String>,
-    /// Session token, if there is one. It goes with what only people may do.
+    /// Session token, if there is one. Some endpoints accept no API key.
     pub session_token: Option<String>,
     /// Name of the context, shown in the header.
     pub context: Option<String>,
-    /// The context is marked as one to be careful with.
+    /// Whether the context is protected: a confirmation requires typing.
     pub protected: bool,
-    /// Offer nothing that changes the server.
+    /// Whether changes are hidden.
     pub read_only: bool,
     /// Name or id of the project to show; all projects if absent.
     pub project: Option<String>,
@@ -68,13 +68,13 @@ pub struct Target {
     pub url: String,
     /// Name of the context in use.
     pub context: Option<String>,
-    /// The context is protected.
+    /// Whether the context is protected.
     pub protected: bool,
-    /// Nothing that changes the server is offered.
+    /// Whether changes are hidden.
     pub read_only: bool,
-    /// There is an API key.
+    /// Whether there is an API key.
     pub api_key: bool,
-    /// There is a session token.
+    /// Whether there is a session token.
     pub session: bool,
     /// The credential that reads, as text: its kind and first characters.
     pub credential: Option<String>,

@@ -1,4 +1,4 @@
-//! Taking the terminal over and giving it back, whatever happens in between.
+//! Takes the terminal over and restores it, also after an error or a panic.
 
 use std::{io, panic, sync::Once};
 
@@ -14,10 +14,10 @@ use crossterm::{
 pub struct Guard(());
 
 impl Guard {
-    /// Takes the terminal over. A panic gives it back before it prints anything.
+    /// Takes the terminal over. A panic restores it before its message is printed.
     ///
     /// # Errors
-    /// When it is no terminal, or refuses raw mode.
+    /// The output is not a terminal, or raw mode is not available.
     pub fn take() -> io::Result<Self> {
         static PANIC_HOOK: Once = Once::new();
         PANIC_HOOK.call_once(|| {
@@ -53,18 +53,18 @@ fn restore() {
 /// Gives the terminal to the shell until it resumes this process.
 ///
 /// # Errors
-/// When the terminal can't be taken over again.
+/// The terminal can't be taken over again.
 #[cfg(unix)]
 pub fn suspend() -> io::Result<()> {
     restore();
-    // `kill` of the shell's tools, because raising a signal by hand needs unsafe code. A stop
-    // of the whole group is what ctrl-z would have done outside raw mode.
+    // The program `kill`, because raising a signal directly needs unsafe code. Outside raw mode, ctrl-z
+    // stops the whole process group as well.
     let stopped = std::process::Command::new("kill").args(["-TSTP", "0"]).status();
     enter()?;
     stopped.map(|_| ())
 }
 
-/// There is no suspending here.
+/// Does nothing: this system can't suspend a process.
 ///
 /// # Errors
 /// Never.

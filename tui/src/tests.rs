@@ -208,13 +208,14 @@ pub fn are(effects: &[Effect], wanted: &[&str]) -> bool {
 }
 
 /// Returns the change that a dialog sent with these effects.
-pub fn sent_changes(state: &App, effects: &[Effect]) -> Vec<Change> {
+pub fn sent_changes<C: Change + Clone>(state: &App, effects: &[Effect]) -> Vec<C> {
     let writes = requests(effects).into_iter().filter(|it| it.method != "GET").count();
     let Some(Dialog { phase: Phase::Sending { change, .. }, .. }) = &state.shell.dialog else {
         assert_eq!(writes, 0, "{effects:?}");
         return Vec::new();
     };
-    vec![change.clone(); writes]
+    let change: &dyn std::any::Any = &**change;
+    vec![change.downcast_ref::<C>().expect("a change of another screen").clone(); writes]
 }
 
 pub fn me_request(effects: &[Effect]) -> u64 {

@@ -7,15 +7,15 @@ use ratatui::style::{Color, Modifier, Style};
 /// Colours and characters together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Whether colours may be used.
+    /// Whether colours are used.
     pub colour: bool,
     /// The characters.
     pub glyphs: Glyphs,
 }
 
 impl Theme {
-    /// The theme that environment variables ask for: `NO_COLOR` and `LOUPE_THEME=mono` take
-    /// the colours away, `LOUPE_ASCII=1` everything that is not ASCII.
+    /// Returns the theme that environment variables select: `NO_COLOR` and `LOUPE_THEME=mono` turn
+    /// colours off, `LOUPE_ASCII=1` restricts glyphs to ASCII.
     pub fn of_environment(read: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| read(name).is_some_and(|value| !value.is_empty());
         let mono = set("NO_COLOR") || read("LOUPE_THEME").as_deref() == Some("mono");

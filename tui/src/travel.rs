@@ -2,8 +2,8 @@
 
 use crate::keymap::Action;
 
-/// Where an action of movement leads from a row; nothing if it is no movement. `last` is the
-/// last row, `page` the rows of a page.
+/// Returns the row that a movement leads to; none if the action is not a movement. `last` is the
+/// last row, `page` the number of rows on a page.
 pub fn to(action: Action, at: usize, last: usize, page: usize) -> Option<usize> {
     Some(match action {
         Action::Up => at.saturating_sub(1),

@@ -15,7 +15,7 @@ use crate::{
 /// Arguments of `api`.
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  loupe api GET /v1/traces -f limit=5 -f error=true\n  loupe api GET /v1/projects --all --jq '.projects[].name' --raw\n  loupe api POST /v1/ingest --input trace.json\n  loupe api PUT /v1/models/my-model -f input_per_million=0.5 -f output_per_million=1.5\n"
+    before_help = "Examples:\n  loupe api GET /v1/traces -f limit=5 -f error=true\n  loupe api GET /v1/projects --all --jq '.projects[].name' --raw\n  loupe api POST /v1/ingest --input trace.json\n  loupe api PUT /v1/models/mine -f input_per_million=3 -f output_per_million=15\n"
 )]
 pub struct ApiArgs {
     /// GET, POST, PUT, PATCH, DELETE
@@ -59,7 +59,7 @@ fn method(text: &str) -> std::result::Result<Method, String> {
         "PUT" => Ok(Method::PUT),
         "PATCH" => Ok(Method::PATCH),
         "DELETE" => Ok(Method::DELETE),
-        _ => Err("none of GET, POST, PUT, PATCH, DELETE".to_owned()),
+        _ => Err("must be GET, POST, PUT, PATCH or DELETE".to_owned()),
     }
 }
 
@@ -76,25 +76,25 @@ pub async fn run(ctx: &mut Ctx, args: ApiArgs) -> Result {
     let client = ctx.client()?;
     let mut merged: Option<(String, Vec<Value>)> = None;
     loop {
-        let answer = client.send(&call).await?;
+        let response = client.send(&call).await?;
         if args.include && merged.is_none() {
-            let mut head = format!("HTTP {}\n", answer.status);
-            for (name, value) in &answer.headers {
+            let mut head = format!("HTTP {}\n", response.status);
+            for (name, value) in &response.headers {
                 head.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
             }
             let head: String =
                 head.lines().map(|line| ::api::text::printable(line).into_owned() + "\n").collect();
             ctx.out.write(&(head + "\n"))?;
         }
-        let Ok(mut document) = answer.json::<Value>() else {
+        let Ok(mut document) = response.json::<Value>() else {
             // Exports and HTML pages are not JSON: they are written line by line with control characters
             // made visible.
-            let text = String::from_utf8_lossy(&answer.body);
+            let text = String::from_utf8_lossy(&response.body);
             let text: String =
                 text.lines().map(|line| ::api::text::printable(line).into_owned() + "\n").collect();
             return ctx.out.write(&text);
         };
-        if answer.body.is_empty() {
+        if response.body.is_empty() {
             return Ok(());
         }
         if !args.all {
@@ -184,7 +184,7 @@ fn auth(args: &ApiArgs, path: &str) -> Auth {
 }
 
 fn split<'a>(text: &'a str, at: char, flag: &str) -> Result<(&'a str, &'a str)> {
-    text.split_once(at).ok_or_else(|| CliError::usage(format!("{flag} {text}: it has to be NAME{at}VALUE")))
+    text.split_once(at).ok_or_else(|| CliError::usage(format!("{flag} {text}: must be NAME{at}VALUE")))
 }
 
 fn literal(text: &str) -> Value {

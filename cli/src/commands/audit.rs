@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::between::Between;
+use super::period::PeriodArgs;
 use crate::{
     commands::listing::{PageArgs, list},
     ctx::Ctx,
@@ -18,17 +18,17 @@ use crate::{
 
 /// Verbs of `audit`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum AuditCommand {
     /// List audit records, newest first; requires the role owner
     #[command(
         before_help = "Examples:\n  loupe audit list --from yesterday\n  loupe audit list --action api_key.create --actor ann@example.com\n  loupe audit list --all -o ndjson > audit.ndjson\n"
     )]
-    List(ListArgs),
+    List(AuditListArgs),
 }
 
 /// Arguments of `audit list`.
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub struct AuditListArgs {
     /// Only records of this action, such as api_key.create
     #[arg(long)]
     action: Option<String>,
@@ -36,12 +36,12 @@ pub struct ListArgs {
     #[arg(long)]
     actor: Option<String>,
     #[command(flatten)]
-    between: Between,
+    period: PeriodArgs,
     #[command(flatten)]
     page: PageArgs,
 }
 
-const VIEW: View = View {
+const AUDIT_VIEW: View = View {
     plural: "audit_log",
     id: "id",
     columns: &[
@@ -72,11 +72,11 @@ fn result(row: &Value, style: &Style) -> Cell {
 }
 
 /// Runs a verb of `audit`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    let Command::List(args) = command;
-    ctx.out.check(&VIEW)?;
-    let (from, to) = args.between.resolve()?;
+pub async fn run(ctx: &mut Ctx, command: AuditCommand) -> Result {
+    let AuditCommand::List(args) = command;
+    ctx.out.check(&AUDIT_VIEW)?;
+    let (from, to) = args.period.resolve()?;
     let filter = AuditFilter { action: args.action, actor: args.actor, from, to };
     let client = ctx.client()?;
-    list(ctx, &client, &VIEW, args.page, "no records", |page| calls::audit_log(&filter, page)).await
+    list(ctx, &client, &AUDIT_VIEW, args.page, "no records", |page| calls::audit_log(&filter, page)).await
 }

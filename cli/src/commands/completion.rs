@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::{Shell, generate};
 
-use super::tree;
+use super::command_tree;
 use crate::{ctx::Ctx, error::Result};
 
 /// Arguments of `completion`.
@@ -20,6 +20,6 @@ pub struct CompletionArgs {
 /// Writes the script.
 pub fn run(ctx: &mut Ctx, args: &CompletionArgs) -> Result {
     let mut script = Vec::new();
-    generate(args.shell, &mut tree::command(), "loupe", &mut script);
+    generate(args.shell, &mut command_tree::command(), "loupe", &mut script);
     ctx.out.write(&String::from_utf8_lossy(&script))
 }

@@ -16,7 +16,7 @@ use crate::{
     error::{CliError, Result},
     exit::Exit,
 };
-use first_run::Start;
+use first_run::ConsoleStart;
 
 /// Arguments of `console`.
 #[derive(Debug, Args)]
@@ -53,13 +53,13 @@ pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
         return Err(no_terminal());
     }
     match first_run::run(ctx).await? {
-        Start::Configured => show(ctx, args, keys).await,
-        Start::Demo(demo) => {
+        ConsoleStart::Configured => show(ctx, args, keys).await,
+        ConsoleStart::Demo(demo) => {
             let shown = show(ctx, args, keys).await;
             demo.stop().await;
             shown
         }
-        Start::Not => Ok(()),
+        ConsoleStart::Cancelled => Ok(()),
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_one_or_several() {
+    fn configured_keys_are_one_or_several() {
         let (_dir, good) =
             settings("[keys]\n\"list.pause\" = \"ctrl-f\"\n\"find.start\" = [\"f\", \"ctrl-s\"]\n");
         let keys = keys(&good).unwrap();

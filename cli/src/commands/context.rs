@@ -14,43 +14,43 @@ use crate::{
 
 /// Verbs of `context`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum ContextCommand {
     /// List the contexts
     #[command(before_help = "Examples:\n  loupe context list\n  loupe context list -o id\n")]
     List,
     /// Make a context the current one
     #[command(before_help = "Examples:\n  loupe context use prod\n")]
-    Use(NameArgs),
+    Use(ContextNameArgs),
     /// Show a context and the source of each value
     #[command(before_help = "Examples:\n  loupe context show\n  loupe context show prod --json\n")]
-    Show(ShowArgs),
+    Show(ContextShowArgs),
     /// Create or change a context
     #[command(
         before_help = "Examples:\n  loupe context set prod --url https://loupe.example.internal --protected true\n  loupe context set prod --project checkout-bot\n"
     )]
-    Set(SetArgs),
+    Set(ContextSetArgs),
     /// Delete a context and its stored credentials
     #[command(before_help = "Examples:\n  loupe context delete old --yes\n")]
-    Delete(NameArgs),
+    Delete(ContextNameArgs),
 }
 
 /// The name of a context.
 #[derive(Debug, Args)]
-pub struct NameArgs {
+pub struct ContextNameArgs {
     /// The context
     name: String,
 }
 
 /// Arguments of `context show`.
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub struct ContextShowArgs {
     /// The context; default: the current one
     name: Option<String>,
 }
 
 /// Arguments of `context set`; `--url` and `--project` are flags of every command.
 #[derive(Debug, Args)]
-pub struct SetArgs {
+pub struct ContextSetArgs {
     /// The context
     name: String,
     /// Require typing a name to confirm dangerous changes
@@ -61,7 +61,7 @@ pub struct SetArgs {
     read_only: Option<bool>,
 }
 
-const VIEW: View = View {
+const CONTEXT_VIEW: View = View {
     plural: "contexts",
     id: "name",
     columns: &[
@@ -82,13 +82,13 @@ fn current(row: &Value, style: &cell::Style) -> cell::Cell {
 }
 
 /// Runs a verb of `context`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+pub async fn run(ctx: &mut Ctx, command: ContextCommand) -> Result {
     match command {
-        Command::List => list(ctx),
-        Command::Use(args) => use_context(ctx, &args.name),
-        Command::Show(args) => show(ctx, args.name),
-        Command::Set(args) => set(ctx, args),
-        Command::Delete(args) => delete(ctx, &args.name).await,
+        ContextCommand::List => list(ctx),
+        ContextCommand::Use(args) => use_context(ctx, &args.name),
+        ContextCommand::Show(args) => show(ctx, args.name),
+        ContextCommand::Set(args) => set(ctx, args),
+        ContextCommand::Delete(args) => delete(ctx, &args.name).await,
     }
 }
 
@@ -97,9 +97,9 @@ fn list(ctx: &mut Ctx) -> Result {
     let contexts = ctx.settings.config.contexts.iter();
     let rows: Vec<Value> = contexts.map(|(name, context)| row(ctx, &credentials, name, context)).collect();
     if rows.is_empty() {
-        ctx.out.note("no contexts yet: `loupe auth login --url URL` makes one");
+        ctx.out.note("no contexts yet: `loupe auth login --url URL` creates one");
     }
-    ctx.out.list(&VIEW, json!({ "contexts": rows }))
+    ctx.out.list(&CONTEXT_VIEW, json!({ "contexts": rows }))
 }
 
 fn row(ctx: &Ctx, credentials: &Credentials, name: &str, context: &Context) -> Value {
@@ -124,7 +124,7 @@ fn row(ctx: &Ctx, credentials: &Credentials, name: &str, context: &Context) -> V
 }
 
 fn use_context(ctx: &mut Ctx, name: &str) -> Result {
-    known(ctx, name)?;
+    find_context(ctx, name)?;
     if !ctx.changes_files(&format!("make {name} the current context")) {
         return Ok(());
     }
@@ -136,10 +136,10 @@ fn use_context(ctx: &mut Ctx, name: &str) -> Result {
 
 fn show(ctx: &mut Ctx, name: Option<String>) -> Result {
     if let Some(name) = name {
-        let context = known(ctx, &name)?.clone();
+        let context = find_context(ctx, &name)?.clone();
         let credentials = Credentials::load(ctx.settings.profile_dir()?)?;
         let row = row(ctx, &credentials, &name, &context);
-        return ctx.out.item(&VIEW, &row);
+        return ctx.out.item(&CONTEXT_VIEW, &row);
     }
     let settings = &ctx.settings;
     let project = settings.project.as_ref();
@@ -176,7 +176,7 @@ fn show(ctx: &mut Ctx, name: Option<String>) -> Result {
     Ok(())
 }
 
-fn set(ctx: &mut Ctx, args: SetArgs) -> Result {
+fn set(ctx: &mut Ctx, args: ContextSetArgs) -> Result {
     if let Some(url) = &ctx.global.url {
         api::client::Client::new(api::client::Options::new(url.clone()))?;
     }
@@ -201,7 +201,7 @@ fn set(ctx: &mut Ctx, args: SetArgs) -> Result {
 }
 
 async fn delete(ctx: &mut Ctx, name: &str) -> Result {
-    known(ctx, name)?;
+    find_context(ctx, name)?;
     let what = format!("This deletes the context {name} and the credentials stored for it on this machine.");
     prompt::confirm(ctx, &what, name).await?;
     if !ctx.changes_files(&format!("delete the context {name}")) {
@@ -222,7 +222,7 @@ async fn delete(ctx: &mut Ctx, name: &str) -> Result {
     Ok(())
 }
 
-fn known<'a>(ctx: &'a Ctx, name: &str) -> Result<&'a Context> {
+fn find_context<'a>(ctx: &'a Ctx, name: &str) -> Result<&'a Context> {
     let contexts = &ctx.settings.config.contexts;
     contexts.get(name).ok_or_else(|| {
         let names: Vec<_> = contexts.keys().map(String::as_str).collect();

@@ -23,15 +23,15 @@ use crate::{
 
 /// Verbs of `credentials`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CredentialCommand {
     /// List the credentials, with the last 4 characters of each key
     #[command(before_help = "Examples:\n  loupe credentials list\n  loupe credentials list -o id\n")]
     List,
     /// Store a credential, or change the given fields of one
     #[command(
-        before_help = "Examples:\n  loupe credentials set openai\n  printf %s \"$KEY\" | loupe credentials set anthropic --key -\n  loupe credentials set openai_compatible --key-file key.txt --base-url https://llm.example/v1\n  loupe credentials set openai --embedding-model text-embedding-3-small\n  loupe credentials set openai --judge-model-premium none\n"
+        before_help = "Examples:\n  loupe credentials set openai\n  printf %s \"$KEY\" | loupe credentials set anthropic --key -\n  loupe credentials set openai_compatible --key-file key.txt \\\n    --base-url https://llm.example/v1\n  loupe credentials set openai --embedding-model text-embedding-3-small\n  loupe credentials set openai --judge-model-premium none\n"
     )]
-    Set(SetArgs),
+    Set(CredentialSetArgs),
     /// Delete a credential
     #[command(before_help = "Examples:\n  loupe credentials delete openai --yes\n")]
     Delete(ProviderArgs),
@@ -46,7 +46,7 @@ pub struct ProviderArgs {
 
 /// Arguments of `credentials set`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
-pub struct SetArgs {
+pub struct CredentialSetArgs {
     /// openai, anthropic or openai_compatible
     provider: Provider,
     /// Prompt for the provider's key; `-` reads it from stdin
@@ -69,7 +69,7 @@ pub struct SetArgs {
     embedding_model: Option<String>,
 }
 
-const VIEW: View = View {
+const CREDENTIAL_VIEW: View = View {
     plural: "provider_credentials",
     id: "provider",
     columns: &[
@@ -106,30 +106,30 @@ const VIEW: View = View {
 };
 
 /// Runs a verb of `credentials`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn run(ctx: &mut Ctx, command: CredentialCommand) -> Result {
+    ctx.out.check(&CREDENTIAL_VIEW)?;
     let client = ctx.session_client("managing provider credentials")?;
     match command {
-        Command::List => {
+        CredentialCommand::List => {
             let page = |_: &_| calls::provider_credentials();
-            list(ctx, &client, &VIEW, PageArgs::whole(), "no provider credentials", page).await
+            list(ctx, &client, &CREDENTIAL_VIEW, PageArgs::whole(), "no provider credentials", page).await
         }
-        Command::Set(args) => set(ctx, &client, args).await,
-        Command::Delete(args) => delete(ctx, &client, args.provider).await,
+        CredentialCommand::Set(args) => set(ctx, &client, args).await,
+        CredentialCommand::Delete(args) => delete(ctx, &client, args.provider).await,
     }
 }
 
-async fn set(ctx: &mut Ctx, client: &Client, args: SetArgs) -> Result {
+async fn set(ctx: &mut Ctx, client: &Client, args: CredentialSetArgs) -> Result {
     // The request replaces the whole credential, so fields that are not given are copied from the old one.
     let old = if client.has_session() { stored(client, args.provider).await? } else { None };
-    let moved = args.base_url.is_some()
-        && old.as_ref().and_then(|it| it.base_url.as_ref()) != given(&args.base_url).as_ref();
+    let address_changes = args.base_url.is_some()
+        && old.as_ref().and_then(|it| it.base_url.as_ref()) != value_unless_none(&args.base_url).as_ref();
     let api_key = match (&args.key, &args.key_file) {
-        (None, None) if old.is_some() && !moved => None,
+        (None, None) if old.is_some() && !address_changes => None,
         _ => Some(key(ctx, &args).await?),
     };
     let keep = |new: &Option<String>, old: Option<&Option<String>>| match new {
-        Some(_) => given(new),
+        Some(_) => value_unless_none(new),
         None => old.cloned().flatten(),
     };
     let old = old.as_ref();
@@ -141,9 +141,9 @@ async fn set(ctx: &mut Ctx, client: &Client, args: SetArgs) -> Result {
         embedding_model: keep(&args.embedding_model, old.map(|it| &it.embedding_model)),
     };
     let call = calls::put_provider_credential(args.provider, &credential);
-    let Some(answer) = ctx.write(client, &call).await? else { return Ok(()) };
+    let Some(credential) = ctx.write(client, &call).await? else { return Ok(()) };
     ctx.out.note(&format!("stored the credential for {}", args.provider));
-    ctx.out.item(&VIEW, &answer)
+    ctx.out.item(&CREDENTIAL_VIEW, &credential)
 }
 
 async fn stored(client: &Client, provider: Provider) -> Result<Option<ProviderCredential>> {
@@ -152,12 +152,12 @@ async fn stored(client: &Client, provider: Provider) -> Result<Option<ProviderCr
 }
 
 /// Returns the value of a flag, in which `none` stands for no value.
-fn given(value: &Option<String>) -> Option<String> {
+fn value_unless_none(value: &Option<String>) -> Option<String> {
     value.clone().filter(|value| value != "none")
 }
 
 /// Reads the provider's key from the source that the flags name. A dry run needs no key.
-async fn key(ctx: &mut Ctx, args: &SetArgs) -> Result<String> {
+async fn key(ctx: &mut Ctx, args: &CredentialSetArgs) -> Result<String> {
     let secret = match (args.key.as_deref(), &args.key_file) {
         (_, Some(path)) => {
             std::fs::read_to_string(path).map(|text| text.trim().to_owned()).map_err(|error| {
@@ -165,13 +165,14 @@ async fn key(ctx: &mut Ctx, args: &SetArgs) -> Result<String> {
             })?
         }
         (Some("-"), _) => prompt::line().await?,
-        (Some(""), _) | (None, _) if ctx.global.dry_run => "asked for".to_owned(),
+        (Some(""), _) | (None, _) if ctx.global.dry_run => "from the prompt".to_owned(),
         (Some("") | None, None) => {
-            let label = format!("Key at {}", args.provider);
+            let label = format!("Key for {}", args.provider);
             prompt::secret(ctx, &label, "`--key -` and the key on stdin, or --key-file").await?
         }
         (Some(_), None) => {
-            let message = "--key takes no value: a secret on the command line ends up in histories";
+            let message =
+                "--key takes no value: a secret on the command line is kept in the history of the shell";
             return Err(CliError::usage(message)
                 .hint(format!("printf %s \"$KEY\" | loupe credentials set {} --key -", args.provider)));
         }
@@ -180,7 +181,8 @@ async fn key(ctx: &mut Ctx, args: &SetArgs) -> Result<String> {
 }
 
 async fn delete(ctx: &mut Ctx, client: &Client, provider: Provider) -> Result {
-    let what = format!("This deletes the key at {provider}. Evaluations and searches that need it stop.");
+    let what =
+        format!("This deletes the key for {provider}. Evaluations and searches that need it will fail.");
     prompt::confirm(ctx, &what, provider.as_str()).await?;
     if ctx.write(client, &calls::delete_provider_credential(provider)).await?.is_none() {
         return Ok(());

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::auth::usage,
-    config::expiry::rough,
+    config::expiry::approximate_duration,
     ctx::Ctx,
     env::now,
     error::{CliError, Result},
@@ -23,10 +23,10 @@ use crate::{
 
 /// Maximum difference between the clocks of client and server; with a larger one, `from:-1h` is
 /// misleading.
-const SKEW_SECONDS: i64 = 30;
+const MAX_CLOCK_SKEW_SECONDS: i64 = 30;
 
 /// Value that the server sends as the limit of a plan without a limit.
-const UNLIMITED: u64 = 1_000_000_000;
+const UNLIMITED_REQUESTS: u64 = 1_000_000_000;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ const UNLIMITED: u64 = 1_000_000_000;
 )]
 pub struct DoctorArgs {}
 
-const VIEW: View = View {
+const CHECK_VIEW: View = View {
     plural: "checks",
     id: "name",
     columns: &[
@@ -50,21 +50,21 @@ const VIEW: View = View {
 
 /// Runs every check. The first failed check decides the exit code.
 pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+    ctx.out.check(&CHECK_VIEW)?;
     let mut checks = Checks::default();
     let settings = &ctx.settings;
     checks.good("address", format!("{} (from {})", settings.url.value, settings.url.source));
 
     let client = ctx.client()?;
     checks.transport(&client);
-    if let Some(answer) = checks.reach(&client).await {
-        checks.clock(&answer);
+    if let Some(response) = checks.reach(&client).await {
+        checks.clock(&response);
         let ready = Call::<Value>::get("/readyz").with(Auth::None);
-        checks.note("ready", client.send(&ready).await.map(|_| "it takes requests".to_owned()));
-        for (name, found) in
+        checks.note("ready", client.send(&ready).await.map(|_| "the server accepts requests".to_owned()));
+        for (name, result) in
             [("api key", settings.api_key.is_some()), ("session", settings.session.is_some())]
         {
-            if found {
+            if result {
                 checks.credential(ctx, name).await?;
             }
         }
@@ -73,7 +73,7 @@ pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
         }
     }
     let Checks { rows, failure } = checks;
-    ctx.out.list(&VIEW, json!({ "checks": rows }))?;
+    ctx.out.list(&CHECK_VIEW, json!({ "checks": rows }))?;
     failure.map_or(Ok(()), Err)
 }
 
@@ -93,14 +93,14 @@ impl Checks {
         self.failure.get_or_insert(error);
     }
 
-    /// Returns whether a row of this name exists: both credentials belong to one tenant, which is reported
-    /// once.
+    /// Returns whether a row of this name exists. Both credentials belong to one tenant, whose usage and rate
+    /// limit are reported once.
     fn has(&self, name: &str) -> bool {
         self.rows.iter().any(|row| row["name"] == name)
     }
 
-    fn note<E: Into<CliError>>(&mut self, name: &str, found: std::result::Result<String, E>) {
-        match found {
+    fn note<E: Into<CliError>>(&mut self, name: &str, result: std::result::Result<String, E>) {
+        match result {
             Ok(detail) => self.good(name, detail),
             Err(error) => self.bad(name, error.into()),
         }
@@ -120,12 +120,12 @@ impl Checks {
     async fn reach(&mut self, client: &Client) -> Option<ApiResponse> {
         let start = Instant::now();
         match client.send(&calls::health()).await {
-            Ok(answer) => {
+            Ok(response) => {
                 self.good(
                     "server",
                     format!("answered in {}", present::format::latency(start.elapsed().as_millis() as i64)),
                 );
-                Some(answer)
+                Some(response)
             }
             Err(error) => {
                 self.bad("server", error.into());
@@ -134,37 +134,37 @@ impl Checks {
         }
     }
 
-    fn clock(&mut self, answer: &ApiResponse) {
-        let date = answer
+    fn clock(&mut self, response: &ApiResponse) {
+        let date = response
             .headers
             .get("date")
             .and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
         let Some(theirs) = date else { return };
         let skew = (now().to_utc() - theirs.to_utc()).num_seconds();
-        if skew.abs() <= SKEW_SECONDS {
+        if skew.abs() <= MAX_CLOCK_SKEW_SECONDS {
             return self.good("clock", format!("within {} s of the server's", skew.abs().max(1)));
         }
         let side = if skew > 0 { "ahead of" } else { "behind" };
         let message = format!("this machine is {} s {side} the server", skew.abs());
-        self.bad("clock", CliError::new(Exit::Failed, message).hint("set the clock, or give times in full"));
+        self.bad("clock", CliError::new(Exit::Failed, message).hint("set the clock, or use absolute times"));
     }
 
     /// Reports the usage of the month once, from the first credential that the server accepts.
     fn usage(&mut self, me: &Me) {
-        let told = self.has("usage");
-        let spent = me
+        let is_reported = self.has("usage");
+        let used_up_limit = me
             .limits
             .traces_per_month
             .filter(|limit| me.usage.traces >= 0 && *limit <= me.usage.traces as u64);
-        match spent {
-            _ if told => {}
+        match used_up_limit {
+            _ if is_reported => {}
             None => self.good("usage", usage(me)),
             Some(limit) => {
                 let message = format!("all {limit} traces of {} are used", me.usage.month);
                 let error = CliError::new(Exit::Plan, message);
                 self.bad(
                     "usage",
-                    error.hint("nothing more is stored until the month ends, or the plan changes"),
+                    error.hint("no more traces are stored until the month ends or the plan changes"),
                 );
             }
         }
@@ -177,21 +177,24 @@ impl Checks {
         } else {
             options.session_token = None
         }
-        let found = Client::new(options)?.send(&calls::me()).await;
-        let limits = found.as_ref().ok().and_then(ApiResponse::rate_limit);
-        let me = found.and_then(|answer| answer.json::<Me>());
+        let result = Client::new(options)?.send(&calls::me()).await;
+        let limits = result.as_ref().ok().and_then(ApiResponse::rate_limit);
+        let me = result.and_then(|response| response.json::<Me>());
         if let Ok(me) = &me {
             self.usage(me);
         }
         let described = me.map(|me| {
             let left = |time: Timestamp| (time.micros() - ctx.out.style.now.micros()) / 1_000_000;
-            let left = me.expires_at.map(|time| format!(", {} left", rough(left(time)))).unwrap_or_default();
+            let left = me
+                .expires_at
+                .map(|time| format!(", {} left", approximate_duration(left(time))))
+                .unwrap_or_default();
             format!("role {} in {}, plan {}{left}", me.role, me.tenant.name, me.tenant.plan)
         });
         self.note(name, described);
         if let Some((limit, remaining)) = limits.filter(|_| !self.has("rate limit")) {
             let left = match limit {
-                UNLIMITED.. => "none on this plan".to_owned(),
+                UNLIMITED_REQUESTS.. => "no limit on this plan".to_owned(),
                 _ => format!("{remaining} of {limit} requests left in this minute"),
             };
             self.good("rate limit", left);

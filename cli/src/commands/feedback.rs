@@ -11,7 +11,7 @@ use api::{
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::between::Between;
+use super::period::PeriodArgs;
 use crate::{
     commands::listing::{PageArgs, list},
     ctx::Ctx,
@@ -25,22 +25,22 @@ use crate::{
 
 /// Verbs of `feedback`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum FeedbackCommand {
     /// Add feedback to a trace
     #[command(
-        before_help = "Examples:\n  loupe feedback add c07b44d1 --label bad --comment 'refunded without looking'\n  loupe feedback add order-77120 --external --label good --user u-42 --source thumbs\n  loupe feedback add 0af7651916cd43dd8448eb211c80319c --label neutral --metadata '{\"ticket\":7}'\n"
+        before_help = "Examples:\n  loupe feedback add c07b44d1 --label bad --comment 'refunded without looking'\n  loupe feedback add order-7 --external --label good --user u-42 --source thumbs\n  loupe feedback add 0af7651916cd43dd8448eb211c80319c \\\n    --label neutral --metadata '{\"ticket\":7}'\n"
     )]
-    Add(AddArgs),
+    Add(FeedbackAddArgs),
     /// List feedback, newest first
     #[command(
         before_help = "Examples:\n  loupe feedback list --label bad --from -24h\n  loupe feedback list --trace c07b44d1\n  loupe feedback list --all -o csv > feedback.csv\n"
     )]
-    List(ListArgs),
+    List(FeedbackListArgs),
 }
 
 /// Arguments of `feedback add`.
 #[derive(Debug, Args)]
-pub struct AddArgs {
+pub struct FeedbackAddArgs {
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
     trace: String,
     /// TRACE is the external id that the application set; selects the newest trace with it
@@ -68,7 +68,7 @@ pub struct AddArgs {
 
 /// Arguments of `feedback list`.
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub struct FeedbackListArgs {
     /// Only of this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
@@ -76,12 +76,12 @@ pub struct ListArgs {
     #[arg(long)]
     label: Option<FeedbackLabel>,
     #[command(flatten)]
-    between: Between,
+    period: PeriodArgs,
     #[command(flatten)]
     page: PageArgs,
 }
 
-const VIEW: View = View {
+const FEEDBACK_VIEW: View = View {
     plural: "feedback",
     id: "id",
     columns: &[
@@ -130,32 +130,35 @@ fn object(text: &str) -> std::result::Result<RawObject, String> {
 }
 
 /// Runs a verb of `feedback`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn run(ctx: &mut Ctx, command: FeedbackCommand) -> Result {
+    ctx.out.check(&FEEDBACK_VIEW)?;
     let client = ctx.client()?;
     match command {
-        Command::Add(args) => add(ctx, &client, args).await,
-        Command::List(args) => {
-            let (from, to) = args.between.resolve()?;
+        FeedbackCommand::Add(args) => add(ctx, &client, args).await,
+        FeedbackCommand::List(args) => {
+            let (from, to) = args.period.resolve()?;
             let trace_id = match &args.trace {
                 Some(wanted) => Some(find::trace(&client, &ctx.settings, wanted).await?),
                 None => None,
             };
             let project_id = find::current_project(&client, &ctx.settings).await?;
             let filter = FeedbackFilter { project_id, trace_id, label: args.label, from, to };
-            list(ctx, &client, &VIEW, args.page, "no feedback", |page| calls::feedback(&filter, page)).await
+            list(ctx, &client, &FEEDBACK_VIEW, args.page, "no feedback", |page| {
+                calls::feedback(&filter, page)
+            })
+            .await
         }
     }
 }
 
-async fn add(ctx: &mut Ctx, client: &Client, args: AddArgs) -> Result {
-    let AddArgs { trace: wanted, external, label, comment, user, source, span, metadata } = args;
+async fn add(ctx: &mut Ctx, client: &Client, args: FeedbackAddArgs) -> Result {
+    let FeedbackAddArgs { trace: wanted, external, label, comment, user, source, span, metadata } = args;
     let trace_id = if external { None } else { Some(find::trace(client, &ctx.settings, &wanted).await?) };
     let span_id = match (span, trace_id) {
         (None, _) => None,
         (Some(span), Some(trace)) => Some(find::span_id(client, trace, &span).await?),
         (Some(span), None) => Some(span.parse().map_err(|_| {
-            CliError::usage(format!("--span: `{span}` is not a whole id, as --external needs it"))
+            CliError::usage(format!("--span: `{span}` is not a complete id, which --external requires"))
         })?),
     };
     let new = NewFeedback {
@@ -169,11 +172,11 @@ async fn add(ctx: &mut Ctx, client: &Client, args: AddArgs) -> Result {
         metadata,
         ..NewFeedback::default()
     };
-    let Some(said) = ctx.write(client, &calls::add_feedback(&new)).await? else {
+    let Some(feedback) = ctx.write(client, &calls::add_feedback(&new)).await? else {
         return Ok(());
     };
-    let again = said.get("created_at") != said.get("updated_at");
-    let verb = if again { "Replaced by" } else { "Noted" };
-    ctx.out.note(&format!("{} {verb} {label} on {wanted}", ctx.out.style.glyphs.ok));
-    ctx.out.item(&VIEW, &said)
+    let is_replacement = feedback.get("created_at") != feedback.get("updated_at");
+    let verb = if is_replacement { "Replaced the" } else { "Added" };
+    ctx.out.note(&format!("{} {verb} feedback on {wanted}: {label}", ctx.out.style.glyphs.ok));
+    ctx.out.item(&FEEDBACK_VIEW, &feedback)
 }

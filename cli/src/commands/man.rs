@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::tree;
+use super::command_tree;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -25,7 +25,7 @@ pub struct ManArgs {
 /// Writes a manual page for every command.
 pub fn run(ctx: &mut Ctx, args: &ManArgs) -> Result {
     std::fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(tree::command(), &args.dir))
+        .and_then(|()| clap_mangen::generate_to(command_tree::command(), &args.dir))
         .map_err(|error| {
             CliError::new(
                 Exit::Unexpected,

@@ -18,10 +18,10 @@ use crate::{
 
 /// Verbs of `members`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum MemberCommand {
     /// List the members, including removed ones
     #[command(
-        before_help = "Examples:\n  loupe members list\n  loupe members list --json --jq '.members[] | select(.status == \"active\") | .subject' --raw\n"
+        before_help = "Examples:\n  loupe members list\n  loupe members list --raw \\\n    --jq '.members[] | select(.status == \"active\") | .subject'\n"
     )]
     List,
     /// Remove a member, who loses access at once
@@ -41,7 +41,7 @@ pub struct MemberArgs {
     member: String,
 }
 
-const VIEW: View = View {
+const MEMBER_VIEW: View = View {
     plural: "members",
     id: "id",
     columns: &[
@@ -56,16 +56,16 @@ const VIEW: View = View {
 };
 
 /// Runs a verb of `members`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn run(ctx: &mut Ctx, command: MemberCommand) -> Result {
+    ctx.out.check(&MEMBER_VIEW)?;
     match command {
-        Command::List => {
+        MemberCommand::List => {
             let client = ctx.session_client("listing members")?;
-            list(ctx, &client, &VIEW, PageArgs::whole(), "no members", calls::members).await?;
+            list(ctx, &client, &MEMBER_VIEW, PageArgs::whole(), "no members", calls::members).await?;
             seats(ctx, &client).await
         }
-        Command::Remove(args) => remove(ctx, &args.member).await,
-        Command::Restore(args) => restore(ctx, &args.member).await,
+        MemberCommand::Remove(args) => remove(ctx, &args.member).await,
+        MemberCommand::Restore(args) => restore(ctx, &args.member).await,
     }
 }
 
@@ -76,7 +76,7 @@ async fn seats(ctx: &mut Ctx, client: &Client) -> Result {
     }
     let me = client.call(&calls::me().with(Auth::SessionOnly)).await?;
     if let Some(limit) = me.limits.members {
-        ctx.out.note(&format!("{} of {limit} seats taken (plan {})", me.usage.members, me.tenant.plan));
+        ctx.out.note(&format!("{} of {limit} seats used (plan {})", me.usage.members, me.tenant.plan));
     }
     Ok(())
 }
@@ -90,8 +90,10 @@ async fn remove(ctx: &mut Ctx, wanted: &str) -> Result {
         return ctx.show_call(&calls::remove_member(id));
     }
     let member = find::member(&client, wanted).await?;
-    let what =
-        format!("This takes the seat of {} ({}), who is refused from now on.", member.subject, member.role);
+    let what = format!(
+        "This removes {} ({}), who loses access at once, and frees the seat.",
+        member.subject, member.role
+    );
     prompt::confirm(ctx, &what, &member.subject).await?;
     if ctx.write(&client, &calls::remove_member(member.id)).await?.is_none() {
         return Ok(());
@@ -108,8 +110,8 @@ async fn restore(ctx: &mut Ctx, wanted: &str) -> Result {
         return ctx.show_call(&calls::restore_member(id));
     }
     let member = find::member(&client, wanted).await?;
-    let Some(answer) = ctx.write(&client, &calls::restore_member(member.id)).await? else {
+    let Some(restored) = ctx.write(&client, &calls::restore_member(member.id)).await? else {
         return Ok(());
     };
-    report(ctx, &format!("{} is a member again", member.subject), &member.id.to_string(), answer)
+    report(ctx, &format!("{} is a member again", member.subject), &member.id.to_string(), restored)
 }

@@ -2,8 +2,9 @@
 //! it.
 //!
 //! This file declares a command in four places: its module, its variant of [`Command`] with the help of one
-//! line, its entry in the [`OVERVIEW`], and its arm in [`run`].
+//! line, its entry in the [`COMMAND_OVERVIEW`], and its arm in [`run`].
 
+pub mod anomalies;
 pub mod api;
 pub mod audit;
 pub mod auth;
@@ -15,6 +16,8 @@ pub mod credentials;
 pub mod doctor;
 pub mod evals;
 pub mod evaluators;
+pub mod failure_rules;
+pub mod failures;
 pub mod feedback;
 pub mod help;
 pub mod keys;
@@ -26,13 +29,15 @@ pub mod rules;
 pub mod sessions;
 pub mod spans;
 pub mod traces;
+pub mod webhooks;
 
 // Parts that several commands share.
-pub mod between;
-pub mod document;
+pub mod command_tree;
+pub mod flag_value;
 pub mod listing;
+pub mod period;
+pub mod rule_filter;
 pub mod secret_file;
-pub mod tree;
 
 use ::api::text::printable;
 use clap::{Parser, Subcommand};
@@ -64,56 +69,69 @@ pub struct Cli {
 pub enum Command {
     /// Sign in, sign out, see who you are
     #[command(subcommand)]
-    Auth(auth::Command),
+    Auth(auth::AuthCommand),
     /// Servers by name, each with project and protection: list, use, show, set, delete
     #[command(subcommand, alias = "contexts")]
-    Context(context::Command),
+    Context(context::ContextCommand),
     /// Settings and their sources: list, get, set, unset, path, edit
     #[command(subcommand)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
     /// API keys: create, list, get, revoke
     #[command(subcommand, alias = "key")]
-    Keys(keys::Command),
-    /// Projects: create, list, get, update, archive, unarchive, choose one
+    Keys(keys::KeyCommand),
+    /// Projects: create, list, get, update, archive, unarchive, use
     #[command(subcommand, alias = "project")]
-    Projects(projects::Command),
+    Projects(projects::ProjectCommand),
     /// Members and their seats: list, remove, restore
     #[command(subcommand, alias = "member")]
-    Members(members::Command),
+    Members(members::MemberCommand),
     /// Your own API keys for model providers: list, set, delete
     #[command(subcommand, alias = "credential")]
-    Credentials(credentials::Command),
+    Credentials(credentials::CredentialCommand),
     /// Sessions (conversations that traces belong to): list
     #[command(subcommand, alias = "session")]
-    Sessions(sessions::Command),
-    /// Traces: list, get, follow, send, export, delete
+    Sessions(sessions::SessionCommand),
+    /// Traces: list, get, tail, send, export, delete
     #[command(subcommand, alias = "trace")]
-    Traces(traces::Command),
+    Traces(traces::TraceCommand),
     /// Spans: search by meaning
     #[command(subcommand, alias = "span")]
-    Spans(spans::Command),
+    Spans(spans::SpanCommand),
     /// Search spans by meaning; the same as `spans search`
-    #[command(before_help = spans::EXAMPLES)]
+    #[command(before_help = spans::SEARCH_EXAMPLES)]
     Search(spans::SearchArgs),
     /// Metrics of traces and of projects: show, project
     #[command(subcommand, alias = "metric")]
-    Metrics(metrics::Command),
+    Metrics(metrics::MetricCommand),
     /// Evaluations: list, get, run, wait, bulk, progress
     #[command(subcommand, alias = "eval")]
-    Evals(evals::Command),
-    /// Evaluators, built-in and your own: list, get, create, update, delete
+    Evals(evals::EvaluationCommand),
+    /// Evaluators, built-in and custom: list, get, create, update, delete
     #[command(subcommand, alias = "evaluator")]
-    Evaluators(evaluators::Command),
+    Evaluators(evaluators::EvaluatorCommand),
     /// Eval rules, which run an evaluator on each matching trace: create, list, get, update, enable,
     /// disable, delete, test, backfill, decisions
     #[command(subcommand, alias = "rule")]
-    Rules(rules::Command),
+    Rules(rules::RuleCommand),
+    /// Failures and failure clusters: list, clusters, cluster, resolve, mute, reopen
+    #[command(subcommand, alias = "failure")]
+    Failures(failures::FailureCommand),
+    /// Failure rules, which trigger webhooks: create, list, get, update, enable, disable, delete
+    #[command(subcommand, alias = "failure-rule")]
+    FailureRules(failure_rules::FailureRuleCommand),
+    /// Webhooks: create, list, get, update, enable, disable, delete, rotate-secret, test, deliveries,
+    /// redeliver; tools for receivers: trigger, verify, listen
+    #[command(subcommand, alias = "webhook")]
+    Webhooks(webhooks::WebhookCommand),
+    /// Anomalies of metrics: list
+    #[command(subcommand, alias = "anomaly")]
+    Anomalies(anomalies::AnomalyCommand),
     /// Feedback of users and reviewers on traces: add, list
     #[command(subcommand)]
-    Feedback(feedback::Command),
+    Feedback(feedback::FeedbackCommand),
     /// Audit log, newest changes first: list
     #[command(subcommand)]
-    Audit(audit::Command),
+    Audit(audit::AuditCommand),
     /// Send any API request, authenticated
     Api(api::ApiArgs),
     /// Open the terminal console
@@ -125,29 +143,30 @@ pub enum Command {
     Completion(completion::CompletionArgs),
     /// Write manual pages, one file for each command
     Man(man::ManArgs),
-    /// Show help on exit codes, filters, output, environment, credentials, evaluators of your own
+    /// Show help on exit codes, filters, output, environment, credentials, custom evaluators,
+    /// webhooks
     Help(help::HelpArgs),
 }
 
 /// The overview that `loupe` prints without arguments. A test requires the name of every command in it.
-pub const OVERVIEW: &str = "\
+pub const COMMAND_OVERVIEW: &str = "\
 loupe: follow, read and send the traces of LLM applications
 
   auth        login, logout, status, token     who you are, limits and usage
-  context     list, use, show, set, delete     servers by name
-  config      list, get, set, unset, path, edit
+  context, config                              servers by name, settings
   projects    create, list, get, update, archive, unarchive, use
   keys        create, list, get, revoke        needs a session
-  members, credentials                         need a session too
+  members, credentials, failures               need a session too
   traces      list, get, tail, send, export, delete
   search      TEXT                             spans by meaning
   metrics     show, project                    numbers, charts, gates
-  evals       run, wait, bulk, list, get       judge traces, gate a build
-  evaluators, rules                            what judges, and which traces
-  feedback    add, list                        sessions, audit   list
+  evals       run, wait, bulk, list, get       evaluate traces, gate a build
+  evaluators, rules, failure-rules             what is evaluated and reported
+  webhooks    create, test, listen, trigger, verify, deliveries
+  feedback    add, list                        anomalies, sessions, audit   list
   api         METHOD PATH                      any request
   console, doctor, completion, man             for your terminal and shell
-  help        exit-codes, filters, output, environment, auth, own-evaluators
+  help        TOPIC                            auth, filters, output and others
 
 Start:
   loupe auth login --url https://loupe.example.internal
@@ -169,13 +188,17 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Credentials(command) => credentials::run(ctx, command).await,
         Command::Sessions(command) => sessions::run(ctx, command).await,
         Command::Traces(command) => traces::run(ctx, command).await,
-        Command::Spans(spans::Command::Search(args)) | Command::Search(args) => {
+        Command::Spans(spans::SpanCommand::Search(args)) | Command::Search(args) => {
             spans::search(ctx, args).await
         }
         Command::Metrics(command) => metrics::run(ctx, command).await,
         Command::Evals(command) => evals::run(ctx, command).await,
         Command::Evaluators(command) => evaluators::run(ctx, command).await,
         Command::Rules(command) => rules::run(ctx, command).await,
+        Command::Failures(command) => failures::run(ctx, command).await,
+        Command::FailureRules(command) => failure_rules::run(ctx, command).await,
+        Command::Webhooks(command) => webhooks::run(ctx, command).await,
+        Command::Anomalies(command) => anomalies::run(ctx, command).await,
         Command::Feedback(command) => feedback::run(ctx, command).await,
         Command::Audit(command) => audit::run(ctx, command).await,
         Command::Api(args) => api::run(ctx, args).await,
@@ -190,13 +213,13 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
 impl Command {
     /// Returns whether the command may name a context that does not exist yet.
     pub fn makes_contexts(&self) -> bool {
-        matches!(self, Self::Auth(auth::Command::Login(_)) | Self::Context(_))
+        matches!(self, Self::Auth(auth::AuthCommand::Login(_)) | Self::Context(_))
     }
 
     /// Returns whether the command works without configuration, and so even if the configuration files are
     /// invalid.
     pub fn is_offline(&self) -> bool {
-        use config::Command::{Edit, Path};
+        use config::ConfigCommand::{Edit, Path};
         let about_files = matches!(self, Self::Config(Path | Edit));
         about_files || matches!(self, Self::Help(_) | Self::Completion(_) | Self::Man(_))
     }
@@ -207,9 +230,10 @@ impl Command {
         match self {
             Self::Evals(command) => command.waits(),
             Self::Rules(command) => command.waits(),
+            Self::Webhooks(command) => command.runs_on(),
             Self::Console(_) => true,
             Self::Traces(command) => {
-                matches!(command, traces::Command::Tail(_) | traces::Command::Export(_))
+                matches!(command, traces::TraceCommand::Tail(_) | traces::TraceCommand::Export(_))
             }
             _ => false,
         }
@@ -235,10 +259,10 @@ mod tests {
 
     #[test]
     fn overview_names_every_command() {
-        let words: Vec<&str> = OVERVIEW.split(|c: char| !c.is_alphanumeric()).collect();
-        for command in tree::command().get_subcommands() {
+        let words: Vec<&str> = COMMAND_OVERVIEW.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
+        for command in command_tree::command().get_subcommands() {
             let name = command.get_name();
-            assert!(words.contains(&name), "the overview does not name `{name}`:\n{OVERVIEW}");
+            assert!(words.contains(&name), "the overview does not name `{name}`:\n{COMMAND_OVERVIEW}");
         }
     }
 }

@@ -14,25 +14,25 @@ use crate::{
     exit::Exit,
 };
 
-const LINE: &str = "LOUPE_API_KEY=";
+const KEY_LINE_PREFIX: &str = "LOUPE_API_KEY=";
 
 /// Checks that the secret can be written to the files, before it is created.
 pub fn check(secret_file: Option<&Path>, env_file: Option<&Path>) -> Result {
     if let Some(path) = secret_file
         && fs::symlink_metadata(path).is_ok()
     {
-        return Err(failed(path, "it exists already, and is not overwritten"));
+        return Err(failed(path, "the file exists already and is not overwritten"));
     }
     if let Some(path) = env_file
         && let Ok(data) = fs::symlink_metadata(path)
         && !data.is_file()
     {
-        return Err(failed(path, "it is a link or no file, and is not followed"));
+        return Err(failed(path, "the path is a symbolic link or not a regular file"));
     }
     for path in [secret_file, env_file].into_iter().flatten() {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !folder.is_dir() {
-            return Err(failed(path, "its folder does not exist"));
+            return Err(failed(path, "the folder does not exist"));
         }
     }
     Ok(())
@@ -60,14 +60,14 @@ pub fn store(secret_file: Option<&Path>, env_file: Option<&Path>, secret: &str) 
 
 /// Returns the text of an environment file with the key's line replaced, or added at the end.
 fn with_key(old: &str, secret: &str) -> String {
-    let own = |line: &str| line.trim_start().trim_start_matches("export ").starts_with(LINE);
+    let own = |line: &str| line.trim_start().trim_start_matches("export ").starts_with(KEY_LINE_PREFIX);
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     match lines.iter_mut().find(|line| own(line)) {
         Some(line) => {
             let export = if line.trim_start().starts_with("export ") { "export " } else { "" };
-            *line = format!("{export}{LINE}{secret}");
+            *line = format!("{export}{KEY_LINE_PREFIX}{secret}");
         }
-        None => lines.push(format!("{LINE}{secret}")),
+        None => lines.push(format!("{KEY_LINE_PREFIX}{secret}")),
     }
     lines.join("\n") + "\n"
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_own_line_is_replaced() {
+    fn environment_file_keeps_its_other_lines() {
         assert_eq!(with_key("", "s"), "LOUPE_API_KEY=s\n");
         assert_eq!(with_key("A=1\nLOUPE_API_KEY=old\nB=2\n", "s"), "A=1\nLOUPE_API_KEY=s\nB=2\n");
         assert_eq!(with_key("export LOUPE_API_KEY=old", "s"), "export LOUPE_API_KEY=s\n");
@@ -90,7 +90,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn files_are_private_new_and_no_links() {
+    fn secret_file_is_private_new_and_no_link() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");

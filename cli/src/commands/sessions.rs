@@ -3,7 +3,7 @@
 use api::client::calls::{self, SessionFilter};
 use clap::{Args, Subcommand};
 
-use super::between::Between;
+use super::period::PeriodArgs;
 use crate::{
     commands::listing::{PageArgs, list},
     ctx::Ctx,
@@ -13,27 +13,27 @@ use crate::{
 
 /// Verbs of `sessions`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum SessionCommand {
     /// List sessions, sorted by their last trace, newest first
     #[command(
         before_help = "Examples:\n  loupe sessions list --from -1h\n  loupe sessions list --user u-42 --all -o ndjson\n  loupe traces list --filter \"session:$(loupe sessions list -L 1 -o id)\"\n"
     )]
-    List(ListArgs),
+    List(SessionListArgs),
 }
 
 /// Arguments of `sessions list`.
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub struct SessionListArgs {
     /// Only of this user of the application
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     #[command(flatten)]
-    between: Between,
+    period: PeriodArgs,
     #[command(flatten)]
     page: PageArgs,
 }
 
-const VIEW: View = View {
+const SESSION_VIEW: View = View {
     plural: "sessions",
     id: "session_id",
     columns: &[
@@ -59,11 +59,11 @@ const VIEW: View = View {
 };
 
 /// Runs a verb of `sessions`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    let Command::List(args) = command;
-    ctx.out.check(&VIEW)?;
-    let (from, to) = args.between.resolve()?;
+pub async fn run(ctx: &mut Ctx, command: SessionCommand) -> Result {
+    let SessionCommand::List(args) = command;
+    ctx.out.check(&SESSION_VIEW)?;
+    let (from, to) = args.period.resolve()?;
     let (client, project_id) = ctx.client_and_project().await?;
     let filter = SessionFilter { project_id, user_id: args.user, from, to };
-    list(ctx, &client, &VIEW, args.page, "no sessions", |page| calls::sessions(&filter, page)).await
+    list(ctx, &client, &SESSION_VIEW, args.page, "no sessions", |page| calls::sessions(&filter, page)).await
 }

@@ -9,7 +9,7 @@ use api::{
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::between::Between;
+use super::period::PeriodArgs;
 use crate::{
     commands::listing::{PageArgs, listed},
     ctx::Ctx,
@@ -21,13 +21,13 @@ use crate::{
 };
 
 /// Examples in the help of both commands.
-pub const EXAMPLES: &str = "Examples:\n  loupe search 'refund without looking at the order'\n  loupe spans search 'wrong language' --type llm --from -7d -L 10\n  loupe spans search --vector query.json --json --jq '.results[].span.trace_id' --raw\n";
+pub const SEARCH_EXAMPLES: &str = "Examples:\n  loupe search 'refund without looking at the order'\n  loupe spans search 'wrong language' --type llm --from -7d -L 10\n  loupe spans search --vector query.json --jq '.results[].span.trace_id' --raw\n";
 
 /// Verbs of `spans`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum SpanCommand {
     /// Search spans by meaning; requires the plan pro
-    #[command(before_help = EXAMPLES)]
+    #[command(before_help = SEARCH_EXAMPLES)]
     Search(SearchArgs),
 }
 
@@ -51,12 +51,12 @@ pub struct SearchArgs {
     #[arg(long)]
     model: Option<String>,
     #[command(flatten)]
-    between: Between,
+    period: PeriodArgs,
     #[command(flatten)]
     page: PageArgs,
 }
 
-const VIEW: View = View {
+const SEARCH_VIEW: View = View {
     plural: "results",
     id: "span.id",
     columns: &[
@@ -92,9 +92,9 @@ fn text(row: &Value, style: &Style) -> Cell {
 
 /// Searches spans, nearest first.
 pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
-    let SearchArgs { text, vector, embedding_model, kind, model, between, page } = args;
-    ctx.out.check(&VIEW)?;
-    let (from, to) = between.resolve()?;
+    let SearchArgs { text, vector, embedding_model, kind, model, period, page } = args;
+    ctx.out.check(&SEARCH_VIEW)?;
+    let (from, to) = period.resolve()?;
     let vector = vector.as_deref().map(read_vector).transpose()?;
     let (client, project_id) = ctx.client_and_project().await?;
     let empty = "no spans; those that arrived just now may not be indexed yet";
@@ -116,11 +116,11 @@ pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
                 let calls::Page { limit, cursor } = page.clone();
                 calls::search_vector(&VectorSearch { cursor, limit: limit.map(i64::from), ..search.clone() })
             };
-            listed(ctx, &client, &VIEW, page, empty, call).await?
+            listed(ctx, &client, &SEARCH_VIEW, page, empty, call).await?
         }
         None => {
             let search = TextSearch { q: text.unwrap_or_default(), project_id, from, to, kind, model };
-            listed(ctx, &client, &VIEW, page, empty, |page| calls::search_text(&search, page)).await?
+            listed(ctx, &client, &SEARCH_VIEW, page, empty, |page| calls::search_text(&search, page)).await?
         }
     };
     let count = |name: &str| last.get(name).and_then(Value::as_i64).unwrap_or_default();
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_is_an_array_or_a_member() {
+    fn query_vector_is_an_array_or_a_member() {
         let numbers: Vec<f32> = (0..DIMENSIONS).map(|it| it as f32).collect();
         for document in
             [json!(numbers), json!({"vector": numbers}), json!({"embedding": numbers, "index": 0})]

@@ -7,16 +7,16 @@ use super::Settings;
 use crate::env::now;
 
 /// Remaining seconds of a session from which a warning is shown.
-const SOON: i64 = 5 * 60;
+const WARNING_SECONDS: i64 = 5 * 60;
 
 /// The expiry of the session token of this run.
 #[derive(Debug)]
-pub struct Expiry {
+pub struct SessionExpiry {
     at: Timestamp,
     warned: bool,
 }
 
-impl Expiry {
+impl SessionExpiry {
     /// Returns the expiry of the session token, if there is a token that states one.
     pub fn of(settings: &Settings) -> Option<Self> {
         let at = end_of(&settings.session.as_ref()?.value)?;
@@ -26,14 +26,20 @@ impl Expiry {
     /// Returns a warning when the session is about to end, once.
     pub fn warning(&mut self) -> Option<String> {
         let left = self.seconds_left();
-        let due = (1..=SOON).contains(&left) && !std::mem::replace(&mut self.warned, left <= SOON);
-        due.then(|| format!("the session ends in {}; renew it: loupe auth login --session", rough(left)))
+        let due = (1..=WARNING_SECONDS).contains(&left)
+            && !std::mem::replace(&mut self.warned, left <= WARNING_SECONDS);
+        due.then(|| {
+            format!(
+                "the session ends in {}; renew it: loupe auth login --session",
+                approximate_duration(left)
+            )
+        })
     }
 
     /// Returns a message that says how long ago the session ended; `None` while it is valid.
-    pub fn over(&self) -> Option<String> {
+    pub fn expired_message(&self) -> Option<String> {
         let left = self.seconds_left();
-        (left <= 0).then(|| format!("the session token ended {} ago", rough(-left)))
+        (left <= 0).then(|| format!("the session token ended {} ago", approximate_duration(-left)))
     }
 
     fn seconds_left(&self) -> i64 {
@@ -42,7 +48,7 @@ impl Expiry {
 }
 
 /// Formats a duration in its largest unit: `42s`, `12m`, `3h`, `90d`.
-pub fn rough(seconds: i64) -> String {
+pub fn approximate_duration(seconds: i64) -> String {
     match seconds.max(0) {
         s @ ..120 => format!("{s}s"),
         s @ ..7_200 => format!("{}m", s / 60),
@@ -62,23 +68,23 @@ fn end_of(token: &str) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn ending_in(seconds: i64) -> Expiry {
+    fn ending_in(seconds: i64) -> SessionExpiry {
         let exp = Timestamp::from(now().to_utc()).micros() / 1_000_000 + seconds;
         let payload = BASE64_URL_SAFE_NO_PAD.encode(format!("{{\"sub\":\"ann\",\"exp\":{exp}}}"));
-        Expiry { at: end_of(&format!("e30.{payload}.c2ln")).unwrap(), warned: false }
+        SessionExpiry { at: end_of(&format!("e30.{payload}.c2ln")).unwrap(), warned: false }
     }
 
     #[test]
-    fn the_end_is_read_and_warned_about_once() {
-        assert!(ending_in(600).warning().is_none() && ending_in(600).over().is_none());
+    fn session_expiry_is_warned_about_once() {
+        assert!(ending_in(600).warning().is_none() && ending_in(600).expired_message().is_none());
         let mut soon = ending_in(200);
         assert!(soon.warning().is_some_and(|text| text.contains("3m")), "{soon:?}");
         assert!(soon.warning().is_none());
-        assert!(ending_in(-60).over().is_some_and(|text| text.contains("ago")));
+        assert!(ending_in(-60).expired_message().is_some_and(|text| text.contains("ago")));
     }
 
     #[test]
-    fn other_tokens_say_nothing() {
+    fn tokens_without_expiry_have_none() {
         for token in ["", "lp_key", "a.b.c", "e30.e30.e30"] {
             assert_eq!(end_of(token), None, "{token}");
         }

@@ -20,7 +20,7 @@ pub fn resolve(
     let read = |Sourced { value, source }: Sourced<String>| {
         Format::from_str(&value, true).map(|format| Sourced::new(format, source.clone())).map_err(|_| {
             let words: Vec<_> = Format::value_variants().iter().map(|it| it.word()).collect();
-            CliError::usage(format!("{source}: `{value}` is none of {}", words.join(", ")))
+            CliError::usage(format!("{source}: `{value}` is not one of {}", words.join(", ")))
         })
     };
     let variable = env.var("LOUPE_OUTPUT").map(|word| Sourced::new(word.to_owned(), "LOUPE_OUTPUT"));

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::error::{CliError, Result};
 
 /// Name of the file.
-pub const FILE: &str = ".loupe.toml";
+pub const LOCAL_FILE_NAME: &str = ".loupe.toml";
 
 /// The settings that the file may contain.
 #[derive(Debug, Default, Deserialize)]
@@ -26,7 +26,7 @@ pub struct LocalFile {
 /// Finds and reads the nearest file in a folder or those above it.
 pub fn find(from: &Path) -> Result<Option<(PathBuf, LocalFile)>> {
     for folder in from.ancestors() {
-        let path = folder.join(FILE);
+        let path = folder.join(LOCAL_FILE_NAME);
         match std::fs::read_to_string(&path) {
             Ok(text) => return read(&text, &path).map(|file| Some((path, file))),
             Err(_) => continue,
@@ -43,7 +43,7 @@ fn read(text: &str, path: &Path) -> Result<LocalFile> {
     })?;
     if table.contains_key("url") {
         // Otherwise a file in a repository could send the key of everyone who works in it to any server.
-        let message = format!("{name} sets `url`, which only a flag, the environment or a context may");
+        let message = format!("{name} sets `url`, which only a flag, the environment or a context may set");
         return Err(CliError::usage(message).hint("remove it, and use `loupe context set NAME --url URL`"));
     }
     table.try_into().map_err(|_: toml::de::Error| {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_refused_and_the_rest_is_read() {
+    fn local_file_with_an_address_is_refused() {
         let path = Path::new("/w/.loupe.toml");
         assert!(read("url = \"http://evil\"", path).unwrap_err().message.contains("sets `url`"));
         assert!(read("api_key = \"x\"", path).is_err());

@@ -88,7 +88,7 @@ impl Settings {
         let credentials = dir.as_deref().map(Credentials::load).transpose()?.unwrap_or_default();
         let local = env.cwd.as_deref().map(local::find).transpose()?.flatten();
 
-        let context_name = pick(&global.context, env, "LOUPE_CONTEXT")
+        let context_name = flag_or_variable(&global.context, env, "LOUPE_CONTEXT")
             .or_else(|| Some(Sourced::new(config.current.clone()?, profile::CONFIG_FILE)));
         let context = match &context_name {
             None => Context::default(),
@@ -99,19 +99,20 @@ impl Settings {
                 None => return Err(unknown_context(name, &config.contexts)),
             },
         };
-        let place = context_name.as_ref().map(|name| format!("context {}", name.value)).unwrap_or_default();
+        let context_source =
+            context_name.as_ref().map(|name| format!("context {}", name.value)).unwrap_or_default();
         let secrets = context_name.as_ref().and_then(|name| credentials.contexts.get(&name.value)).cloned();
         let Secrets { api_key, session_token } = secrets.unwrap_or_default();
 
-        let url = pick(&global.url, env, "LOUPE_URL")
-            .or_else(|| Some(Sourced::new(context.url.clone()?, place.as_str())))
+        let url = flag_or_variable(&global.url, env, "LOUPE_URL")
+            .or_else(|| Some(Sourced::new(context.url.clone()?, context_source.as_str())))
             .unwrap_or_else(|| Sourced::new(DEFAULT_URL.to_owned(), "default"));
-        let project = pick(&global.project, env, "LOUPE_PROJECT")
+        let project = flag_or_variable(&global.project, env, "LOUPE_PROJECT")
             .or_else(|| {
                 let (path, file) = local.as_ref()?;
                 Some(Sourced::new(file.project.clone()?, path.display().to_string()))
             })
-            .or_else(|| Some(Sourced::new(context.project.clone()?, place.as_str())));
+            .or_else(|| Some(Sourced::new(context.project.clone()?, context_source.as_str())));
 
         let local_output = local
             .as_ref()
@@ -123,8 +124,8 @@ impl Settings {
         filters.extend(local.iter().flat_map(|(_, file)| file.filters.clone()));
 
         Ok(Self {
-            api_key: secret(env, "LOUPE_API_KEY", api_key, &place)?,
-            session: secret(env, "LOUPE_SESSION_TOKEN", session_token, &place)?,
+            api_key: secret(env, "LOUPE_API_KEY", api_key, &context_source)?,
+            session: secret(env, "LOUPE_SESSION_TOKEN", session_token, &context_source)?,
             timeout: timeout(global, env)?,
             attempts: attempts(global, env)?,
             utc: config.output.time.as_deref() == Some("utc"),
@@ -164,14 +165,19 @@ pub fn duration(text: &str) -> Result<Duration> {
     duration_ms(text).map(Duration::from_millis).map_err(CliError::usage)
 }
 
-fn pick(flag: &Option<String>, env: &Env, variable: &str) -> Option<Sourced<String>> {
+fn flag_or_variable(flag: &Option<String>, env: &Env, variable: &str) -> Option<Sourced<String>> {
     let flag = flag.as_ref().map(|value| Sourced::new(value.clone(), "flag"));
     flag.or_else(|| Some(Sourced::new(env.var(variable)?.to_owned(), variable)))
 }
 
 /// Returns a secret: from its variable, otherwise from the file that the variable with `_FILE` names,
 /// otherwise the stored one.
-fn secret(env: &Env, variable: &str, stored: Option<String>, place: &str) -> Result<Option<Sourced<String>>> {
+fn secret(
+    env: &Env,
+    variable: &str,
+    stored: Option<String>,
+    context_source: &str,
+) -> Result<Option<Sourced<String>>> {
     if let Some(value) = env.var(variable) {
         return Ok(Some(Sourced::new(value.trim().to_owned(), variable)));
     }
@@ -185,11 +191,11 @@ fn secret(env: &Env, variable: &str, stored: Option<String>, place: &str) -> Res
         })?;
         return Ok(Some(Sourced::new(text.trim().to_owned(), format!("{file} ({path})"))));
     }
-    Ok(stored.filter(|value| !value.is_empty()).map(|value| Sourced::new(value, place)))
+    Ok(stored.filter(|value| !value.is_empty()).map(|value| Sourced::new(value, context_source)))
 }
 
 fn timeout(global: &GlobalArgs, env: &Env) -> Result<Option<Sourced<Duration>>> {
-    let text = pick(&global.timeout, env, "LOUPE_TIMEOUT");
+    let text = flag_or_variable(&global.timeout, env, "LOUPE_TIMEOUT");
     text.map(|text| Ok(Sourced::new(duration(&text.value)?, text.source))).transpose()
 }
 
@@ -208,7 +214,7 @@ fn attempts(global: &GlobalArgs, env: &Env) -> Result<Sourced<u32>> {
 fn unknown_context(name: &Sourced<String>, contexts: &BTreeMap<String, Context>) -> CliError {
     let known: Vec<_> = contexts.keys().map(String::as_str).collect();
     let hint = match known.as_slice() {
-        [] => "there is none yet: `loupe auth login --url URL` makes one".to_owned(),
+        [] => "there are no contexts yet: `loupe auth login --url URL` creates one".to_owned(),
         known => format!("contexts: {}", known.join(", ")),
     };
     CliError::usage(format!("there is no context `{}` (from {})", name.value, name.source)).hint(hint)

@@ -4,7 +4,7 @@ use api::text::printable;
 use present::csv;
 use serde_json::Value;
 
-use super::{cell, pick};
+use super::{cell, fields};
 use crate::format::Format;
 
 /// Returns the header row.
@@ -14,7 +14,7 @@ pub fn header(format: Format, names: &[&str]) -> String {
 
 /// Formats a row: the fields in the order of the header, neither padded nor cut.
 pub fn row(format: Format, names: &[&str], row: &Value) -> String {
-    line(format, names.iter().map(|name| cell::raw(pick::at(row, name))))
+    line(format, names.iter().map(|name| cell::raw(fields::at(row, name))))
 }
 
 fn line(format: Format, cells: impl Iterator<Item = String>) -> String {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tsv_escapes_what_would_break_a_row() {
+    fn tsv_escapes_tabs_line_breaks_and_controls() {
         let value = json!({ "a": "x\ty\nz\\", "b": null, "c": 1.5, "d": ["t"], "e": "\u{1b}[31m" });
         assert_eq!(
             row(Format::Tsv, &["a", "b", "c", "d", "e"], &value),

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_run() {
+    fn jq_program_runs_on_json() {
         let input = r#"{"traces":[{"id":"a","n":1},{"id":"b","n":2}]}"#;
         assert_eq!(run(".traces[].id", input, false), "\"a\"\n\"b\"\n");
         assert_eq!(run(".traces[].id", input, true), "a\nb\n");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_programs_are_usage_errors() {
+    fn invalid_jq_program_is_a_usage_error() {
         assert_eq!(Program::compile(".[").err().map(|error| error.exit), Some(Exit::Usage));
         assert!(run("nonsense", "{}", false).contains("`nonsense` is not defined"));
         assert!(run(".a", "[]", false).starts_with("--jq: "));

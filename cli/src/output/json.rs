@@ -35,7 +35,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn controls_are_escaped_and_the_value_stays() {
+    fn json_escapes_controls_and_keeps_the_value() {
         let value = json!({ "a": "\u{1b}[31m\u{9b}\u{202e}\u{7f}ä" });
         let text = super::text(&value, false).unwrap();
         assert_eq!(text, "{\"a\":\"\\u001b[31m\\u009b\\u202e\\u007fä\"}\n");

@@ -5,15 +5,15 @@
 
 pub mod cell;
 pub mod delimited;
-pub mod fold;
+pub mod fields;
 pub mod jq;
 pub mod json;
 pub mod pager;
-pub mod pick;
 pub mod progress;
 pub mod sheet;
 pub mod table;
 pub mod view;
+pub mod wrap;
 
 use std::io::{self, Write};
 
@@ -29,14 +29,14 @@ use crate::{
 };
 pub use cell::Style;
 use pager::Pager;
-use progress::{Place, Progress};
+use progress::{Progress, ProgressTarget};
 pub use view::{Column, View};
 
 /// Formats one resource in full for a terminal of this width.
-type Sheet = fn(&Value, &Style, Option<usize>) -> String;
+type FormatSheet = fn(&Value, &Style, Option<usize>) -> String;
 
 /// Output of a run: streams, format and display settings.
-pub struct Out {
+pub struct Output {
     /// The format of stdout.
     pub format: Format,
     /// Display settings of cells.
@@ -50,14 +50,14 @@ pub struct Out {
     quiet: bool,
     header_written: bool,
     pager: Option<Pager>,
-    progress: Place,
+    progress: ProgressTarget,
     escapes: bool,
     stderr_columns: Option<usize>,
     stdout: Box<dyn Write + Send>,
     stderr: Box<dyn Write + Send>,
 }
 
-impl Out {
+impl Output {
     /// Creates the output to the process's streams. Fails if the jq program is invalid.
     pub fn of_process(global: &GlobalArgs, env: &Env, format: Format, utc: bool) -> Result<Self> {
         Self::new(global, env, format, utc, Box::new(io::stdout()), Box::new(io::stderr()))
@@ -85,7 +85,7 @@ impl Out {
             quiet: global.quiet,
             header_written: false,
             pager: Pager::of(global, env),
-            progress: progress_place(global, env),
+            progress: progress_target(global, env),
             escapes: env.stdout_tty,
             stderr_columns: env.columns.filter(|_| env.stderr_tty),
             stdout,
@@ -95,11 +95,11 @@ impl Out {
 
     /// Refuses fields of `--fields` that a view does not have; called before any request.
     pub fn check(&self, view: &View) -> Result<()> {
-        pick::check(&self.fields, view)
+        fields::check(&self.fields, view)
     }
 
-    /// Keeps these fields, where the command line asks for none.
-    pub fn keep(&mut self, fields: Vec<String>) {
+    /// Selects these fields if the command line selects none.
+    pub fn set_default_fields(&mut self, fields: Vec<String>) {
         if self.fields.is_empty() {
             self.fields = fields;
         }
@@ -116,10 +116,10 @@ impl Out {
         self.check(view)?;
         let rows = document.get(view.plural).and_then(Value::as_array).cloned().unwrap_or_default();
         match self.format {
-            Format::Json => self.document(pick::document(document, view, &self.fields)),
+            Format::Json => self.document(fields::document(document, view, &self.fields)),
             Format::Table | Format::Wide => {
-                let chosen = view.chosen(&self.fields, self.format == Format::Wide);
-                let text = table::render(&chosen, &rows, &self.style, self.columns);
+                let columns = view.select_columns(&self.fields, self.format == Format::Wide);
+                let text = table::render(&columns, &rows, &self.style, self.columns);
                 self.show(&text)
             }
             Format::Tsv | Format::Ndjson | Format::Csv | Format::Id => {
@@ -135,13 +135,13 @@ impl Out {
     pub fn item(&mut self, view: &View, item: &Value) -> Result<()> {
         self.check(view)?;
         match self.format {
-            Format::Json => self.document(pick::item(item, &self.fields)),
+            Format::Json => self.document(fields::item(item, &self.fields)),
             _ => self.list(view, serde_json::json!({ view.plural: [item] })),
         }
     }
 
     /// Writes one resource: in full as a sheet on a terminal, otherwise like [`Self::item`].
-    pub fn whole(&mut self, view: &View, item: &Value, sheet: Sheet) -> Result<()> {
+    pub fn whole(&mut self, view: &View, item: &Value, sheet: FormatSheet) -> Result<()> {
         if self.format.is_table() && self.fields.is_empty() {
             let text = sheet(item, &self.style, self.columns);
             return self.show(&text);
@@ -154,16 +154,16 @@ impl Out {
         match self.format {
             Format::Json | Format::Ndjson => {
                 let pretty = std::mem::replace(&mut self.pretty, false);
-                let written = self.document(pick::item(row, &self.fields));
+                let written = self.document(fields::item(row, &self.fields));
                 self.pretty = pretty;
                 written
             }
             Format::Table | Format::Wide => {
-                let head_due = !std::mem::replace(&mut self.header_written, true);
-                let chosen = view.chosen(&self.fields, self.format == Format::Wide);
-                let mut lines = table::fixed_row(&chosen, row, &self.style, self.columns);
-                if head_due {
-                    lines.insert_str(0, &table::fixed_head(&chosen, &self.style, self.columns));
+                let needs_header = !std::mem::replace(&mut self.header_written, true);
+                let columns = view.select_columns(&self.fields, self.format == Format::Wide);
+                let mut lines = table::fixed_row(&columns, row, &self.style, self.columns);
+                if needs_header {
+                    lines.insert_str(0, &table::fixed_head(&columns, &self.style, self.columns));
                 }
                 self.write(&lines)
             }
@@ -173,7 +173,7 @@ impl Out {
                 self.write(&line)
             }
             Format::Id => {
-                let id = pick::at(row, view.id).and_then(Value::as_str).unwrap_or_default();
+                let id = fields::at(row, view.id).and_then(Value::as_str).unwrap_or_default();
                 self.write(&format!("{}\n", printable(id)))
             }
         }
@@ -181,7 +181,7 @@ impl Out {
 
     /// Writes a document as JSON, through the jq program if there is one.
     pub fn json(&mut self, document: &Value) -> Result<()> {
-        self.document(pick::item(document, &[]))
+        self.document(fields::item(document, &[]))
     }
 
     /// Writes a complete text without control characters, through a pager if it is taller than the
@@ -206,15 +206,15 @@ impl Out {
     /// Starts a progress report of an export in items of a unit. An export to a terminal needs none.
     pub fn progress(&self, unit: &'static str, on_stdout: bool) -> Progress {
         let hidden = on_stdout && self.escapes;
-        Progress::new(unit, if hidden { Place::Nowhere } else { self.progress }, self.style.glyphs)
+        Progress::new(unit, if hidden { ProgressTarget::Nowhere } else { self.progress }, self.style.glyphs)
     }
 
     /// Starts a progress report of a wait, or of requests in items of a unit; only on a terminal, not in a
     /// log.
     pub fn waiting(&self, unit: &'static str) -> Progress {
-        let is_drawn = self.progress == Place::Terminal;
-        let place = if is_drawn { Place::Terminal } else { Place::Nowhere };
-        Progress::new(unit, place, self.style.glyphs)
+        let is_drawn = self.progress == ProgressTarget::Terminal;
+        let target = if is_drawn { ProgressTarget::Terminal } else { ProgressTarget::Nowhere };
+        Progress::new(unit, target, self.style.glyphs)
     }
 
     /// Writes text without control characters.
@@ -234,7 +234,7 @@ impl Out {
     /// Prints a message to stderr, even with `--quiet`. Keeps line breaks.
     pub fn say(&mut self, text: &str) {
         let lines: String = text.lines().map(|line| format!("{}\n", printable(line))).collect();
-        let lines = fold::fold(&lines, self.stderr_columns);
+        let lines = wrap::wrap_lines(&lines, self.stderr_columns);
         // A failure to write to stderr can't be reported.
         _ = progress::suspended(|| {
             self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush())
@@ -264,7 +264,7 @@ impl Out {
         self.write(&line)
     }
 
-    fn document(&mut self, document: pick::Picked) -> Result<()> {
+    fn document(&mut self, document: fields::SelectedFields) -> Result<()> {
         let pretty = self.pretty && self.format != Format::Ndjson;
         let text = match &self.jq {
             None => json::text(&document, pretty).map_err(unwritable)?,
@@ -277,13 +277,13 @@ impl Out {
     }
 }
 
-fn progress_place(global: &GlobalArgs, env: &Env) -> Place {
+fn progress_target(global: &GlobalArgs, env: &Env) -> ProgressTarget {
     // Redrawing a line requires control sequences.
     let can_redraw = env.stderr_tty && env.var("TERM").is_some_and(|term| term != "dumb");
     match (global.quiet, can_redraw && !env.flag("CI")) {
-        (true, _) => Place::Nowhere,
-        (false, true) => Place::Terminal,
-        (false, false) => Place::Log,
+        (true, _) => ProgressTarget::Nowhere,
+        (false, true) => ProgressTarget::Terminal,
+        (false, false) => ProgressTarget::Log,
     }
 }
 
@@ -292,12 +292,12 @@ fn unwritable(error: serde_json::Error) -> CliError {
     CliError::new(crate::exit::Exit::Unexpected, format!("can't write the JSON: {why}"))
 }
 
-/// Prints an error at the end of a run, or before there is an [`Out`].
+/// Prints an error at the end of a run, or before there is an [`Output`].
 pub fn error(error: &CliError, as_json: bool) {
     let text = if as_json {
         format!("{}\n", json::escape(&error.json().to_string()))
     } else {
-        fold::fold(&error.text(), fold::columns_of_stderr())
+        wrap::wrap_lines(&error.text(), wrap::columns_of_stderr())
     };
     // A failure to write to stderr can't be reported.
     _ = io::stderr().write_all(text.as_bytes());
@@ -313,7 +313,7 @@ pub fn usage(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints a line of text to stderr, from places that have no [`Out`], such as the client's observer.
+/// Prints a line of text to stderr, from places that have no [`Output`], such as the client's observer.
 pub fn trace(text: &str) {
     _ = progress::suspended(|| io::stderr().write_all(format!("{}\n", printable(text)).as_bytes()));
 }

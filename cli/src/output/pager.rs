@@ -9,7 +9,7 @@ use std::{
 use crate::{args::GlobalArgs, env::Env};
 
 /// Default pager. Its options: exit if the text fits, keep colours, leave the text on the screen.
-const DEFAULT: &str = "less -FRX";
+const DEFAULT_PAGER: &str = "less -FRX";
 
 /// A pager command and the size of its screen.
 pub struct Pager {
@@ -19,7 +19,7 @@ pub struct Pager {
 }
 
 /// Whether a pager is running.
-static OPEN: AtomicBool = AtomicBool::new(false);
+static IS_PAGER_OPEN: AtomicBool = AtomicBool::new(false);
 
 impl Pager {
     /// Returns the pager of this run: `LOUPE_PAGER`, `PAGER`, or `less`. Returns none without a terminal,
@@ -46,21 +46,21 @@ impl Pager {
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
         let child = Command::new(shell).arg(flag).arg(&self.command).stdin(Stdio::piped()).spawn();
         let Ok(mut child) = child else { return false };
-        OPEN.store(true, Ordering::Relaxed);
+        IS_PAGER_OPEN.store(true, Ordering::Relaxed);
         if let Some(mut stdin) = child.stdin.take() {
             // A user may quit the pager before the whole text is written.
             _ = stdin.write_all(text.as_bytes());
         }
         // The shell exits with 127 if it does not find the program, and then nothing was shown.
         let ended = child.wait();
-        OPEN.store(false, Ordering::Relaxed);
+        IS_PAGER_OPEN.store(false, Ordering::Relaxed);
         ended.is_ok_and(|status| status.code() != Some(127))
     }
 }
 
 /// Returns whether a pager is running, which then receives Ctrl-C.
 pub fn is_open() -> bool {
-    OPEN.load(Ordering::Relaxed)
+    IS_PAGER_OPEN.load(Ordering::Relaxed)
 }
 
 /// Returns the columns of a line, without escape sequences.
@@ -77,7 +77,7 @@ fn screen_width(line: &str) -> usize {
 /// Returns the command line of the pager and its source.
 pub fn command(env: &Env) -> (String, &'static str) {
     let named = |name: &'static str| env.var(name).map(|command| (command.to_owned(), name));
-    named("LOUPE_PAGER").or_else(|| named("PAGER")).unwrap_or_else(|| (DEFAULT.to_owned(), "default"))
+    named("LOUPE_PAGER").or_else(|| named("PAGER")).unwrap_or_else(|| (DEFAULT_PAGER.to_owned(), "default"))
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_variable_wins_and_pipes_have_none() {
+    fn pager_prefers_its_own_variable_and_needs_a_terminal() {
         let mut env = Env { stdout_tty: true, rows: Some(24), columns: Some(80), ..Env::default() };
         assert_eq!(command(&env).1, "default");
         env.vars.insert("PAGER".into(), "more".into());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_and_missing_pagers_are_left_to_the_caller() {
+    fn pager_refuses_short_texts_and_missing_programs() {
         let pager = |command: &str| Pager { command: command.to_owned(), rows: 3, columns: 10 };
         assert!(pager("true").fits("0123456789\n\u{1b}[31m0123456789\u{1b}[0m\n"));
         assert!(!pager("true").fits("0123456789x\nline\n"), "a wrapped line takes two rows");

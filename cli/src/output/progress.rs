@@ -18,20 +18,20 @@ const MAX_DRAW_RATE: u8 = 10;
 /// Interval between two lines in a log.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The bars on the terminal, once there was one.
-static BARS: OnceLock<MultiProgress> = OnceLock::new();
+/// The progress bars on the terminal; set by the first bar.
+static PROGRESS_BARS: OnceLock<MultiProgress> = OnceLock::new();
 
 /// Writes other text to the terminal, between two drawings of the bars.
 pub fn suspended<T>(write: impl FnOnce() -> T) -> T {
-    match BARS.get() {
+    match PROGRESS_BARS.get() {
         Some(bars) => bars.suspend(write),
         None => write(),
     }
 }
 
-/// Where progress is shown.
+/// The destination of progress reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ProgressTarget {
     /// On a terminal, in one line that is redrawn.
     Terminal,
     /// In a log, as a line now and then.
@@ -43,7 +43,7 @@ pub enum Place {
 /// Counts the completed items and shows the progress. Dropping the value removes its line from the terminal.
 pub struct Progress {
     unit: &'static str,
-    place: Place,
+    target: ProgressTarget,
     glyphs: Glyphs,
     start: Instant,
     logged: Instant,
@@ -54,9 +54,9 @@ pub struct Progress {
 
 impl Progress {
     /// Begins to count items of a unit, such as "traces".
-    pub fn new(unit: &'static str, place: Place, glyphs: Glyphs) -> Self {
+    pub fn new(unit: &'static str, target: ProgressTarget, glyphs: Glyphs) -> Self {
         let now = Instant::now();
-        Self { unit, place, glyphs, start: now, logged: now, bar: None, count: 0, bytes: 0 }
+        Self { unit, target, glyphs, start: now, logged: now, bar: None, count: 0, bytes: 0 }
     }
 
     /// Counts items and their bytes, and reports the totals.
@@ -86,8 +86,8 @@ impl Progress {
     /// items, a terminal shows a bar.
     pub fn report(&mut self, done: Option<(u64, u64)>, sentence: impl FnOnce(Duration) -> String) {
         let elapsed = self.start.elapsed();
-        match self.place {
-            Place::Terminal if elapsed >= MIN_DURATION => {
+        match self.target {
+            ProgressTarget::Terminal if elapsed >= MIN_DURATION => {
                 let (glyphs, has_length) = (self.glyphs, done.is_some());
                 let bar = self.bar.get_or_insert_with(|| new_bar(&glyphs, has_length));
                 if let Some((done, all)) = done {
@@ -96,12 +96,12 @@ impl Progress {
                 }
                 bar.set_message(sentence(elapsed));
             }
-            Place::Log if self.logged.elapsed() >= LOG_INTERVAL => {
+            ProgressTarget::Log if self.logged.elapsed() >= LOG_INTERVAL => {
                 self.logged = Instant::now();
                 // A failure to write to stderr can't be reported.
                 _ = writeln!(io::stderr(), "{}", sentence(elapsed));
             }
-            Place::Terminal | Place::Log | Place::Nowhere => {}
+            ProgressTarget::Terminal | ProgressTarget::Log | ProgressTarget::Nowhere => {}
         }
     }
 }
@@ -110,7 +110,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
-            if let Some(bars) = BARS.get() {
+            if let Some(bars) = PROGRESS_BARS.get() {
                 bars.remove(bar);
             }
         }
@@ -122,7 +122,7 @@ fn new_bar(glyphs: &Glyphs, has_length: bool) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
     let (frames, cells) =
         if glyphs.ascii { ("|/-\\ ", "#-") } else { ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "█░") };
-    let bars = BARS
+    let bars = PROGRESS_BARS
         .get_or_init(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(MAX_DRAW_RATE)));
     let bar = bars.add(ProgressBar::no_length());
     bar.set_style(style.tick_chars(frames).progress_chars(cells));
@@ -143,14 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_have_count_size_and_rate() {
+    fn progress_totals_show_count_size_and_rate() {
         let text = totals("lines", 12_345, 10 << 20, Duration::from_secs(5));
         assert_eq!(text, "12,345 lines, 10.0 MiB, 2.0 MiB/s");
     }
 
     #[test]
     fn short_operations_draw_nothing() {
-        let mut progress = Progress::new("lines", Place::Terminal, Glyphs::UNICODE);
+        let mut progress = Progress::new("lines", ProgressTarget::Terminal, Glyphs::UNICODE);
         progress.add(1, 1);
         assert!(progress.bar.is_none());
         progress.start -= MIN_DURATION;

@@ -5,9 +5,9 @@ use present::text::{cut, width, wrap};
 use super::cell::{Cell, Style, Tone};
 
 /// Width of a label in columns, with the blanks around it.
-const LABEL: usize = 14;
+const LABEL_COLUMNS: usize = 14;
 /// Minimum width in columns to which texts are wrapped.
-const NARROWEST: usize = 20;
+const MIN_TEXT_COLUMNS: usize = 20;
 
 /// A text that is built line by line, without control characters.
 pub struct Sheet {
@@ -46,7 +46,7 @@ impl Sheet {
         if value.is_empty() {
             return self;
         }
-        let room = self.room(LABEL).max(NARROWEST);
+        let room = self.room(LABEL_COLUMNS).max(MIN_TEXT_COLUMNS);
         let mut label = Some(label);
         for line in value.lines() {
             for part in wrap(&Cell::plain(line).text, room) {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_wrapped_below_their_beginning_and_can_not_act() {
+    fn sheet_wraps_texts_and_escapes_controls() {
         let sheet = Sheet::new(&style(), Some(40))
             .head(&Cell::plain("!"), &["faithfulness@1", "", "0.62"])
             .line("id", "x")

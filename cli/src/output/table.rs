@@ -5,18 +5,18 @@ use serde_json::Value;
 
 use super::{
     cell::{Cell, Style, Tone},
-    view::Chosen,
+    view::SelectedColumn,
 };
 
 /// Blanks between columns.
-const GAP: &str = "  ";
+const COLUMN_GAP: &str = "  ";
 /// Minimum width of a column that is cut, as long as the terminal is wide enough.
-const LEAST: usize = 4;
+const MIN_CUT_WIDTH: usize = 4;
 /// Width below which no column is cut as long as an optional column can be left out.
-const READABLE: usize = 10;
+const MIN_READABLE_WIDTH: usize = 10;
 
 /// Renders a complete table with its heading; empty without rows.
-pub fn render(columns: &[Chosen<'_>], rows: &[Value], style: &Style, limit: Option<usize>) -> String {
+pub fn render(columns: &[SelectedColumn<'_>], rows: &[Value], style: &Style, limit: Option<usize>) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -37,32 +37,33 @@ pub fn render(columns: &[Chosen<'_>], rows: &[Value], style: &Style, limit: Opti
 }
 
 /// Renders the heading of a table whose rows arrive one by one.
-pub fn fixed_head(columns: &[Chosen<'_>], style: &Style, limit: Option<usize>) -> String {
+pub fn fixed_head(columns: &[SelectedColumn<'_>], style: &Style, limit: Option<usize>) -> String {
     line(columns, &head(columns), &fixed_widths(columns, limit), style, limit)
 }
 
 /// Renders a row of a table whose rows arrive one by one.
-pub fn fixed_row(columns: &[Chosen<'_>], row: &Value, style: &Style, limit: Option<usize>) -> String {
+pub fn fixed_row(columns: &[SelectedColumn<'_>], row: &Value, style: &Style, limit: Option<usize>) -> String {
     let cells: Vec<Cell> = columns.iter().map(|column| column.show(row, style)).collect();
     line(columns, &cells, &fixed_widths(columns, limit), style, limit)
 }
 
-fn head(columns: &[Chosen<'_>]) -> Vec<Cell> {
+fn head(columns: &[SelectedColumn<'_>]) -> Vec<Cell> {
     columns.iter().map(|column| Cell::toned(column.head(), Tone::Strong)).collect()
 }
 
-fn fixed_widths(columns: &[Chosen<'_>], limit: Option<usize>) -> Vec<usize> {
-    let mut widths: Vec<usize> = columns.iter().map(Chosen::width).collect();
+fn fixed_widths(columns: &[SelectedColumn<'_>], limit: Option<usize>) -> Vec<usize> {
+    let mut widths: Vec<usize> = columns.iter().map(SelectedColumn::width).collect();
     shrink(columns, &mut widths, limit);
     widths
 }
 
 /// Leaves out optional columns (their width becomes 0) while the others would be unreadable, then narrows
 /// the widest elastic column until the table fits.
-fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
+fn shrink(columns: &[SelectedColumn<'_>], widths: &mut [usize], limit: Option<usize>) {
     let Some(limit) = limit else { return };
-    let readable =
-        |width: usize, column: &Chosen<'_>| if column.elastic() { width.min(READABLE) } else { width };
+    let readable = |width: usize, column: &SelectedColumn<'_>| {
+        if column.elastic() { width.min(MIN_READABLE_WIDTH) } else { width }
+    };
     loop {
         let least: Vec<usize> =
             widths.iter().zip(columns).map(|(width, column)| readable(*width, column)).collect();
@@ -76,8 +77,10 @@ fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
     }
     let mut excess = total(widths).saturating_sub(limit);
     while excess > 0 {
-        let elastic =
-            widths.iter_mut().zip(columns).filter(|(width, column)| column.elastic() && **width > LEAST);
+        let elastic = widths
+            .iter_mut()
+            .zip(columns)
+            .filter(|(width, column)| column.elastic() && **width > MIN_CUT_WIDTH);
         let Some((widest, _)) = elastic.max_by_key(|(width, _)| **width) else {
             return;
         };
@@ -88,12 +91,12 @@ fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
 
 fn total(widths: &[usize]) -> usize {
     let shown = widths.iter().filter(|width| **width > 0).count();
-    widths.iter().sum::<usize>() + GAP.len() * shown.saturating_sub(1)
+    widths.iter().sum::<usize>() + COLUMN_GAP.len() * shown.saturating_sub(1)
 }
 
 /// Renders one line. The last column that fits in part is cut; columns after it are left out.
 fn line(
-    columns: &[Chosen<'_>],
+    columns: &[SelectedColumn<'_>],
     cells: &[Cell],
     widths: &[usize],
     style: &Style,
@@ -104,7 +107,7 @@ fn line(
     let last = cells.len().saturating_sub(1);
     let shown = cells.iter().zip(widths).zip(columns).enumerate().filter(|(_, ((_, width), _))| **width > 0);
     for (index, ((cell, width), column)) in shown {
-        let gap = if used == 0 { "" } else { GAP };
+        let gap = if used == 0 { "" } else { COLUMN_GAP };
         let room = limit.map_or(*width, |limit| limit.saturating_sub(used + gap.len()).min(*width));
         if room == 0 {
             break;
@@ -139,15 +142,15 @@ mod tests {
     #[test]
     fn cells_are_aligned_by_display_width() {
         let rows = [json!({ "a": "レポート", "b": "x" }), json!({ "a": "ascii", "b": "y" })];
-        let columns = [Chosen::Field("a"), Chosen::Field("b")];
+        let columns = [SelectedColumn::Field("a"), SelectedColumn::Field("b")];
         assert_eq!(render(&columns, &rows, &style(), None), "A         B\nレポート  x\nascii     y\n");
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal() {
+    fn table_lines_fit_the_terminal() {
         let rows =
             [json!({ "a": "a long name that does not fit", "b": "レポートの要約\u{1b}[2J", "c": "short" })];
-        let columns = [Chosen::Field("a"), Chosen::Field("b"), Chosen::Field("c")];
+        let columns = [SelectedColumn::Field("a"), SelectedColumn::Field("b"), SelectedColumn::Field("c")];
         for limit in 1..60 {
             let text = render(&columns, &rows, &style(), Some(limit));
             assert!(text.lines().all(|line| width(line) <= limit), "{limit}: {text}");

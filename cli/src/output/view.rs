@@ -75,7 +75,7 @@ pub struct View {
 }
 
 /// A column chosen for a table.
-pub enum Chosen<'a> {
+pub enum SelectedColumn<'a> {
     /// A column of the view.
     Column(&'a Column),
     /// A field named by `--fields`.
@@ -84,11 +84,16 @@ pub enum Chosen<'a> {
 
 impl View {
     /// Returns the columns of a table: those of the view, or one for each requested field.
-    pub fn chosen<'a>(&'a self, fields: &'a [String], wide: bool) -> Vec<Chosen<'a>> {
+    pub fn select_columns<'a>(&'a self, fields: &'a [String], wide: bool) -> Vec<SelectedColumn<'a>> {
         if fields.is_empty() {
-            return self.columns.iter().filter(|column| wide || !column.wide).map(Chosen::Column).collect();
+            return self
+                .columns
+                .iter()
+                .filter(|column| wide || !column.wide)
+                .map(SelectedColumn::Column)
+                .collect();
         }
-        fields.iter().map(|field| Chosen::Field(field)).collect()
+        fields.iter().map(|field| SelectedColumn::Field(field)).collect()
     }
 
     /// Returns the fields that the machine formats write as columns.
@@ -108,8 +113,8 @@ impl View {
     }
 }
 
-impl Chosen<'_> {
-    /// Heading.
+impl SelectedColumn<'_> {
+    /// Returns the heading.
     pub fn head(&self) -> String {
         match self {
             Self::Column(column) => column.head.to_owned(),
@@ -117,11 +122,11 @@ impl Chosen<'_> {
         }
     }
 
-    /// Function that returns the cell of a row.
+    /// Returns the cell of a row.
     pub fn show(&self, row: &Value, style: &Style) -> Cell {
         match self {
             Self::Column(column) => (column.show)(row, style),
-            Self::Field(field) => Cell::plain(cell::raw(super::pick::at(row, field))),
+            Self::Field(field) => Cell::plain(cell::raw(super::fields::at(row, field))),
         }
     }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::stub::{Reply, Stub, run};
 
-const ANN: &str = "01980f6e-0000-7000-8000-0000000000a1";
-const BOT: &str = "01980f6e-0000-7000-8000-000000000001";
+const ANN_ID: &str = "01980f6e-0000-7000-8000-0000000000a1";
+const BOT_PROJECT_ID: &str = "01980f6e-0000-7000-8000-000000000001";
 
 fn list(plural: &str, rows: Value) -> Reply {
     Reply::json(json!({ plural: rows, "has_more": false, "next_cursor": null }))
@@ -13,14 +13,14 @@ fn list(plural: &str, rows: Value) -> Reply {
 
 fn member(status: &str) -> Value {
     json!({
-        "id": ANN, "subject": "ann@example.com", "role": "member", "status": status,
+        "id": ANN_ID, "subject": "ann@example.com", "role": "member", "status": status,
         "created_at": "2026-11-20T14:00:00Z", "last_seen_at": "2026-11-21T14:00:00Z",
     })
 }
 
 fn project(name: &str) -> Value {
     json!({
-        "id": BOT, "name": name, "status": "active", "prompt_autoship_enabled": false,
+        "id": BOT_PROJECT_ID, "name": name, "status": "active", "prompt_autoship_enabled": false,
         "retention_days": 30, "archived_at": null,
         "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:00:00Z",
     })
@@ -65,14 +65,14 @@ fn stub() -> Stub {
 }
 
 #[test]
-fn every_list_is_written_in_every_format_and_ends_well() {
+fn lists_are_written_in_every_format() {
     let stub = stub();
     for (args, plural, id) in [
-        (&["members", "list"][..], "members", ANN),
+        (&["members", "list"][..], "members", ANN_ID),
         (&["credentials", "list"], "provider_credentials", "openai"),
         (&["audit", "list"], "audit_log", "01980f6e-0000-7000-8000-0000000000f1"),
         (&["sessions", "list"], "sessions", "s-1"),
-        (&["projects", "list"], "projects", BOT),
+        (&["projects", "list"], "projects", BOT_PROJECT_ID),
     ] {
         for format in ["wide", "tsv", "json", "ndjson", "csv", "id"] {
             let ran = run(stub.session(&[args, &["-o", format, "-q"]].concat()));
@@ -108,20 +108,20 @@ fn members_and_credentials_need_a_session_before_any_request() {
 }
 
 #[test]
-fn a_member_is_removed_and_restored_by_subject() {
+fn member_is_removed_and_restored_by_subject() {
     let stub = stub();
     let ran = run(stub.session(&["members", "remove", "ann@example.com", "--yes", "--json"]));
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["status"], "removed", "{}", ran.stderr);
     assert_eq!(run(stub.session(&["members", "restore", "000000a1"])).code, 0);
     let requests = stub.requests();
-    assert_eq!(requests[1].path, format!("/v1/members/{ANN}"));
+    assert_eq!(requests[1].path, format!("/v1/members/{ANN_ID}"));
     assert_eq!(requests[3].body, r#"{"status":"active"}"#);
-    assert_eq!(run(stub.session(&["members", "remove", "nobody", "-y"])).code, 11);
+    assert_eq!(run(stub.session(&["members", "remove", "stranger", "-y"])).code, 11);
     assert_eq!(run(stub.session(&["members", "remove", "ann@example.com"])).code, 2);
 }
 
 #[test]
-fn a_change_of_a_credential_keeps_what_is_not_named() {
+fn credential_change_keeps_fields_without_flags() {
     let stub = stub();
     let ran = run(stub.session(&["credentials", "set", "openai", "--judge-model-premium", "large"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -134,7 +134,7 @@ fn a_change_of_a_credential_keeps_what_is_not_named() {
 }
 
 #[test]
-fn a_provider_s_key_comes_from_stdin_and_is_shown_nowhere() {
+fn provider_key_is_read_from_stdin_and_never_shown() {
     let stub = stub();
     let mut command = stub.session(&["credentials", "set", "anthropic", "--key", "-", "-vv"]);
     command.write_stdin("sk-secret\n");
@@ -157,7 +157,7 @@ fn a_provider_s_key_comes_from_stdin_and_is_shown_nowhere() {
 }
 
 #[test]
-fn a_project_is_made_changed_and_chosen() {
+fn project_is_created_changed_and_selected() {
     let stub = stub();
     run(stub.bare(&["context", "set", "dev"]));
     let args =
@@ -182,7 +182,7 @@ fn a_project_is_made_changed_and_chosen() {
 }
 
 #[test]
-fn the_audit_log_is_filtered_by_the_server() {
+fn audit_log_filters_are_sent_to_the_server() {
     let stub = stub();
     let args =
         ["audit", "list", "--action", "api_key.create", "--actor", "ann", "--from", "2026-11-21T00:00:00Z"];

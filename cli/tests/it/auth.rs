@@ -30,7 +30,7 @@ fn stub() -> Stub {
 }
 
 #[test]
-fn without_a_credential_the_three_ways_are_named_and_nothing_is_sent() {
+fn missing_credential_error_names_three_sources() {
     let stub = stub();
     for args in [&["traces", "list"][..], &["auth", "status"]] {
         let ran = run(stub.bare(args));
@@ -43,7 +43,7 @@ fn without_a_credential_the_three_ways_are_named_and_nothing_is_sent() {
 }
 
 #[test]
-fn login_checks_stores_privately_and_is_used() {
+fn login_checks_and_stores_a_private_credential() {
     let stub = stub();
     let mut login = stub.bare(&["auth", "login", "--key", "-", "-c", "demo"]);
     login.write_stdin("lp_good\n");
@@ -65,7 +65,7 @@ fn login_checks_stores_privately_and_is_used() {
 }
 
 #[test]
-fn a_wrong_key_is_not_stored_and_a_secret_is_no_flag_value() {
+fn invalid_key_and_secret_as_flag_value_are_refused() {
     let stub = stub();
     let mut login = stub.bare(&["auth", "login", "--key", "-"]);
     login.write_stdin("lp_bad\n");
@@ -77,12 +77,12 @@ fn a_wrong_key_is_not_stored_and_a_secret_is_no_flag_value() {
 }
 
 #[test]
-fn login_without_a_terminal_does_not_ask() {
+fn login_without_a_terminal_does_not_prompt() {
     assert_eq!(run(stub().bare(&["auth", "login"])).code, 2);
 }
 
 #[test]
-fn contexts_are_kept_and_chosen() {
+fn contexts_are_stored_selected_and_deleted() {
     let stub = stub();
     for args in [
         &["context", "set", "prod", "--url", "https://prod.example", "--protected"][..],
@@ -104,7 +104,7 @@ fn contexts_are_kept_and_chosen() {
 }
 
 #[test]
-fn an_address_in_a_local_file_is_refused() {
+fn local_file_with_an_address_is_refused() {
     let stub = stub();
     std::fs::write(stub.dir.path().join(".loupe.toml"), format!("url = \"{}\"", stub.url())).unwrap();
     let ran = run(stub.loupe(&["traces", "list"]));
@@ -115,7 +115,7 @@ fn an_address_in_a_local_file_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_loose_credentials_file_is_warned_about() {
+fn readable_credentials_file_causes_a_warning() {
     use std::os::unix::fs::PermissionsExt;
     let stub = stub();
     let path = stub.dir.path().join("credentials.toml");
@@ -125,7 +125,7 @@ fn a_loose_credentials_file_is_warned_about() {
 }
 
 #[test]
-fn the_doctor_says_what_is_wrong() {
+fn doctor_reports_each_failed_check() {
     let stub = Stub::new(|request, _| match request.path.as_str() {
         "/v1/me" if request.header("authorization") != Some("Bearer lp_test") => {
             Reply::error(401, "unauthorized")

@@ -9,7 +9,7 @@ fn stub() -> Stub {
 }
 
 #[test]
-fn every_value_is_listed_with_its_source() {
+fn settings_are_listed_with_their_sources() {
     let stub = stub();
     run(stub.bare(&["context", "set", "dev", "--url", "http://127.0.0.1:1", "-p", "bot", "--protected"]));
     run(stub.bare(&["config", "set", "filters.slow", "latency:>=5s"]));
@@ -35,7 +35,7 @@ fn every_value_is_listed_with_its_source() {
 }
 
 #[test]
-fn values_are_set_checked_and_removed() {
+fn settings_are_set_validated_and_removed() {
     let stub = stub();
     for (key, value) in [("output.format", "csv"), ("output.time", "utc"), ("contexts.x.read_only", "true")] {
         let ran = run(stub.bare(&["config", "set", key, value]));
@@ -59,7 +59,7 @@ fn values_are_set_checked_and_removed() {
 }
 
 #[test]
-fn the_path_is_known_even_where_the_file_is_broken() {
+fn config_path_is_printed_if_the_file_is_invalid() {
     let stub = stub();
     let path = stub.dir.path().join("config.toml");
     std::fs::write(&path, "current = ").unwrap();
@@ -69,7 +69,7 @@ fn the_path_is_known_even_where_the_file_is_broken() {
 }
 
 #[test]
-fn a_dry_run_changes_no_file() {
+fn dry_run_changes_no_file() {
     let stub = stub();
     run(stub.bare(&["context", "set", "dev", "--url", "http://127.0.0.1:1"]));
     let before = std::fs::read_to_string(stub.dir.path().join("config.toml")).unwrap();
@@ -87,7 +87,7 @@ fn a_dry_run_changes_no_file() {
 }
 
 #[test]
-fn a_credential_stays_with_the_address_that_it_was_given_for() {
+fn stored_credential_is_bound_to_its_server() {
     let stub = stub();
     let login = |args: &[&str]| {
         let mut command = stub.bare(&[&["auth", "login", "--no-check"], args].concat());

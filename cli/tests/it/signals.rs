@@ -16,6 +16,7 @@ fn start(stub: &Stub, arguments: &[&str]) -> Child {
         .env("LOUPE_CONFIG_DIR", stub.dir.path())
         .env("LOUPE_URL", stub.url())
         .env("LOUPE_API_KEY", "lp_test")
+        .env("LOUPE_WEBHOOK_SECRET", "0123456789abcdef")
         .current_dir(stub.dir.path())
         .args(arguments)
         .stdin(Stdio::piped())
@@ -54,7 +55,7 @@ fn ended(child: &mut Child) -> Option<i32> {
 }
 
 #[test]
-fn a_signal_ends_every_command_with_the_documented_code() {
+fn signals_end_commands_with_the_documented_code() {
     let stub = Stub::new(|request, _| {
         // The live stream stays open.
         if request.path.ends_with("/stream") {
@@ -71,6 +72,7 @@ fn a_signal_ends_every_command_with_the_documented_code() {
         &["api", "POST", "/v1/ingest", "--input", "-"],
         &["auth", "login", "--key", "-", "--no-check"],
         &["evaluators", "create", "x", "--rubric", "-"],
+        &["webhooks", "listen", "--port", "0"],
     ] {
         for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
             let mut child = start(&stub, arguments);

@@ -16,7 +16,7 @@ fn ids(stdout: &str) -> Vec<u64> {
 }
 
 #[test]
-fn the_stream_is_followed_without_repeats_and_across_a_break() {
+fn stream_is_followed_across_a_lost_connection() {
     let streams = AtomicUsize::new(0);
     let stub = Stub::new(move |request, _| match request.path.as_str() {
         "/v1/traces/stream" => match streams.fetch_add(1, SeqCst) {
@@ -30,13 +30,13 @@ fn the_stream_is_followed_without_repeats_and_across_a_break() {
     let ran = run(stub.loupe(&["traces", "tail", "-o", "ndjson", "--max", "4"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ids(&ran.stdout), [5, 6, 7, 8]);
-    for note in ["following all projects, live", "connection lost", "back after"] {
+    for note in ["following all projects, live", "connection lost", "connected again after"] {
         assert!(ran.stderr.contains(note), "{}", ran.stderr);
     }
 }
 
 #[test]
-fn a_lagged_stream_is_resumed_behind_its_cursor() {
+fn lagged_stream_is_resumed_after_its_cursor() {
     let streams = AtomicUsize::new(0);
     let stub = Stub::new(move |request, _| match request.path.as_str() {
         "/v1/traces/stream" => match streams.fetch_add(1, SeqCst) {
@@ -55,7 +55,7 @@ fn a_lagged_stream_is_resumed_behind_its_cursor() {
 }
 
 #[test]
-fn without_a_stream_the_list_is_read_again_and_again() {
+fn list_is_polled_without_a_stream() {
     let lists = AtomicUsize::new(0);
     let stub = Stub::new(move |request, _| match request.path.as_str() {
         "/v1/traces/stream" => Reply::error(404, "not_found"),
@@ -72,7 +72,7 @@ fn without_a_stream_the_list_is_read_again_and_again() {
 }
 
 #[test]
-fn since_begins_in_the_past_and_for_ends_it() {
+fn tail_since_prints_past_traces_until_its_time_limit() {
     let stub = Stub::new(|request, _| match request.path.as_str() {
         "/v1/traces/stream" => Reply::error(404, "not_found"),
         _ => Reply::json(traces([2, 1], None)),
@@ -84,7 +84,7 @@ fn since_begins_in_the_past_and_for_ends_it() {
 }
 
 #[test]
-fn a_match_that_does_not_come_is_code_7() {
+fn missing_match_is_code_7() {
     let stub = Stub::new(|request, _| match request.path.as_str() {
         "/v1/traces/stream" => Reply::error(404, "not_found"),
         _ => Reply::json(traces([], None)),
@@ -94,7 +94,7 @@ fn a_match_that_does_not_come_is_code_7() {
 }
 
 #[test]
-fn a_session_that_ends_is_code_4_with_the_last_time() {
+fn expired_session_is_code_4_with_the_newest_trace() {
     let lists = AtomicUsize::new(0);
     let stub = Stub::new(move |request, _| match request.path.as_str() {
         "/v1/traces/stream" => Reply::error(404, "not_found"),
@@ -108,7 +108,7 @@ fn a_session_that_ends_is_code_4_with_the_last_time() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_it_at_once_with_130() {
+fn interrupted_tail_ends_with_code_130() {
     let stub = Stub::new(|request, _| match request.path.as_str() {
         "/v1/traces/stream" => Reply::error(404, "not_found"),
         _ => Reply::json(traces([], None)),

@@ -143,7 +143,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Class of a span's error.
+    /// Class of a failure.
     FailureType {
         /// The operation exceeded its time limit.
         Timeout = "timeout",
@@ -155,6 +155,19 @@ words! {
         ContextLength = "context_length",
         /// Any other error. Not a value of the `failure_type` filter.
         Other = "other",
+        /// A remediated output that scores lower than the original. No span has this type.
+        RemediationRegression = "RemediationRegression",
+    }
+}
+
+impl FailureType {
+    /// The types by which traces can be filtered, and for which the default failure rule fires.
+    pub const FILTERABLE_TYPES: [Self; 4] =
+        [Self::Timeout, Self::RateLimit, Self::InvalidResponse, Self::ContextLength];
+
+    /// Whether traces can be filtered by this type.
+    pub fn is_filterable(self) -> bool {
+        Self::FILTERABLE_TYPES.contains(&self)
     }
 }
 

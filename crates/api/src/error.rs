@@ -8,13 +8,14 @@ use crate::enums::Plan;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
-    /// A message for people; the wording may change.
+    /// A message for people, whose wording may change. On a rejected address of a webhook, the code.
     pub error: String,
     /// The machine-readable code, see [`ErrorCode`].
     pub code: String,
     /// Identifier of the request, also in the header `X-Request-Id`.
     pub request_id: String,
-    /// The same message, on the 403 of an archived project.
+    /// The message for people, where `error` is the code (a webhook's address), and on the 403 of an archived
+    /// project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The lowest plan that unlocks the feature, on `plan_upgrade_required`.
@@ -96,6 +97,8 @@ codes! {
     SeatLimitExceeded = "seat_limit_exceeded", 402;
     /// The caller's role is not sufficient.
     ForbiddenRole = "forbidden_role", 403;
+    /// Tests of webhooks are not part of the plan.
+    PlanForbidden = "plan_forbidden", 403;
     /// The key's scopes do not allow this call.
     ScopeForbidden = "scope_forbidden", 403;
     /// Only a dashboard session may call this.
@@ -122,6 +125,12 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415;
     /// The body has the right shape, but a value is not allowed.
     ValidationFailed = "validation_failed", 422;
+    /// The address of a webhook is not `https`, or not plainly a URL.
+    WebhookUrlNotHttps = "webhook.url.not_https", 422;
+    /// The address of a webhook is not public, or its name resolves to an address that is not.
+    WebhookUrlPrivateIp = "webhook.url.private_ip", 422;
+    /// The host name of a webhook does not resolve in DNS.
+    WebhookUrlUnresolvable = "webhook.url.unresolvable", 422;
     /// The plan requires the tenant's own judge, and the tenant has stored no credential for one.
     ProviderCredentialsMissing = "provider_credentials_missing", 422;
     /// The plan uses the platform's judge, and the operator has configured none.

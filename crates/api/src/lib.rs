@@ -4,6 +4,7 @@
 //! declared once. Feature `client` adds the typed REST client and the filter grammar, `profile` the
 //! files with contexts and credentials, `schema` the schemas of the OpenAPI document.
 
+pub mod anomaly;
 pub mod audit;
 #[cfg(feature = "client")]
 pub mod client;
@@ -13,6 +14,8 @@ pub mod error;
 pub mod eval;
 pub mod eval_rule;
 pub mod evaluator;
+pub mod failure;
+pub mod failure_rule;
 pub mod feedback;
 #[cfg(feature = "client")]
 pub mod filter;
@@ -35,6 +38,7 @@ pub mod time;
 pub mod trace;
 pub mod trace_filter;
 pub mod usage;
+pub mod webhook;
 
 pub use enums::{FailureType, Plan, Role, Scope, SpanType};
 pub use error::{ErrorBody, ErrorCode, FieldError};

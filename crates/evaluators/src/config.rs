@@ -21,23 +21,9 @@ pub(crate) use self::{
     schema::{object_schema, schema_of},
     tagged::TaggedOptions,
 };
+pub use crate::config_problem::ConfigProblem;
+pub(crate) use crate::config_problem::one_problem;
 use crate::verdict::Threshold;
-
-/// A problem of a config.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigProblem {
-    /// Dotted path below `config`, such as `schema.type`; empty for the config itself.
-    pub field: String,
-    /// The problem and its remedy.
-    pub message: String,
-}
-
-impl ConfigProblem {
-    /// Creates a problem of one field.
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
-    }
-}
 
 /// The options that every evaluator has.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -70,11 +56,6 @@ pub(crate) fn with_shared_options(mut schema: Value) -> Value {
 pub(crate) fn parse<T: DeserializeOwned>(config: &Map<String, Value>) -> Result<T, Vec<ConfigProblem>> {
     T::deserialize(config.into_deserializer())
         .map_err(|_| vec![ConfigProblem::new("", "has options that can't be parsed")])
-}
-
-/// Returns a problem as the only one.
-pub(crate) fn one_problem(field: &str, message: impl Into<String>) -> Vec<ConfigProblem> {
-    vec![ConfigProblem::new(field, message)]
 }
 
 /// Returns the problems of an object as problems of the object that contains it at `path`.

@@ -3,14 +3,16 @@
 //! This crate contains data and pure functions. The caller reads the subject from the database as a
 //! [`Subject`], and fetches the response of a judge as text. A score of 1.0 is good for every evaluator.
 
-pub mod budget;
+mod budget;
 pub mod builtin;
 mod code;
 mod config;
+mod config_problem;
 pub mod custom;
 pub mod definition;
 mod described;
 mod form;
+pub mod interruption;
 pub mod judge;
 mod language;
 mod pattern;

@@ -22,7 +22,7 @@ use serde::Deserialize;
 pub(crate) use self::automaton::forget_caches;
 use crate::{
     budget,
-    config::{ConfigProblem, one_problem},
+    config_problem::{ConfigProblem, one_problem},
 };
 
 /// Maximum length of an expression in bytes.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use self::counted::{CountedJson, CountedNode, within};
 pub(crate) use self::messages::Failure;
 use self::patterns::NamePatterns;
-use crate::config::ConfigProblem;
+use crate::config_problem::ConfigProblem;
 
 /// Maximum size of a schema as JSON text, in bytes.
 pub(crate) const MAX_SCHEMA_BYTES: usize = 256 * 1024;

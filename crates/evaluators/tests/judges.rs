@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use api::SpanType;
 use evaluators::{
     Subject, builtin,
-    judge::{Instructions, JudgeRequest, Need, Rubric, Token, ask, read},
+    judge::{Instructions, JudgeRequest, Rubric, Token, TracePart, build_request, parse_response},
     subject::{ConversationTurn, Step},
 };
 use serde_json::{Value, json};
@@ -55,21 +55,21 @@ fn whole() -> Subject {
 }
 
 /// Returns a trace with all parts but one.
-fn without(need: Need) -> Subject {
+fn without(part: TracePart) -> Subject {
     let mut subject = whole();
-    match need {
-        Need::Input => {
+    match part {
+        TracePart::Input => {
             subject.input = None;
             subject.steps[0].input = None;
         }
-        Need::Output => {
+        TracePart::Output => {
             subject.output = None;
             subject.steps[0].output = None;
         }
-        Need::Documents => subject.steps.truncate(1),
-        Need::Tools => subject.steps[0].metadata.clear(),
-        Need::Calls => subject.steps[0].output = None,
-        Need::Turns => subject.turns.clear(),
+        TracePart::Documents => subject.steps.truncate(1),
+        TracePart::Tools => subject.steps[0].metadata.clear(),
+        TracePart::Calls => subject.steps[0].output = None,
+        TracePart::Turns => subject.turns.clear(),
     }
     subject
 }
@@ -80,11 +80,11 @@ fn build(
     config: Value,
 ) -> Result<JudgeRequest, evaluators::NotEvaluated> {
     let Value::Object(config) = config else { panic!("{config}") };
-    ask(&Instructions::from(rubric), subject, &config, &Token::new(TOKEN_BYTES))
+    build_request(&Instructions::from(rubric), subject, &config, &Token::new(TOKEN_BYTES))
 }
 
-fn sections(ask: &JudgeRequest) -> BTreeSet<&str> {
-    ask.user.lines().filter_map(|it| it.strip_prefix("BEGIN DATA ")?.split(' ').nth(1)).collect()
+fn sections(request: &JudgeRequest) -> BTreeSet<&str> {
+    request.user.lines().filter_map(|it| it.strip_prefix("BEGIN DATA ")?.split(' ').nth(1)).collect()
 }
 
 #[test]
@@ -106,18 +106,18 @@ fn every_rubric_is_whole() {
 }
 
 #[test]
-fn each_is_shown_what_it_needs_and_uses_and_nothing_else() {
+fn judge_request_shows_exactly_needed_and_used_parts() {
     for (name, rubric) in rubrics() {
-        let ask = build(rubric, &whole(), json!({})).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let request = build(rubric, &whole(), json!({})).unwrap_or_else(|error| panic!("{name}: {error}"));
         let expected: BTreeSet<&str> = rubric.needs.iter().chain(rubric.uses).map(|it| it.word()).collect();
-        assert_eq!(sections(&ask), expected, "{name}");
-        assert!(ask.system.contains(rubric.question), "{name}");
-        assert!(!ask.system.contains("refund"), "{name}: the trace stands in the instructions");
+        assert_eq!(sections(&request), expected, "{name}");
+        assert!(request.system.contains(rubric.question), "{name}");
+        assert!(!request.system.contains("refund"), "{name}: the trace stands in the instructions");
     }
 }
 
 #[test]
-fn each_says_what_lacks_and_what_to_send() {
+fn missing_part_error_says_what_to_send() {
     let mut refused = 0;
     for (name, rubric) in rubrics() {
         for need in rubric.needs {
@@ -140,22 +140,22 @@ fn each_says_what_lacks_and_what_to_send() {
 fn options_reach_the_judge() {
     for (name, rubric) in rubrics() {
         let config = json!({"rubric": "Our customers are pirates.", "language": "German", "threshold": 0.5});
-        let ask = build(rubric, &whole(), config).unwrap();
-        assert!(ask.system.contains("Our customers are pirates."), "{name}");
-        assert!(ask.system.contains("in this language: German"), "{name}");
+        let request = build(rubric, &whole(), config).unwrap();
+        assert!(request.system.contains("Our customers are pirates."), "{name}");
+        assert!(request.system.contains("in this language: German"), "{name}");
     }
 }
 
 #[test]
 fn response_of_requested_shape_is_parsed() {
     for (name, rubric) in rubrics() {
-        let ask = build(rubric, &whole(), json!({})).unwrap();
+        let request = build(rubric, &whole(), json!({})).unwrap();
         let members: Vec<&str> =
-            ask.schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            request.schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(members, ["reasoning", "score"], "{name}");
         for level in rubric.levels {
             let answer = json!({"reasoning": "So it is.", "score": level.score}).to_string();
-            assert_eq!(read(&ask, &answer).unwrap().score, level.score, "{name}");
+            assert_eq!(parse_response(&request, &answer).unwrap().score, level.score, "{name}");
         }
     }
 }
@@ -166,8 +166,8 @@ fn rubric_needs_match_their_descriptions() {
         let Some(rubric) = definition.rubric() else { continue };
         for need in rubric.needs {
             let word = match need {
-                Need::Turns => "turns",
-                Need::Calls => "call",
+                TracePart::Turns => "turns",
+                TracePart::Calls => "call",
                 other => other.word(),
             };
             let description = definition.description.to_lowercase();
@@ -194,7 +194,8 @@ fn user_table_lists_needs_and_uses() {
         };
         assert_eq!(columns[2], kind, "{row}");
         let Some(rubric) = definition.rubric() else { continue };
-        let words = |needs: &[Need]| needs.iter().map(|it| it.word().to_owned()).collect::<BTreeSet<_>>();
+        let words =
+            |needs: &[TracePart]| needs.iter().map(|it| it.word().to_owned()).collect::<BTreeSet<_>>();
         let listed = |column: &str| -> BTreeSet<String> {
             let column = column.split("llm: ").last().unwrap();
             column.split(", ").filter(|it| !it.is_empty()).map(str::to_owned).collect()

@@ -12,16 +12,19 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::{
-    AddressRejection, AllowList, SendError, TrustedRoots,
+    address_owner::AddressOwner,
+    allow_list::AllowList,
     connection::{ExchangeFailure, ResponseParts},
     connector::Connector,
     deadline::Deadline,
+    error::{AddressRejection, SendError},
     guard::Guard,
     own_listeners::OwnListeners,
     pool::Pool,
     proxy::Proxies,
     resolver::{Resolver, SystemResolver},
     target::TargetUrl,
+    tls::TrustedRoots,
 };
 
 /// Headers that belong to the connection and are set by the HTTP library.
@@ -45,15 +48,6 @@ const MAX_IDLE_PER_TENANT_ORIGIN: usize = 4;
 
 /// Maximum number of idle connections to an origin that the operator set, which serves many tenants.
 const MAX_IDLE_PER_OPERATOR_ORIGIN: usize = 32;
-
-/// Who set an address, which decides what is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AddressOwner {
-    /// A tenant: the address must be public and https, or on the allow list. Proxies are not used.
-    Tenant,
-    /// The operator of this server: any address, through the proxies of the environment.
-    Operator,
-}
 
 /// Settings of the client.
 #[derive(Clone, Default)]

@@ -19,13 +19,23 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 
-use crate::{SendError, Stage, connector::Stream, deadline::Deadline, error::of_http, target::TargetUrl};
+use crate::{
+    deadline::Deadline,
+    error::{SendError, Stage, of_http},
+    target::TargetUrl,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Maximum size of a response head in bytes. The HTTP library also limits the number of headers to 100.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Time to check for the end of a response that has exactly filled its limit.
 const END_CHECK_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// A byte stream: a socket, TLS, or a tunnel through a proxy.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
 /// A connection, idle or with one request in progress.
 pub struct Connection {

@@ -5,16 +5,15 @@ use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use rustls::{ClientConfig, pki_types::ServerName};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use url::Host;
 
 use crate::{
-    AddressOwner, SendError, Stage,
-    connection::{Connection, ForwardProxy},
+    address_owner::AddressOwner,
+    connection::{Connection, ForwardProxy, Stream},
     deadline::Deadline,
     dial::dial,
-    error::of_tls,
+    error::{SendError, Stage, of_tls},
     guard::Guard,
     proxy::{Proxies, tunnel},
     target::TargetUrl,
@@ -98,11 +97,6 @@ impl Connector {
         deadline.limit(Stage::Tls, secure(tls.config()?, target, socket)).await
     }
 }
-
-/// A byte stream: a socket, TLS, or a tunnel through a proxy.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
 /// Negotiates TLS for the target's host.
 fn secure<'a>(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{SendError, Stage};
+use crate::error::{SendError, Stage};
 
 /// The time at which a request must be complete, with all of its steps.
 #[derive(Clone, Copy, Debug)]

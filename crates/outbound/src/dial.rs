@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, time::Duration};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::{SendError, error::of_connect};
+use crate::error::{SendError, of_connect};
 
 /// Maximum time to connect to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);

@@ -9,8 +9,10 @@ use std::{
 use url::Host;
 
 use crate::{
-    AddressOwner, AddressRejection, AllowList,
     address::{self, is_localhost},
+    address_owner::AddressOwner,
+    allow_list::AllowList,
+    error::AddressRejection,
     own_listeners::OwnListeners,
     resolver::Resolver,
     target::TargetUrl,

@@ -18,6 +18,7 @@
 //! Retries, circuit breakers and the meaning of a status belong to the callers.
 
 pub mod address;
+mod address_owner;
 mod allow_list;
 mod client;
 mod connection;
@@ -34,8 +35,9 @@ pub mod resolver;
 mod target;
 mod tls;
 
+pub use address_owner::AddressOwner;
 pub use allow_list::{AllowList, InvalidEntry};
-pub use client::{AddressOwner, OutboundClient, OutboundRequest, OutboundResponse, OutboundSettings};
+pub use client::{OutboundClient, OutboundRequest, OutboundResponse, OutboundSettings};
 pub use error::{AddressRejection, SendError, Stage};
 pub use hyper::{HeaderMap, Method, StatusCode, body::Bytes, header};
 pub use tls::{InvalidRoots, TrustedRoots};

@@ -24,7 +24,10 @@ use hyper_util::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
-    SendError, address::is_loopback_host, connection::MAX_HEAD_BYTES, error::of_http, target::TargetUrl,
+    address::is_loopback_host,
+    connection::MAX_HEAD_BYTES,
+    error::{SendError, of_http},
+    target::TargetUrl,
 };
 
 /// The proxies of the environment, read once.

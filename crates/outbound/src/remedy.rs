@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use url::Host;
 
 use crate::{
-    AddressRejection,
     address::{self, is_localhost},
+    error::AddressRejection,
     target::TargetUrl,
 };
 

@@ -11,8 +11,8 @@ use hyper::{Uri, header::HeaderValue};
 use url::{Host, Position, Url};
 
 use crate::{
-    AddressRejection,
     address::{self, is_localhost},
+    error::AddressRejection,
 };
 
 /// Maximum length of a URL in bytes: parsing names in other scripts is expensive.

@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbErr, Value};
 use store::Db;
 
-use super::{WorkerPool, statement};
+use crate::{claim::statement, pool::WorkerPool};
 
 /// The job counts of a pool over all tenants. No count exceeds `MAX_COUNT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,9 @@ pub struct WorkerPool {
     pub concurrency_per_tenant: usize,
     /// Maximum number of jobs of one tenant that a worker claims in one statement.
     pub batch: u64,
+    /// Whether a commit that enqueues a job wakes the pool. Jobs of other pools gather until the next poll, which costs
+    /// fewer transactions.
+    pub wakes_after_commit: bool,
 }
 
 impl PartialEq for WorkerPool {

@@ -6,7 +6,11 @@ use entities::job;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::{Job, JobResult, WorkerPool};
+use crate::{
+    job::{Job, JobResult},
+    pool::WorkerPool,
+    wake_ups::WakeUps,
+};
 
 /// A job kind that a context `C` can run.
 pub trait RunJob<C>: Job + DeserializeOwned + Send + 'static {
@@ -21,11 +25,12 @@ type Handler<C> = for<'a> fn(&'a Arc<C>, &'a job::Model) -> BoxFuture<'a, JobRes
 pub struct Registry<C> {
     handlers: BTreeMap<&'static str, Handler<C>>,
     pools: Vec<&'static WorkerPool>,
+    wake_ups: Arc<WakeUps>,
 }
 
 impl<C> Default for Registry<C> {
     fn default() -> Self {
-        Self { handlers: BTreeMap::new(), pools: Vec::new() }
+        Self { handlers: BTreeMap::new(), pools: Vec::new(), wake_ups: Arc::default() }
     }
 }
 
@@ -49,6 +54,11 @@ impl<C: Send + Sync + 'static> Registry<C> {
     /// Returns the pools of all registered kinds, in the order of their registration.
     pub fn pools(&self) -> &[&'static WorkerPool] {
         &self.pools
+    }
+
+    /// Returns the wake-ups of the pools.
+    pub fn wake_ups(&self) -> &Arc<WakeUps> {
+        &self.wake_ups
     }
 
     /// Runs a claimed job. A job of an unknown kind is postponed by a minute: a newer version that shares the

@@ -8,9 +8,12 @@ use store::{Db, DbError};
 use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
 
-use super::{
-    ConcurrencyLimits, ConcurrencyPermit, JobResult, LEASE_MICROS, Registry, WorkerPool, candidates, claim,
-    finish, heartbeat, release_claim, release_expired,
+use crate::{
+    claim::{LEASE_MICROS, candidates, claim, finish, heartbeat, release_claim, release_expired},
+    concurrency::{ConcurrencyLimits, ConcurrencyPermit},
+    job::JobResult,
+    pool::WorkerPool,
+    registry::Registry,
 };
 
 /// What the workers require from their process.
@@ -47,17 +50,24 @@ const RELEASE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The lock under which a worker of a pool looks for jobs. Only one does at a time, so idle workers send no
 /// statements.
-#[derive(Default)]
 struct PollLock {
     lock: Mutex<()>,
-    /// Notified when a permit of a tenant was returned, so that the tenant's jobs can be claimed.
-    permit_returned: Notify,
+    /// Notified when a job was enqueued, or a permit of a tenant was returned, so that the tenant's jobs can be claimed.
+    wake_up: Arc<Notify>,
+    /// Interval at which an idle pool looks for jobs.
+    interval: Duration,
 }
 
 /// Starts the workers of every pool and the release of jobs with expired leases. They stop with the process.
 pub fn start<C: Context>(context: &Arc<C>) {
+    start_polling_every(IDLE_POLL_INTERVAL, context);
+}
+
+/// Starts the workers as [`start`] does, with idle pools that look for jobs at this interval unless they are woken.
+pub fn start_polling_every<C: Context>(interval: Duration, context: &Arc<C>) {
     for &pool in context.registry().pools() {
-        let poll = Arc::new(PollLock::default());
+        let wake_up = context.registry().wake_ups().of(pool);
+        let poll = Arc::new(PollLock { lock: Mutex::default(), wake_up, interval });
         for _ in 0..pool.concurrency {
             let (worker, poll) = (Arc::clone(context), Arc::clone(&poll));
             context.spawn(async move { work(&worker, pool, &poll).await });
@@ -119,7 +129,7 @@ async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, poll: &Po
         }
         drop(permit);
         if pool.concurrency_per_tenant < pool.concurrency {
-            poll.permit_returned.notify_one();
+            poll.wake_up.notify_one();
         }
     }
 }
@@ -146,8 +156,8 @@ async fn next_jobs<'a, C: Context>(
             Err(error) => tracing::warn!(pool = pool.name, %error, "could not claim jobs"),
         }
         tokio::select! {
-            _ = context.pause(IDLE_POLL_INTERVAL) => {}
-            () = poll.permit_returned.notified() => {}
+            _ = context.pause(poll.interval) => {}
+            () = poll.wake_up.notified() => {}
         }
     }
     None

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::money::{self, Pico};
-use crate::prices::{Origin, Price};
+use crate::prices::{Origin, Price, Rate};
 use crate::usage::{Buckets, Usage};
 
 /// The properties of a span that determine its cost.
@@ -29,17 +29,6 @@ pub struct CostInput<'a> {
     pub request_model: Option<&'a str>,
     /// Token counts as sent.
     pub usage: &'a Usage,
-}
-
-/// The price found for a model name; cheap to clone, so that it can be cached per name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rate {
-    /// Base name of the model.
-    pub model: Arc<str>,
-    /// The price.
-    pub price: Price,
-    /// The origin of the price.
-    pub origin: Origin,
 }
 
 /// A span's cost and its derivation.

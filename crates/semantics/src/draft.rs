@@ -6,7 +6,7 @@
 use api::{FailureType, SpanType};
 
 use crate::{
-    otlp::export::{EventRecord, Record},
+    record::{EventRecord, Record},
     usage::Usage,
 };
 

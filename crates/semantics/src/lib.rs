@@ -11,5 +11,6 @@ pub mod failure;
 pub mod money;
 pub mod otlp;
 pub mod prices;
+pub mod record;
 pub mod rollup;
 pub mod usage;

@@ -14,8 +14,6 @@ use serde::{Deserialize, Serialize};
 
 pub use api::model::ModelPrice as Price;
 
-use crate::cost::Rate;
-
 mod names;
 
 const BUILTIN_PRICES_JSON: &str = include_str!("prices/models.json");
@@ -51,6 +49,17 @@ impl Origin {
             Self::Builtin => "builtin",
         }
     }
+}
+
+/// The price found for a model name; cheap to clone, so that it can be cached per name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// Base name of the model.
+    pub model: Arc<str>,
+    /// The price.
+    pub price: Price,
+    /// The origin of the price.
+    pub origin: Origin,
 }
 
 /// The page from which a provider's prices were taken.

@@ -290,14 +290,15 @@ impl FailureSet {
         self.0 == 0
     }
 
-    /// The stored form: 1 timeout, 2 rate limit, 4 invalid response, 8 context length, 16 other.
+    /// The stored form: 1 timeout, 2 rate limit, 4 invalid response, 8 context length, 16 other,
+    /// 32 remediation regression.
     pub fn bits(self) -> u8 {
         self.0
     }
 
     /// Converts from the stored form; unknown bits are dropped.
     pub fn from_bits(bits: u8) -> Self {
-        Self(bits & 0b1_1111)
+        Self(bits & 0b11_1111)
     }
 }
 
@@ -320,6 +321,7 @@ fn bit(failure: FailureType) -> u8 {
         FailureType::InvalidResponse => 4,
         FailureType::ContextLength => 8,
         FailureType::Other => 16,
+        FailureType::RemediationRegression => 32,
     }
 }
 

@@ -24,10 +24,10 @@ use crate::{
 };
 
 /// Number of rows per statement, because databases limit the number of parameters.
-const BLOCK: usize = 250;
+const ROWS_PER_STATEMENT: usize = 250;
 
 /// The error of an evaluation whose trace was removed.
-pub const REMOVED: &str = "the trace was removed before it was evaluated";
+pub const TRACE_REMOVED_ERROR: &str = "the trace was removed before it was evaluated";
 
 /// The result of executing an evaluation.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +84,21 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr
     Entity::find_by_id((tenant, id)).one(db.current()).await
 }
 
+/// Returns the existing ones of these evaluations.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn some(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
+    let mut found = Vec::with_capacity(ids.len());
+    for block in ids.chunks(ROWS_PER_STATEMENT) {
+        let query = without_config()
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::Id.is_in(block.iter().copied()));
+        found.append(&mut query.all(db).await?);
+    }
+    Ok(found)
+}
+
 /// Returns a page of evaluations, newest first, that begins after the (time, id) of `after`.
 ///
 /// # Errors
@@ -131,7 +146,7 @@ fn without_config() -> Select<Entity> {
 /// Fails when the database fails.
 pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, DbErr> {
     let mut added = 0;
-    for block in rows.chunks(BLOCK) {
+    for block in rows.chunks(ROWS_PER_STATEMENT) {
         let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
         let keep = OnConflict::new().do_nothing().to_owned();
         let done = Entity::insert_many(rows).on_conflict(keep).exec_without_returning(txn).await?;
@@ -152,7 +167,7 @@ pub async fn of_rule(
     traces: &[Uuid],
 ) -> Result<HashMap<Uuid, Model>, DbErr> {
     let mut newest: HashMap<Uuid, Model> = HashMap::new();
-    for block in traces.chunks(BLOCK) {
+    for block in traces.chunks(ROWS_PER_STATEMENT) {
         // Uses the index by trace: with the rule as a condition, SQLite would read all evaluations of the
         // rule.
         let query = without_config()
@@ -175,14 +190,14 @@ pub async fn of_rule(
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn judged(
+pub async fn evaluated_by_rules(
     db: &impl ConnectionTrait,
     tenant: Uuid,
     rules: &[Uuid],
     traces: &[Uuid],
 ) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
     let mut found = HashSet::new();
-    for block in traces.chunks(BLOCK) {
+    for block in traces.chunks(ROWS_PER_STATEMENT) {
         let query = Entity::find()
             .select_only()
             .columns([Column::RuleId, Column::TraceId])
@@ -203,12 +218,12 @@ pub async fn judged(
 /// Fails when the database fails.
 pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
     let mut started = Vec::with_capacity(ids.len());
-    for block in ids.chunks(BLOCK) {
-        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 2)).collect();
+    for block in ids.chunks(ROWS_PER_STATEMENT) {
+        let placeholders: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 2)).collect();
         let sql = format!(
             "UPDATE evaluation SET status = 'running', attempts = attempts + 1 WHERE tenant_id = $1 \
              AND id IN ({}) AND status IN ('pending', 'running') RETURNING *",
-            places.join(",")
+            placeholders.join(",")
         );
         let values: Vec<Value> =
             std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
@@ -220,60 +235,63 @@ pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, Db
     Ok(started)
 }
 
-/// Ends evaluations that this worker started, in one transaction. Evaluations that another worker has started
-/// since remain unchanged. The monthly quota of failed evaluations is released. Returns the number of ended
-/// evaluations.
+/// Ends evaluations that this worker started. Evaluations that another worker has started since remain unchanged.
+/// The monthly quota of failed evaluations is released. Returns the evaluations that ended.
 ///
 /// # Errors
-/// Fails when the database fails; nothing has ended then.
+/// Fails when the database fails.
 pub async fn end(
-    db: &Db,
+    txn: &DatabaseTransaction,
     tenant: Uuid,
     results: Vec<(Model, EvaluationResult)>,
     now: i64,
-) -> Result<usize, DbErr> {
-    if results.is_empty() {
-        return Ok(0);
-    }
-    let txn = db.begin().await?;
-    let mut ended = 0;
-    let mut back: BTreeMap<i32, i64> = BTreeMap::new();
-    for (row, EvaluationResult { evaluator_version, verdict, usage }) in results {
+) -> Result<Vec<Model>, DbErr> {
+    let mut ended = Vec::new();
+    let mut released_per_month: BTreeMap<i32, i64> = BTreeMap::new();
+    for (mut row, EvaluationResult { evaluator_version, verdict, usage }) in results {
         let (failed, usage) = (verdict.is_err(), usage.with_earlier(&row));
         let (score, label, reasoning, error) = match verdict {
             Ok(Verdict { score, label, reasoning }) => (Some(score), Some(label), Some(reasoning), None),
             Err(why) => (None, None, None, Some(why)),
         };
+        row.evaluator_version = evaluator_version.unwrap_or(row.evaluator_version);
         let status = if failed { EvaluationStatus::Failed } else { EvaluationStatus::Complete };
         let done = Entity::update_many()
             .col_expr(Column::Status, Expr::value(status.as_str()))
             .col_expr(Column::Score, Expr::value(score))
-            .col_expr(Column::Label, Expr::value(label))
+            .col_expr(Column::Label, Expr::value(label.clone()))
             .col_expr(Column::Reasoning, Expr::value(reasoning))
-            .col_expr(Column::Error, Expr::value(error))
-            .col_expr(
-                Column::EvaluatorVersion,
-                Expr::value(evaluator_version.unwrap_or_else(|| row.evaluator_version.clone())),
-            )
-            .col_expr(Column::JudgeModel, Expr::value(usage.model))
+            .col_expr(Column::Error, Expr::value(error.clone()))
+            .col_expr(Column::EvaluatorVersion, Expr::value(row.evaluator_version.as_str()))
+            .col_expr(Column::JudgeModel, Expr::value(usage.model.clone()))
             .col_expr(Column::PromptTokens, Expr::value(usage.prompt_tokens))
             .col_expr(Column::CompletionTokens, Expr::value(usage.completion_tokens))
             .col_expr(Column::Cost, Expr::value(usage.cost))
             .col_expr(Column::CompletedAt, Expr::value(now))
-            .filter(held(tenant, &row))
-            .exec(&txn)
+            .filter(is_current_attempt(tenant, &row))
+            .exec(txn)
             .await?;
         if done.rows_affected > 0 {
-            ended += 1;
             if let Some(month) = row.quota_month.filter(|_| failed) {
-                *back.entry(month).or_default() += 1;
+                *released_per_month.entry(month).or_default() += 1;
             }
+            ended.push(Model {
+                status: status.as_str().to_owned(),
+                score,
+                label,
+                error,
+                judge_model: usage.model,
+                prompt_tokens: usage.prompt_tokens,
+                completion_tokens: usage.completion_tokens,
+                cost: usage.cost,
+                completed_at: Some(now),
+                ..row
+            });
         }
     }
-    for (month, count) in back {
-        quotas::release(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+    for (month, count) in released_per_month {
+        quotas::release(txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
-    txn.commit().await?;
     Ok(ended)
 }
 
@@ -282,7 +300,12 @@ pub async fn end(
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, usage: Option<JudgeUsage>) -> Result<(), DbErr> {
+pub async fn return_to_pending(
+    db: &Db,
+    tenant: Uuid,
+    row: &Model,
+    usage: Option<JudgeUsage>,
+) -> Result<(), DbErr> {
     let asks = row.asked.saturating_add(i32::from(usage.is_some()));
     let JudgeUsage { model, prompt_tokens, completion_tokens, cost } =
         usage.unwrap_or_default().with_earlier(row);
@@ -294,23 +317,23 @@ pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, usage: Option<JudgeUsa
         .col_expr(Column::PromptTokens, Expr::value(prompt_tokens))
         .col_expr(Column::CompletionTokens, Expr::value(completion_tokens))
         .col_expr(Column::Cost, Expr::value(cost))
-        .filter(held(tenant, row))
+        .filter(is_current_attempt(tenant, row))
         .exec(&db.write)
         .await?;
     Ok(())
 }
 
 /// Fails the pending and running evaluations of a trace that is being removed. Adds their number per month to
-/// `forgone`, so that the caller can release the quota.
+/// `released`, so that the caller can release the quota.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn forgo(
+pub async fn fail_of_removed_trace(
     txn: &DatabaseTransaction,
     tenant: Uuid,
     trace: Uuid,
     now: i64,
-    forgone: &mut BTreeMap<i32, i64>,
+    released: &mut BTreeMap<i32, i64>,
 ) -> Result<(), DbErr> {
     let waiting = Condition::any()
         .add(Column::Status.eq(EvaluationStatus::Pending.as_str()))
@@ -320,16 +343,16 @@ pub async fn forgo(
         .add(Column::TraceId.eq(trace))
         .add(Column::QuotaMonth.is_not_null())
         .add(waiting);
-    let taken = Entity::find().select_only().columns([Column::Id, Column::QuotaMonth]).filter(waiting);
-    let taken: Vec<(Uuid, i32)> =
-        taken.order_by_asc(Column::Id).lock_exclusive().into_tuple().all(txn).await?;
-    for (_, month) in &taken {
-        *forgone.entry(*month).or_default() += 1;
+    let failed = Entity::find().select_only().columns([Column::Id, Column::QuotaMonth]).filter(waiting);
+    let failed: Vec<(Uuid, i32)> =
+        failed.order_by_asc(Column::Id).lock_exclusive().into_tuple().all(txn).await?;
+    for (_, month) in &failed {
+        *released.entry(*month).or_default() += 1;
     }
-    for block in taken.chunks(BLOCK) {
+    for block in failed.chunks(ROWS_PER_STATEMENT) {
         Entity::update_many()
             .col_expr(Column::Status, Expr::value(EvaluationStatus::Failed.as_str()))
-            .col_expr(Column::Error, Expr::value(REMOVED))
+            .col_expr(Column::Error, Expr::value(TRACE_REMOVED_ERROR))
             .col_expr(Column::CompletedAt, Expr::value(now))
             .col_expr(Column::QuotaMonth, Expr::value(Option::<i32>::None))
             .filter(Column::TenantId.eq(tenant))
@@ -386,7 +409,7 @@ pub async fn progress(
 }
 
 /// Returns the condition that selects the row while this attempt is the newest.
-fn held(tenant: Uuid, row: &Model) -> Condition {
+fn is_current_attempt(tenant: Uuid, row: &Model) -> Condition {
     Condition::all()
         .add(Column::TenantId.eq(tenant))
         .add(Column::Id.eq(row.id))

@@ -8,6 +8,23 @@ pub fn new_id() -> Uuid {
     Uuid::now_v7()
 }
 
+/// Returns a new id that is ordered by a time in microseconds. Ids of the same microsecond have no order.
+pub fn new_id_at(micros: i64) -> Uuid {
+    id_at(micros, new_id().as_u64_pair().1)
+}
+
+/// Returns the lowest id that [`new_id_at`] gives for a time in microseconds.
+pub fn first_id_at(micros: i64) -> Uuid {
+    id_at(micros, 1 << 63)
+}
+
+/// Builds an id of version 7 with the microseconds behind the milliseconds (RFC 9562, section 6.2, method 3).
+fn id_at(micros: i64, low: u64) -> Uuid {
+    let micros = u64::try_from(micros).unwrap_or(0);
+    let milliseconds = (micros / 1_000).min((1 << 48) - 1);
+    Uuid::from_u64_pair((milliseconds << 16) | (7 << 12) | (micros % 1_000), low)
+}
+
 /// Derives an id from a text within `namespace` (UUID version 5): the same text gives the same id.
 pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
     Uuid::new_v5(&namespace, text.as_bytes())
@@ -18,4 +35,20 @@ pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
 pub fn text_hash(text: &str) -> i64 {
     let bytes = Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).into_bytes();
     i64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_a_time_are_ordered_by_it() {
+        let at = 1_781_524_800_123_456;
+        let (id, next) = (new_id_at(at), new_id_at(at + 1));
+        assert!(first_id_at(at) <= id && id < first_id_at(at + 1) && first_id_at(at + 1) <= next);
+        assert_eq!((id.get_version_num(), id.get_variant()), (7, uuid::Variant::RFC4122));
+        assert!(new_id_at(at) != id);
+        // Times outside of the range of an id.
+        assert!(first_id_at(i64::MIN) < id && id < first_id_at(i64::MAX));
+    }
 }

@@ -4,6 +4,7 @@
 //! Queries take and return rows, and fail with a [`StoreError`]. The store knows neither HTTP nor the rules
 //! of the product: decisions that a transaction must make are passed in ([`traces::TraceRules`]).
 
+pub mod anomalies;
 pub mod audit;
 pub mod backup;
 mod bulk;
@@ -15,6 +16,9 @@ mod error;
 pub mod eval_rules;
 pub mod evaluations;
 pub mod evaluators;
+pub mod failure_clusters;
+pub mod failure_rules;
+pub mod failures;
 pub mod feedback;
 pub mod health;
 pub mod housekeeping;
@@ -38,10 +42,11 @@ pub mod tenants;
 pub mod text_block;
 pub mod traces;
 pub mod vectors;
+pub mod webhooks;
 
 pub use db::{Db, is_duplicate, lost_a_race, sqlite_url};
 pub use error::{Result, StoreError};
-pub use ids::{derived_id, new_id, text_hash};
+pub use ids::{derived_id, first_id_at, new_id, new_id_at, text_hash};
 pub use jobs::insert_once;
 pub use memory::{MemoryAccount, OutOfMemory, Uncounted};
 pub use sea_orm::{ConnectionTrait as Connection, DatabaseTransaction as Transaction, DbErr as DbError};

@@ -25,6 +25,8 @@ pub struct SealedColumn {
     column: &'static str,
     /// The column that identifies a row within its tenant.
     row: &'static str,
+    /// Whether that column is a UUID. The identifier is then its 32 hexadecimal digits.
+    is_uuid: bool,
     /// The names of table and column, to which the secrets are bound. They must not change after a release.
     name: &'static str,
 }
@@ -41,20 +43,36 @@ pub const PROVIDER_KEY: SealedColumn = SealedColumn {
     table: "provider_credential",
     column: "sealed_key",
     row: "provider",
+    is_uuid: false,
     name: "provider_credential.sealed_key",
 };
 
+/// The location of the secret of a webhook.
+pub const WEBHOOK_SECRET: SealedColumn =
+    SealedColumn { table: "webhook", column: "secret", row: "id", is_uuid: true, name: "webhook.secret" };
+
+/// The location of the previous secret of a webhook.
+pub const WEBHOOK_PREVIOUS_SECRET: SealedColumn = SealedColumn {
+    table: "webhook",
+    column: "previous_secret",
+    row: "id",
+    is_uuid: true,
+    name: "webhook.previous_secret",
+};
+
 /// All columns of sealed secrets.
-pub const ALL: &[SealedColumn] = &[PROVIDER_KEY];
+pub const ALL: &[SealedColumn] = &[PROVIDER_KEY, WEBHOOK_SECRET, WEBHOOK_PREVIOUS_SECRET];
 
 /// Returns a tenant's secrets: the identifier of each row, and its sealed secret.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn of_tenant(db: &Db, it: SealedColumn, tenant: Uuid) -> Result<Vec<(String, Vec<u8>)>, DbErr> {
-    let SealedColumn { table, column, row, .. } = it;
-    let sql =
-        format!("SELECT CAST({row} AS TEXT) AS row, {column} AS sealed FROM {table} WHERE tenant_id = $1");
+    let SealedColumn { table, column, .. } = it;
+    let row = row_text(db, it);
+    let sql = format!(
+        "SELECT {row} AS row, {column} AS sealed FROM {table} WHERE tenant_id = $1 AND {column} IS NOT NULL"
+    );
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
     let rows = db.write.query_all_raw(statement).await?;
     rows.iter().map(|it| Ok((it.try_get("", "row")?, it.try_get("", "sealed")?))).collect()
@@ -72,12 +90,20 @@ pub async fn replace(
     old: &[u8],
     new: &[u8],
 ) -> Result<bool, DbErr> {
-    let SealedColumn { table, column, row: name, .. } = it;
-    let sql = format!(
-        "UPDATE {table} SET {column} = $1 WHERE tenant_id = $2 AND CAST({name} AS TEXT) = $3 AND {column} = $4"
-    );
+    let SealedColumn { table, column, .. } = it;
+    let name = row_text(db, it);
+    let sql =
+        format!("UPDATE {table} SET {column} = $1 WHERE tenant_id = $2 AND {name} = $3 AND {column} = $4");
     let values = [new.to_vec().into(), tenant.into(), row.into(), old.to_vec().into()];
     let done =
         db.write.execute_raw(Statement::from_sql_and_values(db.dialect.backend(), sql, values)).await?;
     Ok(done.rows_affected() > 0)
+}
+
+/// Returns the identifier of a row in SQL.
+fn row_text(db: &Db, it: SealedColumn) -> String {
+    match it.is_uuid {
+        true => db.dialect.uuid_digits(it.row),
+        false => format!("CAST({} AS TEXT)", it.row),
+    }
 }

@@ -16,14 +16,14 @@ const MAX_NAME_CHARS: usize = 255;
 
 /// Names of the claims that Loupe defines.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct ClaimNames {
     /// The tenant's ID, or its name at the identity provider.
     pub tenant: String,
     /// `owner`, `member` or `viewer`.
     pub role: String,
 }
 
-impl Default for Names {
+impl Default for ClaimNames {
     fn default() -> Self {
         Self { tenant: "tenant_id".to_owned(), role: "role".to_owned() }
     }
@@ -31,7 +31,7 @@ impl Default for Names {
 
 /// Returns the session that the claims describe, if they are complete and valid at `now`
 /// (microseconds).
-pub fn session(claims: &Object, names: &Names, now: i64) -> Option<Session> {
+pub fn session(claims: &Object, names: &ClaimNames, now: i64) -> Option<Session> {
     let seconds = now.div_euclid(1_000_000);
     let expires = time(claims.get("exp")?)?;
     if expires <= seconds - EXPIRY_LEEWAY_SECONDS {
@@ -51,7 +51,7 @@ pub fn session(claims: &Object, names: &Names, now: i64) -> Option<Session> {
 }
 
 /// Whether a token is intended for `audience`: the claim equals it, or is a list that contains it.
-pub fn is_for(claims: &Object, audience: &str) -> bool {
+pub fn is_for_audience(claims: &Object, audience: &str) -> bool {
     match claims.get("aud") {
         Some(Value::String(one)) => one == audience,
         Some(Value::Array(list)) => list.iter().all(Value::is_string) && list.iter().any(|it| it == audience),

@@ -14,7 +14,7 @@ use super::strict_json::{self, Object};
 const MAX_TOKEN: usize = 8 * 1024;
 
 /// A well-formed token. Nothing in it has been verified.
-pub struct Token<'a> {
+pub struct UnverifiedToken<'a> {
     /// The signature algorithm according to the header.
     pub algorithm: Algorithm,
     /// The ID of the signing key according to the header.
@@ -26,7 +26,7 @@ pub struct Token<'a> {
     signature: &'a str,
 }
 
-impl<'a> Token<'a> {
+impl<'a> UnverifiedToken<'a> {
     /// Parses `text`; `None` if it can't be a valid token for any key.
     pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > MAX_TOKEN {
@@ -34,7 +34,7 @@ impl<'a> Token<'a> {
         }
         let (signed, signature) = text.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
-        let header = part(header)?;
+        let header = decode_part(header)?;
         // Critical extensions, encryption and compression are not supported.
         if ["crit", "enc", "zip"].iter().any(|it| header.contains_key(*it)) || !is_token_type(&header) {
             return None;
@@ -45,7 +45,7 @@ impl<'a> Token<'a> {
             Some(_) => return None,
         };
         let algorithm = algorithm(header.get("alg")?.as_str()?)?;
-        Some(Self { algorithm, key_id, claims: part(claims)?, text, signed, signature })
+        Some(Self { algorithm, key_id, claims: decode_part(claims)?, text, signed, signature })
     }
 
     /// Whether `key` made the signature with the header's algorithm. The caller must ensure that the
@@ -80,7 +80,7 @@ pub fn algorithm(name: &str) -> Option<Algorithm> {
 }
 
 /// Decodes a part of a token: base64url without padding, which contains a JSON object.
-fn part(text: &str) -> Option<Object> {
+fn decode_part(text: &str) -> Option<Object> {
     strict_json::object(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?)
 }
 

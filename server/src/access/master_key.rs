@@ -69,7 +69,7 @@ impl MasterKey {
     pub fn in_directory(directory: &Path) -> anyhow::Result<Self> {
         let path = directory.join(KEY_FILE);
         if !path.exists() {
-            place_new(directory, &path).with_context(|| format!("can't write {}", path.display()))?;
+            create_key_file(directory, &path).with_context(|| format!("can't write {}", path.display()))?;
         }
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
@@ -90,7 +90,7 @@ impl MasterKey {
 
 /// Writes a new key to `path` atomically, unless another process was first; a crash leaves no partial
 /// file.
-fn place_new(directory: &Path, path: &Path) -> anyhow::Result<()> {
+fn create_key_file(directory: &Path, path: &Path) -> anyhow::Result<()> {
     let draft = directory.join(format!("{KEY_FILE}.{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

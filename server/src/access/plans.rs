@@ -6,7 +6,7 @@ use api::{
 };
 use store::{quotas::Quota, rates::RateBucket};
 
-/// Returns the number of requests a minute on a plan; none when there is no limit.
+/// Returns the rate limit of a bucket on a plan, in requests per minute; `None` when there is no limit.
 pub const fn requests_per_minute(bucket: RateBucket, plan: Plan) -> Option<u64> {
     let limits = limits(plan).requests_per_minute;
     match bucket {
@@ -20,7 +20,7 @@ pub const fn requests_per_minute(bucket: RateBucket, plan: Plan) -> Option<u64> 
     }
 }
 
-/// Returns what a plan allows of a quota in a month; none when there is no limit.
+/// Returns the monthly limit of a quota on a plan; `None` when there is no limit.
 pub const fn monthly_limit(quota: Quota, plan: Plan) -> Option<u64> {
     match quota {
         Quota::Traces => limits(plan).traces_per_month,

@@ -31,12 +31,13 @@ impl Sealer {
     /// Seals a secret for its column and row.
     ///
     /// # Errors
-    /// When the system has no randomness.
-    pub fn seal(&self, place: SecretLocation<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
+    ///
+    /// Fails when the system has no randomness.
+    pub fn seal(&self, location: SecretLocation<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
         let (id, cipher) = self.0.first().context("there is no master key")?;
         let mut nonce = [0; NONCE_LENGTH];
         getrandom::fill(&mut nonce).context("the system has no randomness")?;
-        let payload = Payload { msg: secret.as_bytes(), aad: &associated_data(place) };
+        let payload = Payload { msg: secret.as_bytes(), aad: &associated_data(location) };
         let sealed = cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| anyhow::anyhow!("a secret could not be sealed"))?;
         let length = u8::try_from(id.len()).context("the master key's id is too long")?;
@@ -46,8 +47,9 @@ impl Sealer {
     /// Unseals a secret of this column and row.
     ///
     /// # Errors
-    /// When it was sealed for another place or with a key that is not there, or was damaged.
-    pub fn open(&self, place: SecretLocation<'_>, sealed: &[u8]) -> anyhow::Result<String> {
+    ///
+    /// Fails when the secret was sealed for another row or with a missing key, or is damaged.
+    pub fn unseal(&self, location: SecretLocation<'_>, sealed: &[u8]) -> anyhow::Result<String> {
         let (id, rest) = parts(sealed).context("a sealed secret is damaged")?;
         let Some((_, cipher)) = self.0.iter().find(|it| it.0.as_bytes() == id) else {
             bail!(
@@ -57,14 +59,14 @@ impl Sealer {
         };
         let (nonce, sealed) =
             rest.split_first_chunk::<NONCE_LENGTH>().context("a sealed secret is damaged")?;
-        let payload = Payload { msg: sealed, aad: &associated_data(place) };
+        let payload = Payload { msg: sealed, aad: &associated_data(location) };
         let secret = cipher.decrypt(&XNonce::from(*nonce), payload);
         let secret =
             secret.map_err(|_| anyhow::anyhow!("a sealed secret is damaged or belongs to another row"))?;
         String::from_utf8(secret).context("a sealed secret is not text")
     }
 
-    /// Whether the first key sealed it.
+    /// Whether the first key sealed this secret.
     pub fn is_current(&self, sealed: &[u8]) -> bool {
         let first = self.0.first().map(|it| it.0.as_bytes());
         parts(sealed).map(|it| it.0) == first
@@ -105,7 +107,7 @@ mod tests {
     fn sealed_secret_opens_in_its_own_row_only() {
         let sealer = sealer(&keys().0);
         let sealed = sealer.seal(PLACE, "sk-secret").unwrap();
-        assert_eq!(sealer.open(PLACE, &sealed).unwrap(), "sk-secret");
+        assert_eq!(sealer.unseal(PLACE, &sealed).unwrap(), "sk-secret");
         assert!(!sealed.windows(9).any(|it| it == b"sk-secret"));
         assert_ne!(sealed, sealer.seal(PLACE, "sk-secret").unwrap(), "a nonce was used twice");
         for other in [
@@ -113,7 +115,7 @@ mod tests {
             SecretLocation { column: "t.d", ..PLACE },
             SecretLocation { row: "s", ..PLACE },
         ] {
-            assert!(sealer.open(other, &sealed).is_err(), "{other:?}");
+            assert!(sealer.unseal(other, &sealed).is_err(), "{other:?}");
         }
     }
 
@@ -124,10 +126,10 @@ mod tests {
         for bit in 0..sealed.len() * 8 {
             let mut flipped = sealed.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(sealer.open(PLACE, &flipped).is_err(), "bit {bit}");
+            assert!(sealer.unseal(PLACE, &flipped).is_err(), "bit {bit}");
         }
         for length in 0..sealed.len() {
-            assert!(sealer.open(PLACE, &sealed[..length]).is_err(), "{length} bytes");
+            assert!(sealer.unseal(PLACE, &sealed[..length]).is_err(), "{length} bytes");
         }
     }
 
@@ -137,12 +139,12 @@ mod tests {
         let before = sealer(&format!("old:{old}")).seal(PLACE, "x").unwrap();
         let both = sealer(&format!("new:{new},old:{old}"));
         assert!(!both.is_current(&before));
-        assert_eq!(both.open(PLACE, &before).unwrap(), "x");
+        assert_eq!(both.unseal(PLACE, &before).unwrap(), "x");
         let after = both.seal(PLACE, "x").unwrap();
         assert!(both.is_current(&after));
-        let alone = sealer(&format!("new:{new}"));
-        assert_eq!(alone.open(PLACE, &after).unwrap(), "x");
-        let refused = alone.open(PLACE, &before).unwrap_err().to_string();
+        let new_only = sealer(&format!("new:{new}"));
+        assert_eq!(new_only.unseal(PLACE, &after).unwrap(), "x");
+        let refused = new_only.unseal(PLACE, &before).unwrap_err().to_string();
         assert!(refused.contains("`old`"), "{refused}");
     }
 }

@@ -9,9 +9,9 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode};
 use serde::Serialize;
 
 use super::{
-    claims::{self, Names},
-    jwt::Token,
-    oidc::Provider,
+    claims::{self, ClaimNames},
+    jwt::UnverifiedToken,
+    oidc::IdentityProvider,
 };
 use crate::{config::Config, error::Result};
 
@@ -47,14 +47,14 @@ pub struct Session {
 /// Verifies session tokens, and signs those of the local issuer.
 #[derive(Default)]
 pub struct Sessions {
-    local: Option<Local>,
-    provider: Option<Provider>,
+    local: Option<LocalIssuer>,
+    provider: Option<IdentityProvider>,
 }
 
 /// The server's own issuer: one secret signs, several verify.
-struct Local {
-    signs: EncodingKey,
-    checks: Vec<DecodingKey>,
+struct LocalIssuer {
+    signing_key: EncodingKey,
+    verification_keys: Vec<DecodingKey>,
 }
 
 impl Sessions {
@@ -69,27 +69,27 @@ impl Sessions {
         derived: impl FnOnce() -> anyhow::Result<Vec<[u8; 32]>>,
     ) -> anyhow::Result<Self> {
         if let Some(secret) = &config.session_secret {
-            return Ok(Self::local(secret.as_bytes(), &[]));
+            return Ok(Self::with_local_issuer(secret.as_bytes(), &[]));
         }
         if config.oidc.oidc_issuer.is_some() {
             return Ok(Self::default());
         }
         let secrets = derived()?;
-        let (signs, also) = secrets.split_first().context("there is no master key")?;
-        Ok(Self::local(signs, also))
+        let (signing_key, other_keys) = secrets.split_first().context("there is no master key")?;
+        Ok(Self::with_local_issuer(signing_key, other_keys))
     }
 
     /// Also accepts the tokens of this provider.
     #[must_use]
-    pub fn with(self, provider: Option<Provider>) -> Self {
+    pub fn with_provider(self, provider: Option<IdentityProvider>) -> Self {
         Self { provider, ..self }
     }
 
-    /// Enables the local issuer: `signs` signs, and it and `also` verify.
-    pub fn local(signs: &[u8], also: &[[u8; 32]]) -> Self {
-        let mut checks = vec![DecodingKey::from_secret(signs)];
-        checks.extend(also.iter().map(|it| DecodingKey::from_secret(it)));
-        let local = Local { signs: EncodingKey::from_secret(signs), checks };
+    /// Enables the local issuer: `signing_key` signs, and it and `other_keys` verify.
+    pub fn with_local_issuer(signing_key: &[u8], other_keys: &[[u8; 32]]) -> Self {
+        let mut verification_keys = vec![DecodingKey::from_secret(signing_key)];
+        verification_keys.extend(other_keys.iter().map(|it| DecodingKey::from_secret(it)));
+        let local = LocalIssuer { signing_key: EncodingKey::from_secret(signing_key), verification_keys };
         Self { local: Some(local), provider: None }
     }
 
@@ -107,7 +107,8 @@ impl Sessions {
         let local = self.local.as_ref().context(
             "the local issuer is disabled because LOUPE_OIDC_ISSUER is set: sign in there, or set LOUPE_SESSION_SECRET as well",
         )?;
-        encode(&Header::new(Algorithm::HS256), claims, &local.signs).context("the token could not be signed")
+        encode(&Header::new(Algorithm::HS256), claims, &local.signing_key)
+            .context("the token could not be signed")
     }
 
     /// Returns the session of a token, if a configured issuer signed it and it is valid at `now`
@@ -117,7 +118,7 @@ impl Sessions {
     ///
     /// Fails with `overloaded` when the identity provider's keys are needed and unavailable.
     pub async fn check(&self, token: &str, now: i64) -> Result<Option<Session>> {
-        let Some(token) = Token::parse(token) else { return Ok(None) };
+        let Some(token) = UnverifiedToken::parse(token) else { return Ok(None) };
         match (token.algorithm, &self.local, &self.provider) {
             (Algorithm::HS256, Some(local), _) => Ok(local.check(&token, now)),
             (Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512, ..) => Ok(None),
@@ -127,11 +128,11 @@ impl Sessions {
     }
 }
 
-impl Local {
+impl LocalIssuer {
     /// The caller has checked that the algorithm is HS256.
-    fn check(&self, token: &Token<'_>, now: i64) -> Option<Session> {
-        let session = claims::session(&token.claims, &Names::default(), now)?;
-        self.checks.iter().any(|it| token.is_signed_by(it)).then_some(session)
+    fn check(&self, token: &UnverifiedToken<'_>, now: i64) -> Option<Session> {
+        let session = claims::session(&token.claims, &ClaimNames::default(), now)?;
+        self.verification_keys.iter().any(|it| token.is_signed_by(it)).then_some(session)
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
     }
 
     async fn accepted(change: impl FnOnce(&mut Claims)) -> bool {
-        let sessions = Sessions::local(&OURS, &[]);
+        let sessions = Sessions::with_local_issuer(&OURS, &[]);
         let mut claims = claims();
         change(&mut claims);
         accepts(&sessions, &sessions.issue(&claims).unwrap()).await
@@ -173,8 +174,8 @@ mod tests {
 
     #[tokio::test]
     async fn session_token_with_other_secret_or_algorithm_is_rejected() {
-        let ours = Sessions::local(&OURS, &[]);
-        let theirs = Sessions::local(&[8; 32], &[]);
+        let ours = Sessions::with_local_issuer(&OURS, &[]);
+        let theirs = Sessions::with_local_issuer(&[8; 32], &[]);
         assert!(!accepts(&ours, &theirs.issue(&claims()).unwrap()).await);
         let secret = EncodingKey::from_secret(&OURS);
         let hs512 = encode(&Header::new(Algorithm::HS512), &claims(), &secret).unwrap();
@@ -187,8 +188,8 @@ mod tests {
 
     #[tokio::test]
     async fn session_token_of_previous_secret_is_accepted() {
-        let before = Sessions::local(&OURS, &[]);
-        let now = Sessions::local(&[8; 32], &[OURS]);
+        let before = Sessions::with_local_issuer(&OURS, &[]);
+        let now = Sessions::with_local_issuer(&[8; 32], &[OURS]);
         assert!(accepts(&now, &before.issue(&claims()).unwrap()).await);
         assert!(!accepts(&before, &now.issue(&claims()).unwrap()).await);
     }
@@ -197,6 +198,6 @@ mod tests {
     async fn disabled_local_issuer_signs_no_token() {
         let none = Sessions::default();
         assert!(none.issue(&claims()).is_err());
-        assert!(!accepts(&none, &Sessions::local(&OURS, &[]).issue(&claims()).unwrap()).await);
+        assert!(!accepts(&none, &Sessions::with_local_issuer(&OURS, &[]).issue(&claims()).unwrap()).await);
     }
 }

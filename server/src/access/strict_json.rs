@@ -15,15 +15,15 @@ pub type Object = Map<String, Value>;
 /// Parses one JSON object without duplicate names at any depth, surrounded only by whitespace.
 pub fn object(bytes: &[u8]) -> Option<Object> {
     match serde_json::from_slice(bytes) {
-        Ok(Strict(Value::Object(object))) => Some(object),
+        Ok(StrictValue(Value::Object(object))) => Some(object),
         _ => None,
     }
 }
 
 /// A value whose objects have no duplicate names.
-struct Strict(Value);
+struct StrictValue(Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(StrictVisitor).map(Self)
     }
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
+        while let Some(StrictValue(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(list.into())
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Object::new();
-        while let Some((name, Strict(value))) = members.next_entry::<String, _>()? {
+        while let Some((name, StrictValue(value))) = members.next_entry::<String, _>()? {
             if object.insert(name, value).is_some() {
                 return Err(de::Error::custom("duplicate name"));
             }

@@ -9,15 +9,15 @@ use anyhow::{Context, bail, ensure};
 use serde_json::json;
 use store::{Db, backup, new_id};
 
-use super::{Report, open_existing, operator, show};
+use super::{CommandReport, open_existing, operator, render};
 use crate::{
-    audit::{self, Action, Event},
+    audit::{self, AuditAction, AuditEvent},
     clock::Clock,
     config::Config,
 };
 
 /// The database was copied by `admin backup`.
-const DATABASE_BACKUP: Action = Action::new("database.backup", "database");
+const DATABASE_BACKUP: AuditAction = AuditAction::new("database.backup", "database");
 
 /// Space in bytes that must stay free on the disk beside the copy.
 const SPARE_BYTES: u64 = 16 * 1024 * 1024;
@@ -28,8 +28,13 @@ const SPARE_BYTES: u64 = 16 * 1024 * 1024;
 ///
 /// Fails when the database is PostgreSQL, the path exists, there is not enough space, or the copy
 /// fails. A failed copy is removed.
-pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
-    refuse_postgres(config)?;
+pub async fn run(
+    config: &Config,
+    path: &Path,
+    json: bool,
+    clock: &dyn Clock,
+) -> anyhow::Result<CommandReport> {
+    reject_postgres(config)?;
     ensure!(
         fs::symlink_metadata(path).is_err(),
         "{} exists already and is not overwritten: choose another path",
@@ -39,9 +44,9 @@ pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) ->
     ensure!(folder.is_dir(), "the folder {} does not exist: create it first", folder.display());
     let db = open_existing(config).await?;
     let needed = backup::copy_bytes(&db).await?;
-    ensure_room(folder, needed)?;
+    require_free_space(folder, needed)?;
 
-    let copy = Partial::create(path, folder)?;
+    let copy = PartialCopy::create(path, folder)?;
     let target = copy.0.to_str().with_context(|| format!("{} is not UTF-8", copy.0.display()))?;
     let started_at = clock.now();
     backup::copy_into(&db, target).await.context("the copy could not be made")?;
@@ -52,18 +57,18 @@ pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) ->
     })?;
 
     let key_file = config.data_dir.join("master.key");
-    let key_place = match &config.master_key {
+    let key_location = match &config.master_key {
         Some(_) => "the setting LOUPE_MASTER_KEY".to_owned(),
         None => key_file.display().to_string(),
     };
     let value = json!({
         "path": path, "bytes": bytes, "as_of": api::Timestamp::from_micros(started_at),
-        "master_key_included": false, "master_key": key_place,
+        "master_key_included": false, "master_key": key_location,
     });
-    Ok(Report::done(show(json, &value, || {
+    Ok(CommandReport::done(render(json, &value, || {
         format!(
             "{}: {}, complete and flushed to the disk\n\
-             The master key is not included. Keep a copy of {key_place} in another place: without the key \
+             The master key is not included. Keep a copy of {key_location} in another place: without the key \
              the stored provider credentials can't be read",
             path.display(),
             super::stats::size(i64::try_from(bytes).unwrap_or(i64::MAX)),
@@ -72,7 +77,7 @@ pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) ->
 }
 
 /// Explains the backup of PostgreSQL, which has its own program.
-fn refuse_postgres(config: &Config) -> anyhow::Result<()> {
+fn reject_postgres(config: &Config) -> anyhow::Result<()> {
     let url = config.database_url();
     if !url.starts_with("postgres") {
         return Ok(());
@@ -85,7 +90,7 @@ fn refuse_postgres(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Checks that the disk has room for the copy.
-fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
+fn require_free_space(folder: &Path, needed: u64) -> anyhow::Result<()> {
     #[cfg(unix)]
     {
         let disk = rustix::fs::statvfs(folder)
@@ -109,16 +114,16 @@ fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
 async fn record(db: &Db, bytes: u64, now: i64) -> anyhow::Result<()> {
     let txn = db.begin().await?;
     for tenant in store::tenants::all(&txn).await? {
-        let event = Event::of(DATABASE_BACKUP).with(json!({"bytes": bytes}));
+        let event = AuditEvent::of(DATABASE_BACKUP).with(json!({"bytes": bytes}));
         audit::record(&txn, operator(tenant.tenant_id), event, now).await?;
     }
     Ok(txn.commit().await?)
 }
 
 /// An incomplete copy beside its destination. Dropping the value removes it.
-struct Partial(PathBuf);
+struct PartialCopy(PathBuf);
 
-impl Partial {
+impl PartialCopy {
     /// Creates an empty file that only its owner may read.
     fn create(path: &Path, folder: &Path) -> anyhow::Result<Self> {
         let name = path.file_name().with_context(|| format!("{} names no file", path.display()))?;
@@ -161,7 +166,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialCopy {
     fn drop(&mut self) {
         // The file has its final name, or the error that prevented it is reported already.
         _ = fs::remove_file(&self.0);

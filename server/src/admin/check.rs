@@ -8,7 +8,7 @@ use store::{
     quotas::month,
 };
 
-use super::{Report, open_existing, show};
+use super::{CommandReport, open_existing, render};
 use crate::{clock::Clock, config::Config, long_trace::LongTrace, trace_removal::TraceRemoval};
 
 /// Runs all checks. The report is a failure if there is a finding.
@@ -16,7 +16,7 @@ use crate::{clock::Clock, config::Config, long_trace::LongTrace, trace_removal::
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
+pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Result<CommandReport> {
     let db = open_existing(config).await?;
     let pending = db.pending_migrations().await.context("can't read the schema's version")?;
     anyhow::ensure!(
@@ -28,7 +28,7 @@ pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Resu
     let value = json!({
         "ok": problems == 0, "problems": problems, "checks": findings.checks, "findings": findings.described,
     });
-    Ok(Report { text: show(json, &value, || text(&findings)), is_good: problems == 0 })
+    Ok(CommandReport { text: render(json, &value, || text(&findings)), is_successful: problems == 0 })
 }
 
 fn text(findings: &Findings) -> String {

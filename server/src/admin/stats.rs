@@ -3,7 +3,7 @@
 use serde_json::json;
 use store::sizes::{self, Sizes};
 
-use super::{Report, open_existing, show};
+use super::{CommandReport, open_existing, render};
 use crate::config::Config;
 
 /// Measures the database.
@@ -11,10 +11,10 @@ use crate::config::Config;
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn run(config: &Config, json: bool) -> anyhow::Result<Report> {
+pub async fn run(config: &Config, json: bool) -> anyhow::Result<CommandReport> {
     let db = open_existing(config).await?;
     let sizes = sizes::measure(&db).await?;
-    Ok(Report::done(show(json, &json!(sizes), || text(&sizes))))
+    Ok(CommandReport::done(render(json, &json!(sizes), || text(&sizes))))
 }
 
 fn text(sizes: &Sizes) -> String {

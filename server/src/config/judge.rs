@@ -49,7 +49,7 @@ pub struct JudgeSettings {
         long,
         env = "LOUPE_JUDGE_TIMEOUT",
         value_name = "SECONDS",
-        value_parser = super::values::number::<u64>
+        value_parser = super::values::parse_number::<u64>
     )]
     pub judge_timeout: Option<u64>,
 }
@@ -128,7 +128,7 @@ impl JudgeSettings {
     }
 
     /// Returns the configured model, if any.
-    pub fn model_set(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
+    pub fn configured_model(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
         match (provider, tier) {
             (Provider::OpenAi, ModelTier::Cheap) => self.judge_openai_cheap_model.as_deref(),
             (Provider::OpenAi, ModelTier::Premium) => self.judge_openai_premium_model.as_deref(),
@@ -141,14 +141,14 @@ impl JudgeSettings {
     /// Returns the model for credentials that name none; `None` for compatible services, which have no
     /// default.
     pub fn model(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
-        let usual = match (provider, tier) {
+        let default = match (provider, tier) {
             (Provider::OpenAi, ModelTier::Cheap) => "gpt-6-luna",
             (Provider::OpenAi, ModelTier::Premium) => "gpt-6.1-sol",
             (Provider::Anthropic, ModelTier::Cheap) => "claude-haiku-5-5",
             (Provider::Anthropic, ModelTier::Premium) => "claude-sonnet-5-5",
             (Provider::OpenAiCompatible, _) => return None,
         };
-        Some(self.model_set(provider, tier).unwrap_or(usual))
+        Some(self.configured_model(provider, tier).unwrap_or(default))
     }
 
     /// Returns the timeout of a judge.
@@ -196,12 +196,12 @@ mod tests {
         let address =
             JudgeSettings { judge_anthropic_base_url: Some("ftp://x".to_owned()), ..Default::default() };
         let timeout = JudgeSettings { judge_timeout: Some(0), ..Default::default() };
-        for (settings, says) in [
+        for (settings, expected) in [
             (key, "LOUPE_JUDGE_OPENAI_API_KEY"),
             (address, "LOUPE_JUDGE_ANTHROPIC_BASE_URL"),
             (timeout, "LOUPE_JUDGE_TIMEOUT"),
         ] {
-            assert!(settings.check().unwrap_err().to_string().contains(says));
+            assert!(settings.check().unwrap_err().to_string().contains(expected));
         }
         assert!(JudgeSettings::default().check().is_ok());
     }

@@ -11,16 +11,16 @@ pub struct TrustedProxies(Vec<IpNet>);
 /// Error: an entry of the list is neither an address nor a network.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is neither an address nor a network such as 10.0.0.0/8")]
-pub struct NoNetwork(String);
+pub struct InvalidNetwork(String);
 
 impl FromStr for TrustedProxies {
-    type Err = NoNetwork;
+    type Err = InvalidNetwork;
 
-    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let entries = text.split(',').map(str::trim).filter(|it| !it.is_empty());
         let network = |entry: &str| match entry.parse::<IpAddr>() {
             Ok(address) => Ok(address.into()),
-            Err(_) => entry.parse::<IpNet>().map_err(|_| NoNetwork(entry.to_owned())),
+            Err(_) => entry.parse::<IpNet>().map_err(|_| InvalidNetwork(entry.to_owned())),
         };
         Ok(Self(entries.map(network).collect::<Result<_, _>>()?))
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// # Errors
 ///
 /// Fails when the text is not a whole number or out of range.
-pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+pub fn parse_number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().and_then(|it: u64| T::try_from(it).ok());
     number.ok_or_else(|| "must be a whole number within the range of this setting".to_owned())
 }
@@ -19,7 +19,7 @@ pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 /// # Errors
 ///
 /// Fails when the text is not an address with a port.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:4600".to_owned())
 }
 
@@ -28,6 +28,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// # Errors
 ///
 /// Fails when the text is not a UUID.
-pub fn id(text: &str) -> Result<Uuid, String> {
+pub fn parse_id(text: &str) -> Result<Uuid, String> {
     text.parse().map_err(|_| "must be an ID, such as 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b".to_owned())
 }

@@ -30,7 +30,8 @@ impl DemoContext {
     /// Writes the context.
     ///
     /// # Errors
-    /// When the profile cannot be read or written.
+    ///
+    /// Fails when the profile cannot be read or written.
     pub fn write(folder: &Path, url: &str, key: &str, session: &str) -> Result<Self, ProfileError> {
         let before = Config::load(folder)?;
         let name = free_name(&before);

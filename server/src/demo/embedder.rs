@@ -56,8 +56,8 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
         for (salt, share) in [(0_u64, 0.8), (1, 0.6)] {
             let hash = hash(feature, salt);
             let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
-            let place = (hash >> 1) % (DIMENSIONS as u64);
-            if let Some(number) = usize::try_from(place).ok().and_then(|it| vector.get_mut(it)) {
+            let index = (hash >> 1) % (DIMENSIONS as u64);
+            if let Some(number) = usize::try_from(index).ok().and_then(|it| vector.get_mut(it)) {
                 *number += sign * share * weight;
             }
         }
@@ -68,12 +68,12 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
         // A word that occurs ten times is not ten times as important.
         let weight = 1.0 + f64::from(count).ln();
         for (meaning, beginnings) in MEANING_PREFIXES.iter().enumerate() {
-            if beginnings.iter().any(|it| is_about(&word, it)) {
+            if beginnings.iter().any(|it| has_meaning(&word, it)) {
                 add(&format!("meaning {meaning}"), MEANING_WEIGHT * weight.min(2.0));
             }
         }
         add(&format!("word {}", stem(&word)), WORD_WEIGHT * weight);
-        let parts = parts(&word);
+        let parts = letter_groups(&word);
         #[expect(clippy::cast_precision_loss, reason = "a few parts")]
         let share = WORD_PART_WEIGHT * weight / (parts.len().max(1) as f64).sqrt();
         for part in parts {
@@ -86,7 +86,7 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
 }
 
 /// Returns the cosine similarity of two texts, from -1 to 1.
-pub(super) fn likeness(one: &str, other: &str) -> f64 {
+pub(super) fn similarity(one: &str, other: &str) -> f64 {
     embed(one).iter().zip(embed(other)).map(|(a, b)| f64::from(*a) * f64::from(b)).sum()
 }
 
@@ -103,7 +103,7 @@ pub(super) fn words(text: &str) -> BTreeMap<String, u32> {
     words
 }
 
-fn is_about(word: &str, beginning: &str) -> bool {
+fn has_meaning(word: &str, beginning: &str) -> bool {
     if beginning.is_ascii() { word.starts_with(beginning) } else { word.contains(beginning) }
 }
 
@@ -115,7 +115,7 @@ fn stem(word: &str) -> &str {
 }
 
 /// Returns all pairs and triples of letters, with marks at the ends of the word.
-fn parts(word: &str) -> Vec<String> {
+fn letter_groups(word: &str) -> Vec<String> {
     let letters: Vec<char> = std::iter::once('^').chain(word.chars()).chain(['$']).collect();
     let size = if word.is_ascii() { 3 } else { 2 };
     letters.windows(size).map(|it| it.iter().collect()).collect()
@@ -148,7 +148,7 @@ mod tests {
             ("damaged parcel", parcel, key),
             ("exchange credentials", key, parcel),
         ] {
-            let (near, far) = (likeness(question, near), likeness(question, far));
+            let (near, far) = (similarity(question, near), similarity(question, far));
             assert!(near > far + 0.05, "{question}: {near} {far}");
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn verdict(system: &str, user: &str, schema: &Value) -> Value {
     let sections = sections(user);
     let get = |name: &str| sections.get(name).map_or("", String::as_str);
     let (output, input) = (get("output"), get("input"));
-    let judged = if output.is_empty() { input } else { output };
+    let text = if output.is_empty() { input } else { output };
     let others: String =
         sections.iter().filter(|it| *it.0 != "output").map(|it| format!("{}\n", it.1)).collect();
     let task = system
@@ -31,9 +31,9 @@ pub(super) fn verdict(system: &str, user: &str, schema: &Value) -> Value {
         .or_else(|| system.split("# Your task").nth(1))
         .unwrap_or(system);
     let (quality, reason) = if HARM_RUBRIC_WORDS.iter().any(|it| task.to_lowercase().contains(it)) {
-        harm(judged)
+        harm(text)
     } else {
-        likeness(judged, &others)
+        similarity(text, &others)
     };
     let reasoning = format!("Scripted verdict of the demo, no model was asked. {reason}");
     match schema.pointer("/properties/verdict/enum").and_then(Value::as_array) {
@@ -63,41 +63,43 @@ fn sections(user: &str) -> BTreeMap<&str, String> {
 fn harm(text: &str) -> (f64, String) {
     let lower = text.to_lowercase();
     match HARMFUL_WORDS.iter().find(|it| lower.contains(**it)) {
-        Some(word) => (0.2, format!("The text contains \"{word}\", which the question asks about.")),
-        None => (1.0, "Nothing that the question asks about occurs in the text.".to_owned()),
+        Some(word) => (0.2, format!("The text contains \"{word}\", which the rubric names.")),
+        None => (1.0, "The text contains nothing that the rubric names.".to_owned()),
     }
 }
 
 /// Returns how similar the subjects of an answer and its question are.
-fn likeness(text: &str, others: &str) -> (f64, String) {
-    let (words, known) = (embedder::words(text), embedder::words(others));
-    let named: Vec<&str> = words
+fn similarity(text: &str, others: &str) -> (f64, String) {
+    let (words, other_words) = (embedder::words(text), embedder::words(others));
+    let shared_words: Vec<&str> = words
         .keys()
-        .filter(|it| it.chars().count() > 3 && known.contains_key(*it))
+        .filter(|it| it.chars().count() > 3 && other_words.contains_key(*it))
         .map(String::as_str)
         .take(MAX_NAMED_WORDS)
         .collect();
-    let likeness = embedder::likeness(text, others).clamp(0.0, 1.0);
-    let quality = (0.45 + 0.9 * likeness).min(1.0);
-    let found = match named.as_slice() {
-        [] => "It takes up no word of what it was given".to_owned(),
-        named => format!("It takes up \"{}\" from what it was given", named.join("\", \"")),
+    let similarity = embedder::similarity(text, others).clamp(0.0, 1.0);
+    let quality = (0.45 + 0.9 * similarity).min(1.0);
+    let found = match shared_words.as_slice() {
+        [] => "The output shares no word with the input".to_owned(),
+        shared_words => {
+            format!("The output shares the words \"{}\" with the input", shared_words.join("\", \""))
+        }
     };
-    let judged = match quality {
-        0.7.. => "and stays with that subject.",
-        0.55.. => "and goes beyond it in parts.",
-        _ => "and is mostly about something else.",
+    let text = match quality {
+        0.7.. => "and is about the same subject.",
+        0.55.. => "and is partly about another subject.",
+        _ => "and is mostly about another subject.",
     };
-    (quality, format!("{found}, {judged}"))
+    (quality, format!("{found}, {text}"))
 }
 
 /// Returns the level for a quality; the first level is the best one.
 fn level(levels: &[Value], quality: f64) -> Value {
     #[expect(clippy::cast_precision_loss, reason = "at most twenty levels")]
-    let place = (1.0 - quality) * (levels.len().saturating_sub(1)) as f64;
+    let index = (1.0 - quality) * (levels.len().saturating_sub(1)) as f64;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the last level")]
-    let place = place.round().max(0.0) as usize;
-    levels.get(place).or(levels.first()).cloned().unwrap_or(Value::Null)
+    let index = index.round().max(0.0) as usize;
+    levels.get(index).or(levels.first()).cloned().unwrap_or(Value::Null)
 }
 
 /// Returns the number for a quality on the scale in the rubric.
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_about_the_question_scores_higher() {
+    fn output_about_the_input_scores_higher() {
         let score = |input: &str, output: &str| {
             let verdict = verdict(SYSTEM, &user(input, output), &Value::Null);
             assert!(verdict["reasoning"].as_str().unwrap().starts_with("Scripted verdict of the demo"));
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_and_levels_are_kept() {
+    fn verdict_follows_scale_and_levels() {
         let system = "Does it insult? a number from 1 (worst) to 5 (best).";
         assert_eq!(verdict(system, &user("Hi", "Hello"), &Value::Null)["score"], 5.0);
         let schema = json!({"properties": {"verdict": {"enum": ["yes", "partly", "no"]}}});

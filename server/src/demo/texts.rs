@@ -1,7 +1,7 @@
 //! Texts of the traces: questions, answers and documents.
 
 /// Questions to the support agent with their answers; `{order}` is a placeholder.
-pub(super) const SUPPORT: &[(&str, &str)] = &[
+pub(super) const SUPPORT_EXCHANGES: &[(&str, &str)] = &[
     (
         "Where is my order {order}?",
         "Your order {order} left our warehouse yesterday and should arrive on Thursday. You can follow it with the tracking link in your e-mail.",
@@ -12,7 +12,7 @@ pub(super) const SUPPORT: &[(&str, &str)] = &[
     ),
     (
         "You charged me twice for {order}!",
-        "I am sorry about that. I can see two authorisations for {order}, of which only one was captured; the other one expires by itself within 7 days, and no money leaves your account for it.",
+        "I am sorry about that. I can see two authorisations for {order}. Only one was captured; the other one expires by itself within 7 days, and no money leaves your account for it.",
     ),
     (
         "Can I change the delivery address of {order}?",
@@ -41,7 +41,7 @@ pub(super) const SUPPORT: &[(&str, &str)] = &[
 ];
 
 /// Questions about the documentation with their answers in Markdown.
-pub(super) const DOCS: &[(&str, &str)] = &[
+pub(super) const DOCS_EXCHANGES: &[(&str, &str)] = &[
     (
         "How do I rotate an API key?",
         "Create the new key first, roll it out, then revoke the old one:\n\n```sh\nacme keys create --name ci-2 > key.txt\nacme keys revoke ci-1\n```\n\nA revoked key stops working **within a second** [1].",
@@ -73,7 +73,7 @@ pub(super) const DOCS: &[(&str, &str)] = &[
 ];
 
 /// Retrieved documents: title and beginning.
-pub(super) const DOCUMENTS: &[(&str, &str)] = &[
+pub(super) const RETRIEVED_DOCUMENTS: &[(&str, &str)] = &[
     ("API keys", "A key is shown once. Keys can be restricted to scopes and to a project; a revoked key…"),
     (
         "Rate limits",
@@ -98,7 +98,7 @@ pub(super) const DOCUMENTS: &[(&str, &str)] = &[
 ];
 
 /// Files under review and the review comments.
-pub(super) const REVIEWS: &[(&str, &str)] = &[
+pub(super) const REVIEW_COMMENTS: &[(&str, &str)] = &[
     ("src/auth/session.rs", "The token is compared with `==`; use a comparison in constant time."),
     ("src/billing/invoice.py", "`round(total, 2)` on a float: money should be kept in integer cents."),
     ("web/cart.tsx", "The effect depends on `items`, which is a new array on every render: an endless loop."),
@@ -111,7 +111,7 @@ pub(super) const REVIEWS: &[(&str, &str)] = &[
 ];
 
 /// End users.
-pub(super) const USERS: &[&str] = &[
+pub(super) const USER_NAMES: &[&str] = &[
     "alba", "bjorn", "chiara", "dmitri", "elif", "farid", "greta", "hana", "ivo", "jun", "kofi", "lena",
     "mateo", "nadia", "oskar", "priya", "quinn", "rosa", "sven", "tariq", "uma", "viktor", "wen", "ximena",
     "yara", "zoë",

@@ -44,14 +44,14 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let (action, actor) = (query.filled_text("action")?, query.filled_text("actor")?);
     let filter = AuditFilter { action, actor, from, to };
     let scope = format!("audit-log {filter:?}");
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let mut rows = store::audit::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
-    let audit_log = rows.into_iter().map(wire).collect::<Result<_>>()?;
+    let audit_log = rows.into_iter().map(to_wire).collect::<Result<_>>()?;
     Ok(Json(AuditLog { audit_log, has_more: next_cursor.is_some(), next_cursor }))
 }
 
-fn wire(row: audit_record::Model) -> Result<AuditRecord> {
+fn to_wire(row: audit_record::Model) -> Result<AuditRecord> {
     let audit_record::Model {
         tenant_id: _,
         id,

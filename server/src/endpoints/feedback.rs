@@ -28,13 +28,13 @@ use crate::{
         read::ApiJson,
         route::{Route, route},
     },
-    ingest::checked::{label, object, short, without_nul},
+    ingest::validation::{validate_label, validate_object, validate_text, without_nul},
 };
 
 /// Maximum length of a comment in characters.
-const MAX_COMMENT: usize = 10_000;
+const MAX_COMMENT_CHARS: usize = 10_000;
 /// Maximum size of the metadata in bytes.
-const MAX_METADATA: usize = 16 * 1024;
+const MAX_METADATA_BYTES: usize = 16 * 1024;
 
 /// Feedback on traces.
 pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
@@ -61,18 +61,18 @@ pub async fn create(
     ApiJson(body): ApiJson<NewFeedback>,
 ) -> Result<(StatusCode, Json<Feedback>)> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
-    let (meant, new) = checked(body, tenant, now)?;
-    let gone = || not_found("trace");
+    let (reference, new) = validate(body, tenant, now)?;
+    let trace_not_found = || not_found("trace");
     // Errors are returned without waiting for the writer.
-    let trace_id = match meant {
+    let trace_id = match reference {
         TraceReference::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
         TraceReference::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
     };
-    let new = feedback::Model { trace_id: trace_id.ok_or_else(gone)?, ..new };
+    let new = feedback::Model { trace_id: trace_id.ok_or_else(trace_not_found)?, ..new };
     match store::feedback::save(&app.db, new).await? {
-        FeedbackOutcome::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
-        FeedbackOutcome::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
-        FeedbackOutcome::NoTrace => Err(gone()),
+        FeedbackOutcome::Added(row) => Ok((StatusCode::CREATED, Json(to_wire(row)?))),
+        FeedbackOutcome::Replaced(row) => Ok((StatusCode::OK, Json(to_wire(row)?))),
+        FeedbackOutcome::NoTrace => Err(trace_not_found()),
         FeedbackOutcome::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no span with this ID")),
     }
 }
@@ -100,11 +100,11 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
         to,
     };
     let scope = format!("feedback {filter:?}");
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let mut rows = store::feedback::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     Ok(Json(FeedbackList {
-        feedback: rows.into_iter().map(wire).collect::<Result<_>>()?,
+        feedback: rows.into_iter().map(to_wire).collect::<Result<_>>()?,
         has_more: next_cursor.is_some(),
         next_cursor,
     }))
@@ -118,7 +118,7 @@ enum TraceReference {
 
 /// Validates the body; returns the target of the feedback and the row to insert, in which the trace's
 /// IDs are missing.
-fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(TraceReference, feedback::Model), Problem> {
+fn validate(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(TraceReference, feedback::Model), Problem> {
     let NewFeedback {
         trace_id,
         external_id,
@@ -130,10 +130,10 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(TraceReference,
         span_id,
         metadata,
     } = body;
-    let metadata = object("metadata", metadata)?;
-    let meant = meant(trace_id, external_id, otel_trace_id)?;
-    if metadata.as_ref().is_some_and(|it| it.len() > MAX_METADATA) {
-        return Err(Problem::field("metadata", format!("is larger than {MAX_METADATA} bytes")));
+    let metadata = validate_object("metadata", metadata)?;
+    let reference = parse_reference(trace_id, external_id, otel_trace_id)?;
+    if metadata.as_ref().is_some_and(|it| it.len() > MAX_METADATA_BYTES) {
+        return Err(Problem::field("metadata", format!("is larger than {MAX_METADATA_BYTES} bytes")));
     }
     let label: FeedbackLabel =
         label.parse().map_err(|it: api::enums::UnknownWord| Problem::field("label", it.to_string()))?;
@@ -144,17 +144,17 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(TraceReference,
         project_id: Uuid::nil(),
         span_id,
         label: label.as_str().to_owned(),
-        comment: short("comment", comment, MAX_COMMENT)?,
+        comment: validate_text("comment", comment, MAX_COMMENT_CHARS)?,
         user_id: bounded_name("user_id", user_id)?,
         source: bounded_name("source", source)?.unwrap_or_default(),
         metadata,
         created_at: now,
         updated_at: now,
     };
-    Ok((meant, row))
+    Ok((reference, row))
 }
 
-fn meant(
+fn parse_reference(
     id: Option<Uuid>,
     external: Option<String>,
     otel: Option<String>,
@@ -181,14 +181,14 @@ fn meant(
 
 /// Validates a user or a source; both are part of one index entry.
 fn bounded_name(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
-    let text = label(field, text.filter(|it| !it.is_empty()))?;
+    let text = validate_label(field, text.filter(|it| !it.is_empty()))?;
     if text.as_ref().is_some_and(|it| it.len() > MAX_TAG_BYTES) {
         return Err(Problem::field(field, format!("has more than {MAX_TAG_BYTES} bytes")));
     }
     Ok(text)
 }
 
-fn wire(row: feedback::Model) -> Result<Feedback> {
+fn to_wire(row: feedback::Model) -> Result<Feedback> {
     let feedback::Model {
         tenant_id: _,
         trace_id,

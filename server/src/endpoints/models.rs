@@ -14,8 +14,8 @@ use store::row_text::MAX_LABEL;
 use crate::{
     access::{Access, Caller, Keys},
     app::App,
-    audit::{self, Action, Event},
-    cursor::Name,
+    audit::{self, AuditAction, AuditEvent},
+    cursor::NamePosition,
     error::{Problem, Result},
     feature::Feature,
     http::{
@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// A model's price was set.
-const PRICE_SET: Action = Action::new("model_price.set", "model");
+const PRICE_SET: AuditAction = AuditAction::new("model_price.set", "model");
 
 /// Maximum number of prices of a tenant: all of them are in memory during ingest.
-const MAX_PRICES: usize = 1_000;
+const MAX_TENANT_PRICES: usize = 1_000;
 
 /// Prices of models.
 pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
@@ -48,21 +48,24 @@ fn routes() -> Vec<Route> {
     responses((status = 200, body = ModelList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<ModelList>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
-    let after: Option<Name> =
-        query.get("cursor").map(|it| app.cursors.open(tenant, "models", it)).transpose()?;
+    let after: Option<NamePosition> =
+        query.get("cursor").map(|it| app.cursors.verify(tenant, "models", it)).transpose()?;
     let mut models: BTreeMap<String, Model> = app
         .prices
         .iter()
-        .map(|(name, price, origin)| (name.to_owned(), wire(name, *price, origin)))
+        .map(|(name, price, origin)| (name.to_owned(), to_wire(name, *price, origin)))
         .collect();
     for (name, price) in store::prices::all(&app.db.read, tenant).await? {
-        models.insert(name.clone(), wire(&name, price, Origin::Tenant));
+        models.insert(name.clone(), to_wire(&name, price, Origin::Tenant));
     }
     let mut models: Vec<Model> = match after {
-        Some(Name(name)) => models.split_off(&name).into_values().filter(|it| it.name != name).collect(),
+        Some(NamePosition(name)) => {
+            models.split_off(&name).into_values().filter(|it| it.name != name).collect()
+        }
         None => models.into_values().collect(),
     };
-    let next_cursor = app.cursors.page(tenant, "models", &mut models, limit, |it| Name(it.name.clone()));
+    let next_cursor =
+        app.cursors.page(tenant, "models", &mut models, limit, |it| NamePosition(it.name.clone()));
     Ok(Json(ModelList {
         models,
         has_more: next_cursor.is_some(),
@@ -89,18 +92,20 @@ pub async fn set(
     }
     let now = app.clock.now();
     let own = store::prices::all(app.db.current(), caller.tenant_id).await?;
-    if own.len() >= MAX_PRICES && !own.contains_key(&name) {
-        return Err(
-            Problem::field("name", format!("the tenant has {MAX_PRICES} prices of its own already")).into()
-        );
+    if own.len() >= MAX_TENANT_PRICES && !own.contains_key(&name) {
+        return Err(Problem::field(
+            "name",
+            format!("the tenant has {MAX_TENANT_PRICES} prices of its own already"),
+        )
+        .into());
     }
     let txn = app.db.begin().await?;
     store::prices::set(&txn, caller.tenant_id, &name, &price, now).await?;
-    audit::record(&txn, &caller, Event::of(PRICE_SET).on(&name).with(json!(price)), now).await?;
+    audit::record(&txn, &caller, AuditEvent::of(PRICE_SET).on(&name).with(json!(price)), now).await?;
     app.commit(txn).await?;
-    Ok(Json(wire(&name, price, Origin::Tenant)))
+    Ok(Json(to_wire(&name, price, Origin::Tenant)))
 }
 
-fn wire(name: &str, price: ModelPrice, origin: Origin) -> Model {
+fn to_wire(name: &str, price: ModelPrice, origin: Origin) -> Model {
     Model { name: name.to_owned(), price, source: origin.as_str().to_owned() }
 }

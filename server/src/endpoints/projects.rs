@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     access::{Access, Caller, Keys},
     app::App,
-    audit::{self, Action, Event},
+    audit::{self, AuditAction, AuditEvent},
     error::{Error, Problem, Result, not_found, problem},
     feature::Feature,
     http::{
@@ -30,16 +30,16 @@ use crate::{
 };
 
 /// A project was created.
-const PROJECT_CREATE: Action = Action::new("project.create", "project");
+const PROJECT_CREATE: AuditAction = AuditAction::new("project.create", "project");
 /// A project's settings were changed.
-const PROJECT_UPDATE: Action = Action::new("project.update", "project");
+const PROJECT_UPDATE: AuditAction = AuditAction::new("project.update", "project");
 /// A project was archived.
-const PROJECT_ARCHIVE: Action = Action::new("project.archive", "project");
+const PROJECT_ARCHIVE: AuditAction = AuditAction::new("project.archive", "project");
 /// A project was unarchived.
-const PROJECT_UNARCHIVE: Action = Action::new("project.unarchive", "project");
+const PROJECT_UNARCHIVE: AuditAction = AuditAction::new("project.unarchive", "project");
 
 /// Maximum retention in days.
-const MAX_RETENTION: i32 = 3_650;
+const MAX_RETENTION_DAYS: i32 = 3_650;
 
 /// Projects.
 pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
@@ -76,11 +76,11 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
         Some(_) => return Err(invalid("status", "must be active, archived or all")),
     };
     let scope = format!("projects {show:?}");
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let mut rows = store::projects::page(&app.db.read, tenant, show, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     let has_more = next_cursor.is_some();
-    Ok(Json(ProjectList { projects: rows.into_iter().map(wire).collect(), has_more, next_cursor }))
+    Ok(Json(ProjectList { projects: rows.into_iter().map(to_wire).collect(), has_more, next_cursor }))
 }
 
 /// Show a project.
@@ -92,7 +92,7 @@ pub async fn detail(
     Path(id): Path<String>,
 ) -> Result<Json<Project>> {
     let row = store::projects::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
-    row.map(|it| Json(wire(it))).ok_or_else(|| not_found("project"))
+    row.map(|it| Json(to_wire(it))).ok_or_else(|| not_found("project"))
 }
 
 /// Create a project.
@@ -106,14 +106,14 @@ pub async fn create(
     let now = app.clock.now();
     let row = project::Model {
         prompt_autoship_enabled: body.prompt_autoship_enabled.unwrap_or(false),
-        retention_days: retention(body.retention_days)?,
-        ..new(caller.tenant_id, checked_name("name", &body.name)?, now)
+        retention_days: validate_retention(body.retention_days)?,
+        ..new_row(caller.tenant_id, validate_name("name", &body.name)?, now)
     };
     let txn = app.db.begin().await?;
-    store::projects::add(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
-    audit::record(&txn, &caller, made(&row), now).await?;
+    store::projects::add(&txn, row.clone()).await.map_err(|it| name_conflict(it, &row.name))?;
+    audit::record(&txn, &caller, creation_event(&row), now).await?;
     app.commit(txn).await?;
-    Ok((StatusCode::CREATED, Json(wire(row))))
+    Ok((StatusCode::CREATED, Json(to_wire(row))))
 }
 
 /// Change a project's settings.
@@ -130,8 +130,8 @@ pub async fn update(
     ApiJson(body): ApiJson<ProjectChange>,
 ) -> Result<Json<Project>> {
     let (id, now) = (path_id(&id)?, app.clock.now());
-    let name = body.name.as_deref().map(|it| checked_name("name", it)).transpose()?;
-    let keep_days = body.retention_days.map(retention).transpose()?;
+    let name = body.name.as_deref().map(|it| validate_name("name", it)).transpose()?;
+    let keep_days = body.retention_days.map(validate_retention).transpose()?;
     let txn = app.db.begin().await?;
     let was = store::projects::lock(&txn, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
     let row = project::Model {
@@ -141,14 +141,14 @@ pub async fn update(
         ..was.clone()
     };
     if row == was {
-        return Ok(Json(wire(was)));
+        return Ok(Json(to_wire(was)));
     }
     let row = project::Model { updated_at: now, ..row };
-    store::projects::replace(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
-    let event = Event::of(PROJECT_UPDATE).on(id).with(changes(&was, &row));
+    store::projects::replace(&txn, row.clone()).await.map_err(|it| name_conflict(it, &row.name))?;
+    let event = AuditEvent::of(PROJECT_UPDATE).on(id).with(changes(&was, &row));
     audit::record(&txn, &caller, event, now).await?;
     app.commit(txn).await?;
-    Ok(Json(wire(row)))
+    Ok(Json(to_wire(row)))
 }
 
 /// Archive a project. Ingest with its keys is rejected from now on; data, keys and history are kept.
@@ -183,7 +183,7 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
     let was = store::projects::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
     // The project is already in the requested state.
     if was.archived_at.is_some() == archive {
-        return Ok(Json(wire(was)));
+        return Ok(Json(to_wire(was)));
     }
     if archive && !store::projects::another_is_active(&txn, tenant, id).await? {
         return Err(problem(
@@ -194,14 +194,14 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
     let row = project::Model { archived_at: archive.then_some(now), updated_at: now, ..was };
     store::projects::replace(&txn, row.clone()).await?;
     let action = if archive { PROJECT_ARCHIVE } else { PROJECT_UNARCHIVE };
-    let event = Event::of(action).on(id).with(json!({"name": row.name}));
+    let event = AuditEvent::of(action).on(id).with(json!({"name": row.name}));
     audit::record(&txn, caller, event, now).await?;
     app.commit(txn).await?;
-    Ok(Json(wire(row)))
+    Ok(Json(to_wire(row)))
 }
 
 /// Returns a new project with default settings.
-pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
+pub fn new_row(tenant: Uuid, name: String, now: i64) -> project::Model {
     project::Model {
         tenant_id: tenant,
         id: new_id(),
@@ -216,9 +216,9 @@ pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
 }
 
 /// Returns the audit event of a created project.
-pub fn made(row: &project::Model) -> Event {
+pub fn creation_event(row: &project::Model) -> AuditEvent {
     let detail = json!({"name": row.name, "retention_days": row.retention_days});
-    Event::of(PROJECT_CREATE).on(row.id).with(detail)
+    AuditEvent::of(PROJECT_CREATE).on(row.id).with(detail)
 }
 
 /// Validates and normalizes a name.
@@ -226,7 +226,7 @@ pub fn made(row: &project::Model) -> Event {
 /// # Errors
 ///
 /// Fails with `validation_failed` when it is empty or too long.
-pub fn checked_name(field: &str, text: &str) -> Result<String> {
+pub fn validate_name(field: &str, text: &str) -> Result<String> {
     let name = text.trim().replace('\0', "\u{fffd}");
     if name.is_empty() || name.chars().nth(MAX_LABEL).is_some() {
         return Err(Problem::field(field, format!("must have 1 to {MAX_LABEL} characters")).into());
@@ -234,15 +234,16 @@ pub fn checked_name(field: &str, text: &str) -> Result<String> {
     Ok(name)
 }
 
-fn retention(days: Option<i64>) -> Result<Option<i32>> {
+fn validate_retention(days: Option<i64>) -> Result<Option<i32>> {
     let Some(days) = days else { return Ok(None) };
-    let allowed = i32::try_from(days).ok().filter(|it| (1..=MAX_RETENTION).contains(it));
-    let problem =
-        || Problem::field("retention_days", format!("must be between 1 and {MAX_RETENTION}, or be null"));
+    let allowed = i32::try_from(days).ok().filter(|it| (1..=MAX_RETENTION_DAYS).contains(it));
+    let problem = || {
+        Problem::field("retention_days", format!("must be between 1 and {MAX_RETENTION_DAYS}, or be null"))
+    };
     Ok(Some(allowed.ok_or_else(problem)?))
 }
 
-fn name_taken(error: DbError, name: &str) -> Error {
+fn name_conflict(error: DbError, name: &str) -> Error {
     match is_duplicate(&error) {
         true => problem(ErrorCode::Conflict, format!("the project \"{name}\" exists already")),
         false => error.into(),
@@ -263,7 +264,7 @@ fn changes(was: &project::Model, is: &project::Model) -> Value {
         .collect()
 }
 
-fn wire(row: project::Model) -> Project {
+fn to_wire(row: project::Model) -> Project {
     let project::Model {
         tenant_id: _,
         id,

@@ -3,7 +3,7 @@
 //! A bulk evaluation is counted and, for judges, reserves the monthly quota at once, so that the
 //! response contains the number. A rule evaluates fewer traces than its filter selects, and the number
 //! is known only after reading them: a backfill therefore reserves quota as it goes. A job
-//! ([`super::fill`]) creates the evaluations.
+//! ([`super::bulk_fill`]) creates the evaluations.
 
 use api::{
     EvaluatorType, Plan,
@@ -18,13 +18,13 @@ use store::{
 use uuid::Uuid;
 
 use super::{
-    ask::{EvaluationRequest, exceeded, exceeded_message},
-    fill::FillBulk,
+    bulk_fill::FillBulk,
+    evaluation_request::{EvaluationRequest, quota_exceeded, quota_exceeded_message},
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result, rule_set::Rule};
+use crate::{access::plans::monthly_limit, app::App, error::Result, rule_set::ParsedRule};
 
 /// Returns the filter of a rule's backfill: it selects at least the traces that the rule evaluates.
-pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> TraceConditions {
+pub fn backfill_filter(rule: &ParsedRule, from: Option<i64>, to: Option<i64>) -> TraceConditions {
     TraceConditions {
         project_id: Some(rule.row.project_id),
         model: rule.filter.model.clone(),
@@ -42,11 +42,11 @@ pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> TraceCondit
 /// # Errors
 ///
 /// Fails with `eval_quota_exceeded` when no quota is left, and when the database fails.
-pub async fn begin(
+pub async fn start(
     app: &App,
     tenant: Uuid,
     plan: Plan,
-    asked: &EvaluationRequest,
+    request: &EvaluationRequest,
     mut filter: TraceConditions,
     rule: Option<Uuid>,
 ) -> Result<eval_bulk::Model> {
@@ -55,7 +55,7 @@ pub async fn begin(
     // Traces stored later are not included, so they must not be counted.
     filter.stored_until = Some(now);
     let quota = Quota::LlmEvaluations;
-    let quota_month = (asked.kind == EvaluatorType::Llm).then(|| month(now));
+    let quota_month = (request.kind == EvaluatorType::Llm).then(|| month(now));
     let txn = app.db.begin().await?;
     let granted = match quota_month {
         Some(month) if rule.is_some() => {
@@ -70,17 +70,17 @@ pub async fn begin(
         None => matched,
     };
     if granted == 0 && matched > 0 {
-        return Err(exceeded(plan));
+        return Err(quota_exceeded(plan));
     }
-    let by_hand = rule.is_none();
+    let is_requested_directly = rule.is_none();
     let row = eval_bulk::Model {
         tenant_id: tenant,
         id: new_id(),
         rule_id: rule,
-        metric_name: asked.evaluator.name().to_owned(),
-        evaluator_type: asked.kind.as_str().to_owned(),
-        model_tier: asked.tier.map(|it| it.as_str().to_owned()),
-        config: serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?,
+        metric_name: request.evaluator.name().to_owned(),
+        evaluator_type: request.kind.as_str().to_owned(),
+        model_tier: request.tier.map(|it| it.as_str().to_owned()),
+        config: serde_json::to_string(&request.config).map_err(anyhow::Error::from)?,
         filter: serde_json::to_string(&filter).map_err(anyhow::Error::from)?,
         matched,
         granted,
@@ -88,8 +88,8 @@ pub async fn begin(
         filled: false,
         position_at: None,
         position_id: None,
-        quota_month: quota_month.filter(|_| by_hand),
-        detail: (by_hand && granted < matched).then(|| exceeded_message(plan)),
+        quota_month: quota_month.filter(|_| is_requested_directly),
+        detail: (is_requested_directly && granted < matched).then(|| quota_exceeded_message(plan)),
         created_at: now,
     };
     bulk_runs::add(&txn, row.clone()).await?;

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    ask::{EvaluationRequest, exceeded, no_judge},
-    by_code::{PreparedEvaluator, absent, finished},
-    by_judge::{self, JudgeCall, JudgeCallResult},
-    subject::{self, SubjectLookup},
+    code_evaluation::{PreparedEvaluator, missing_subject_message, to_result},
+    evaluation_request::{EvaluationRequest, missing_judge, quota_exceeded},
+    llm_evaluation::{self, JudgeCall, JudgeCallResult},
+    subject_reader::{self, SubjectLookup},
 };
 use crate::{
     access::plans::monthly_limit,
@@ -32,40 +32,40 @@ pub async fn evaluate(
     app: &Arc<App>,
     tenant: Uuid,
     plan: Plan,
-    asked: EvaluationRequest,
+    request: EvaluationRequest,
     trace: Uuid,
 ) -> Result<EvaluationResult> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let task = {
         let app = Arc::clone(app);
-        async move { _ = tell.send(judged(&app, tenant, plan, &asked, trace).await) }
+        async move { _ = sender.send(run(&app, tenant, plan, &request, trace).await) }
     };
     app.spawn(task);
-    told.await.map_err(|_| anyhow::anyhow!("an evaluation was interrupted"))?
+    receiver.await.map_err(|_| anyhow::anyhow!("an evaluation was interrupted"))?
 }
 
-async fn judged(
+async fn run(
     app: &App,
     tenant: Uuid,
     plan: Plan,
-    asked: &EvaluationRequest,
+    request: &EvaluationRequest,
     trace: Uuid,
 ) -> Result<EvaluationResult> {
-    let Some(tier) = asked.tier.filter(|_| asked.kind == EvaluatorType::Llm) else {
-        return by_code(app, tenant, asked, trace).await;
+    let Some(tier) = request.tier.filter(|_| request.kind == EvaluatorType::Llm) else {
+        return run_code_evaluator(app, tenant, request, trace).await;
     };
-    let (evaluator, config) = (&asked.evaluator, &asked.config);
-    let judge = app.judge.choose(tenant, plan, evaluator.prefers(), tier).await?;
-    let judge = judge.map_err(|it| no_judge(&it))?;
+    let (evaluator, config) = (&request.evaluator, &request.config);
+    let judge = app.judge.select(tenant, plan, evaluator.preferred_provider(), tier).await?;
+    let judge = judge.map_err(|it| missing_judge(&it))?;
     let (quota, month) = (Quota::LlmEvaluations, month(app.clock.now()));
     let txn = app.db.begin().await?;
     if quotas::reserve(&txn, tenant, month, quota, monthly_limit(quota, plan), 1).await? == 0 {
-        return Err(exceeded(plan));
+        return Err(quota_exceeded(plan));
     }
     txn.commit().await?;
-    let question = JudgeCall { evaluator, config, judge: &judge };
-    let answer = by_judge::ask(app, tenant, trace, None, &question).await;
-    let end = answer.map(|it| match it {
+    let call = JudgeCall { evaluator, config, judge: &judge };
+    let result = llm_evaluation::call_judge(app, tenant, trace, None, &call).await;
+    let end = result.map(|it| match it {
         JudgeCallResult::End(end) | JudgeCallResult::Later { end, .. } | JudgeCallResult::Broken(end) => end,
         JudgeCallResult::Waiting { why, .. } => EvaluationResult::failed(format!("{why}; try again shortly")),
     });
@@ -77,21 +77,21 @@ async fn judged(
     end
 }
 
-async fn by_code(
+async fn run_code_evaluator(
     app: &App,
     tenant: Uuid,
-    asked: &EvaluationRequest,
+    request: &EvaluationRequest,
     trace: Uuid,
 ) -> Result<EvaluationResult> {
     // Acquired before the trace is read, so that waiting requests hold no texts.
-    let turn = app.code.turn_of_request(tenant).await?;
-    let subject = match subject::read(&app.db, tenant, trace, None, false).await? {
+    let permit = app.code_runner.request_permit(tenant).await?;
+    let subject = match subject_reader::read(&app.db, tenant, trace, None, false).await? {
         SubjectLookup::Subject(subject) => subject,
-        gone => return Ok(EvaluationResult::failed(absent(&gone))),
+        lookup => return Ok(EvaluationResult::failed(missing_subject_message(&lookup))),
     };
-    let text = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
-    let prepared = PreparedEvaluator { evaluator: asked.evaluator.clone(), text };
-    let compiled = Arc::clone(&app.compiled);
-    let end = turn.run(move || prepared.evaluate(tenant, &compiled, &subject)).await;
-    finished(end).ok_or_else(stopping)
+    let config_json = serde_json::to_string(&request.config).map_err(anyhow::Error::from)?;
+    let prepared = PreparedEvaluator { evaluator: request.evaluator.clone(), config_json };
+    let compiled = Arc::clone(&app.compiled_evaluators);
+    let end = permit.run(move || prepared.evaluate(tenant, &compiled, &subject)).await;
+    to_result(end).ok_or_else(stopping)
 }

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     evaluator::{CustomEvaluator, Evaluator},
     judging::NoJudge,
-    rule_set::Rule,
+    rule_set::ParsedRule,
 };
 
 /// Number of rules that run on the plan Starter: the oldest ones.
@@ -26,8 +26,8 @@ pub const PAUSE_MICROS: i64 = 900_000_000;
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Evaluator>> {
-    if let Some(found) = app.known.setup(tenant).await?.evaluator(name) {
+pub async fn find_evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Evaluator>> {
+    if let Some(found) = app.access_cache.rule_set(tenant).await?.evaluator(name) {
         return Ok(Some(found));
     }
     // No name contains NUL, and PostgreSQL rejects such texts.
@@ -35,7 +35,7 @@ pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Eva
         return Ok(None);
     }
     let row = store::evaluators::get(app.db.current(), tenant, name).await?;
-    Ok(row.map(CustomEvaluator::of).transpose()?.map(|it| Evaluator::Custom(Arc::new(it))))
+    Ok(row.map(CustomEvaluator::parse).transpose()?.map(|it| Evaluator::Custom(Arc::new(it))))
 }
 
 /// Returns a rule of a tenant, including one that another process has just created.
@@ -43,18 +43,18 @@ pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Eva
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>> {
-    if let Some(found) = app.known.setup(tenant).await?.rule(id) {
+pub async fn find_rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<ParsedRule>>> {
+    if let Some(found) = app.access_cache.rule_set(tenant).await?.rule(id) {
         return Ok(Some(Arc::clone(found)));
     }
     let rows = store::eval_rules::all(app.db.current(), tenant).await?;
     let found = rows.into_iter().enumerate().find(|it| it.1.id == id);
-    Ok(found.map(|(older, row)| Rule::of(row, older)).transpose()?.map(Arc::new))
+    Ok(found.map(|(older, row)| ParsedRule::parse(row, older)).transpose()?.map(Arc::new))
 }
 
 /// The reason why an enabled rule does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
+pub struct RulePause {
     /// The reason as a code.
     pub reason: PauseReason,
     /// What to do about it, in a sentence.
@@ -66,12 +66,12 @@ pub struct Pause {
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
-    let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
-    let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE_MICROS;
+pub async fn find_pause(app: &App, tenant: Uuid, plan: Plan, rule: &ParsedRule) -> Result<Option<RulePause>> {
+    let pause = |reason, detail| Ok(Some(RulePause { reason, detail }));
+    let is_recent = |at: i64| app.clock.now().saturating_sub(at) < PAUSE_MICROS;
     // The database stores only pauses because of a rejected judge or a slow code evaluator, with the
     // sentence in the column. The other reasons follow from the current state.
-    if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
+    if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(is_recent)) {
         let reason = match rule.kind {
             EvaluatorType::Rule => PauseReason::EvaluatorTooSlow,
             EvaluatorType::Llm => PauseReason::JudgeRejected,
@@ -87,16 +87,16 @@ pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<
     if rule.kind == EvaluatorType::Rule {
         return Ok(None);
     }
-    let Some(evaluator) = evaluator(app, tenant, &rule.row.metric_name).await? else {
+    let Some(evaluator) = find_evaluator(app, tenant, &rule.row.metric_name).await? else {
         let detail = format!("the evaluator `{}` was deleted", rule.row.metric_name);
         return pause(PauseReason::EvaluatorMissing, detail);
     };
-    let judge = app.judge.choose(tenant, plan, evaluator.prefers(), rule.tier).await?;
-    Ok(judge.err().map(|it| Pause { reason: reason(it), detail: it.to_string() }))
+    let judge = app.judge.select(tenant, plan, evaluator.preferred_provider(), rule.tier).await?;
+    Ok(judge.err().map(|it| RulePause { reason: reason(it), detail: it.to_string() }))
 }
 
-fn reason(nobody: NoJudge) -> PauseReason {
-    match nobody {
+fn reason(missing: NoJudge) -> PauseReason {
+    match missing {
         NoJudge::CredentialsMissing => PauseReason::ProviderCredentialsMissing,
         NoJudge::NotConfigured => PauseReason::JudgeNotConfigured,
         NoJudge::Sealed => PauseReason::ProviderCredentialsUnreadable,

@@ -4,7 +4,7 @@ use api::{
     Timestamp,
     eval::{Bulk, BulkStatus, Evaluation},
     eval_rule::EvalRule,
-    evaluator::Evaluator as Wire,
+    evaluator::Evaluator as WireEvaluator,
 };
 use entities::{eval_bulk, eval_rule, evaluation};
 use evaluators::custom;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-use super::rules::Pause;
+use super::rules::RulePause;
 use crate::{
     error::Result,
     evaluator::{CustomEvaluator, Evaluator},
@@ -24,17 +24,17 @@ use crate::{
 ///
 /// Fails when the row is invalid.
 pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
-    let bad = anyhow::Error::from;
+    let invalid = anyhow::Error::from;
     Ok(Evaluation {
         id: row.id,
         trace_id: row.trace_id,
         project_id: row.project_id,
         span_id: row.span_id,
         metric_name: row.metric_name,
-        evaluator_type: row.evaluator_type.parse().map_err(bad)?,
+        evaluator_type: row.evaluator_type.parse().map_err(invalid)?,
         evaluator_version: row.evaluator_version,
-        status: row.status.parse().map_err(bad)?,
-        context: row.context.parse().map_err(bad)?,
+        status: row.status.parse().map_err(invalid)?,
+        context: row.context.parse().map_err(invalid)?,
         score: row.score,
         label: row.label,
         reasoning: row.reasoning,
@@ -43,7 +43,7 @@ pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
         bulk_id: row.bulk_id,
         source_action_id: Some(row.source_action_id).filter(|it| *it != Uuid::nil()),
         original_evaluation_id: row.original_evaluation_id,
-        model_tier: row.model_tier.map(|it| it.parse()).transpose().map_err(bad)?,
+        model_tier: row.model_tier.map(|it| it.parse()).transpose().map_err(invalid)?,
         judge_model: row.judge_model,
         prompt_tokens: row.prompt_tokens,
         completion_tokens: row.completion_tokens,
@@ -58,20 +58,20 @@ pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
 /// # Errors
 ///
 /// Fails when the row is invalid.
-pub fn rule(row: eval_rule::Model, paused: Option<Pause>) -> Result<EvalRule> {
+pub fn rule(row: eval_rule::Model, paused: Option<RulePause>) -> Result<EvalRule> {
     let (reason, detail) = paused.map(|it| (it.reason.as_str().to_owned(), it.detail)).unzip();
-    let bad = anyhow::Error::from;
-    let unread = anyhow::Error::from;
+    let invalid = anyhow::Error::from;
+    let invalid_json = anyhow::Error::from;
     Ok(EvalRule {
         id: row.id,
         project_id: row.project_id,
         metric_name: row.metric_name,
-        evaluator_type: row.evaluator_type.parse().map_err(bad)?,
-        config: RawValue::from_string(row.config).map_err(unread)?,
+        evaluator_type: row.evaluator_type.parse().map_err(invalid)?,
+        config: RawValue::from_string(row.config).map_err(invalid_json)?,
         enabled: row.enabled,
-        model_tier: row.model_tier.parse().map_err(bad)?,
+        model_tier: row.model_tier.parse().map_err(invalid)?,
         min_score_drop: row.min_score_drop,
-        filter: serde_json::from_str(&row.filter).map_err(unread)?,
+        filter: serde_json::from_str(&row.filter).map_err(invalid_json)?,
         sample_rate: row.sample_rate,
         paused_reason: reason,
         paused_detail: detail,
@@ -106,30 +106,30 @@ pub fn bulk(row: eval_bulk::Model, progress: &BTreeMap<String, i64>) -> Bulk {
 }
 
 /// Converts an evaluator.
-pub fn evaluator(evaluator: &Evaluator) -> Wire {
+pub fn evaluator(evaluator: &Evaluator) -> WireEvaluator {
     match evaluator {
         Evaluator::Builtin(it) => it.described(),
-        Evaluator::Custom(it) => own(it, evaluator),
+        Evaluator::Custom(it) => custom(it, evaluator),
     }
 }
 
-fn own(own: &CustomEvaluator, evaluator: &Evaluator) -> Wire {
-    let (row, said) = (&own.row, &own.said);
+fn custom(custom: &CustomEvaluator, evaluator: &Evaluator) -> WireEvaluator {
+    let (row, definition) = (&custom.row, &custom.definition);
     let is_rule = evaluator.types() == [api::EvaluatorType::Rule];
-    Wire {
+    WireEvaluator {
         name: row.name.clone(),
-        display_name: said.display_name.clone().unwrap_or_else(|| row.name.clone()),
-        tags: said.tags.clone().unwrap_or_default(),
+        display_name: definition.display_name.clone().unwrap_or_else(|| row.name.clone()),
+        tags: definition.tags.clone().unwrap_or_default(),
         evaluator_type: evaluator.types()[0],
         evaluator_types: evaluator.types().to_vec(),
-        description: said.description.clone().unwrap_or_default(),
+        description: definition.description.clone().unwrap_or_default(),
         version: row.version,
-        config_schema: custom::config::options(said.config_schema.as_ref()),
+        config_schema: custom::config::options(definition.config_schema.as_ref()),
         builtin: false,
-        rubric: said.rubric.clone(),
-        scale: said.scale.clone(),
-        checks: said.checks.clone(),
-        combine: is_rule.then(|| own.combine()),
+        rubric: definition.rubric.clone(),
+        scale: definition.scale.clone(),
+        checks: definition.checks.clone(),
+        combine: is_rule.then(|| custom.combine()),
         created_at: Some(Timestamp::from_micros(row.created_at)),
         updated_at: Some(Timestamp::from_micros(row.updated_at)),
     }

@@ -5,16 +5,16 @@ use std::fmt::Write;
 use api::Plan;
 use store::{quotas::Quota, rates::RateBucket};
 
-use super::route::{Route, Schemes};
+use super::route::{AuthSchemes, Route};
 use crate::access::{
     Access, Keys,
     plans::{limits, monthly_limit, requests_per_minute},
 };
 
 /// Returns the page in Markdown. A test compares it with the file in the documentation.
-pub fn page(routes: &[Route]) -> String {
+pub fn render(routes: &[Route]) -> String {
     let mut page = String::from(PAGE_INTRODUCTION);
-    for route in routes.iter().filter(|it| it.schemes == Schemes::BearerOrBasic) {
+    for route in routes.iter().filter(|it| it.schemes == AuthSchemes::BearerOrBasic) {
         // Writing to a String can't fail.
         _ = writeln!(page, "`{}` also accepts {BASIC_AUTHENTICATION}", route.path);
     }
@@ -28,7 +28,7 @@ pub fn page(routes: &[Route]) -> String {
         };
         let bucket = if route.is_rate_limited() { route.bucket.as_str() } else { "" };
         let audited = route.audited.map_or("", |it| it.as_str());
-        line(
+        table_row(
             &mut page,
             &[route.method.as_str(), &format!("`{}`", route.path), role, keys, plan, bucket, audited],
         );
@@ -36,29 +36,29 @@ pub fn page(routes: &[Route]) -> String {
     page.push_str(
         "\n## Requests per minute\n\nFor all callers of a tenant together, in windows of one minute.\n\n",
     );
-    head(&mut page, "Counts to");
+    table_head(&mut page, "Counts to");
     for bucket in RateBucket::ALL {
-        let cells = Plan::ALL.iter().map(|plan| number(requests_per_minute(bucket, *plan)));
-        row(&mut page, bucket.as_str(), cells);
+        let cells = Plan::ALL.iter().map(|plan| limit_text(requests_per_minute(bucket, *plan)));
+        plan_row(&mut page, bucket.as_str(), cells);
     }
     page.push_str(
         "\n## Monthly quotas\n\nPer calendar month in UTC, except seats, which are taken until they are freed.\n\n",
     );
-    head(&mut page, "What");
-    row(&mut page, "traces", Plan::ALL.iter().map(|it| number(monthly_limit(Quota::Traces, *it))));
-    row(
+    table_head(&mut page, "What");
+    plan_row(&mut page, "traces", Plan::ALL.iter().map(|it| limit_text(monthly_limit(Quota::Traces, *it))));
+    plan_row(
         &mut page,
         "LLM evaluations",
-        Plan::ALL.iter().map(|it| number(monthly_limit(Quota::LlmEvaluations, *it))),
+        Plan::ALL.iter().map(|it| limit_text(monthly_limit(Quota::LlmEvaluations, *it))),
     );
-    row(&mut page, "members with a seat", Plan::ALL.iter().map(|it| number(limits(*it).members)));
+    plan_row(&mut page, "members with a seat", Plan::ALL.iter().map(|it| limit_text(limits(*it).members)));
     page
 }
 
 const PAGE_INTRODUCTION: &str = "\
 # Access
 
-Generated from the route table by `LOUPE_UPDATE_DOCS=1 cargo nextest run -p tests --test access`. The same
+Generated from the route table by `LOUPE_UPDATE_DOCS=1 cargo nextest run -p tests --test access_requirements`. The same
 test fails if this page is edited manually. Terms are defined in the [glossary](glossary.md).
 
 A request is checked in this order: token, rate limit, scopes of the API key, kind of token, plan, role; then
@@ -85,20 +85,20 @@ fn keys_word(keys: Keys) -> &'static str {
     }
 }
 
-fn head(page: &mut String, first: &str) {
+fn table_head(page: &mut String, first: &str) {
     let plans: Vec<&str> = Plan::ALL.iter().map(|it| it.as_str()).collect();
     // Writing to a String can't fail.
     _ = writeln!(page, "| {first} | {} |\n|---|{}", plans.join(" | "), "---|".repeat(plans.len()));
 }
 
-fn row(page: &mut String, first: &str, cells: impl Iterator<Item = String>) {
+fn plan_row(page: &mut String, first: &str, cells: impl Iterator<Item = String>) {
     _ = writeln!(page, "| {first} | {} |", cells.collect::<Vec<_>>().join(" | "));
 }
 
-fn line(page: &mut String, cells: &[&str]) {
+fn table_row(page: &mut String, cells: &[&str]) {
     _ = writeln!(page, "| {} |", cells.join(" | "));
 }
 
-fn number(limit: Option<u64>) -> String {
+fn limit_text(limit: Option<u64>) -> String {
     limit.map_or_else(|| "no limit".to_owned(), |it| it.to_string())
 }

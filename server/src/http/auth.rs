@@ -9,7 +9,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::{outer::RequestId, route::Schemes};
+use super::{outer_layer::RequestId, route::AuthSchemes};
 use crate::{
     access::{Caller, Credential, api_key::ApiKey, session::Session},
     app::App,
@@ -29,7 +29,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 ///
 /// Same as [`identify_by`].
 pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> Result<Caller> {
-    identify_by(app, headers, Schemes::Bearer, request_id).await
+    identify_by(app, headers, AuthSchemes::Bearer, request_id).await
 }
 
 /// Returns the caller that a request's token belongs to; the token must use one of `schemes`.
@@ -41,13 +41,14 @@ pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> 
 pub async fn identify_by(
     app: &App,
     headers: &HeaderMap,
-    schemes: Schemes,
+    schemes: AuthSchemes,
     request_id: RequestId,
 ) -> Result<Caller> {
     let token = token(headers, schemes)?;
     let now = app.clock.now();
     if let Some(key) = ApiKey::parse(&token) {
-        let known = app.known.key(&key).await?.filter(|it| it.expires_at.is_none_or(|at| at > now));
+        let known =
+            app.access_cache.api_key(&key).await?.filter(|it| it.expires_at.is_none_or(|at| at > now));
         let Some(known) = known else {
             return Err(unauthorized("the API key is unknown, revoked or expired"));
         };
@@ -70,7 +71,7 @@ pub async fn identify_by(
 }
 
 async fn of_session(app: &App, session: Session, request_id: RequestId) -> Result<Caller> {
-    let tenant = app.known.tenant_claimed(&session.tenant).await?.ok_or_else(|| {
+    let tenant = app.access_cache.tenant_by_claim(&session.tenant).await?.ok_or_else(|| {
         problem(ErrorCode::UnknownTenant, "the token is valid, but its tenant does not exist")
     })?;
     let caller = Caller {
@@ -85,10 +86,10 @@ async fn of_session(app: &App, session: Session, request_id: RequestId) -> Resul
 }
 
 /// Extracts the token of the only `Authorization` header.
-fn token(headers: &HeaderMap, schemes: Schemes) -> Result<Cow<'_, str>> {
+fn token(headers: &HeaderMap, schemes: AuthSchemes) -> Result<Cow<'_, str>> {
     let expected = match schemes {
-        Schemes::Bearer => "`Bearer <token>`",
-        Schemes::BearerOrBasic => {
+        AuthSchemes::Bearer => "`Bearer <token>`",
+        AuthSchemes::BearerOrBasic => {
             "`Bearer <token>`, or `Basic <credentials>` with an API key as the password"
         }
     };
@@ -102,7 +103,7 @@ fn token(headers: &HeaderMap, schemes: Schemes) -> Result<Cow<'_, str>> {
     let sent = sent.trim_matches(' ');
     let token = if scheme.eq_ignore_ascii_case("bearer") {
         Cow::Borrowed(sent)
-    } else if schemes == Schemes::BearerOrBasic && scheme.eq_ignore_ascii_case("basic") {
+    } else if schemes == AuthSchemes::BearerOrBasic && scheme.eq_ignore_ascii_case("basic") {
         let password = password(sent).ok_or_else(malformed)?;
         if ApiKey::parse(&password).is_none() {
             return Err(unauthorized("the password of Basic authentication must be an API key"));

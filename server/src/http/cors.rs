@@ -5,14 +5,14 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use tower_http::cors::{Any, CorsLayer};
 
-use crate::config::origins::Origins;
+use crate::config::origins::CorsOrigins;
 
 /// How long browsers may cache a preflight response.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Returns the layer that answers preflight requests and adds headers; `None` when no origin is
 /// allowed.
-pub fn layer(origins: &Origins) -> Option<CorsLayer> {
+pub fn layer(origins: &CorsOrigins) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers([
@@ -35,10 +35,10 @@ pub fn layer(origins: &Origins) -> Option<CorsLayer> {
         ])
         .max_age(MAX_AGE);
     match origins {
-        Origins::None => None,
+        CorsOrigins::None => None,
         // The response is the same for all origins, so caches need not distinguish them.
-        Origins::Any => Some(layer.allow_origin(Any).vary([])),
-        Origins::These(list) => {
+        CorsOrigins::Any => Some(layer.allow_origin(Any).vary([])),
+        CorsOrigins::Listed(list) => {
             // Their parser accepts visible ASCII only, so every one of them fits into a header.
             let list: Vec<_> = list.iter().filter_map(|it| HeaderValue::from_str(it).ok()).collect();
             Some(layer.allow_origin(list).vary([header::ORIGIN]))

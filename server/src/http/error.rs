@@ -1,4 +1,4 @@
-//! How errors become responses.
+//! Converts errors to responses.
 
 use api::{ErrorBody, ErrorCode};
 use axum::{
@@ -11,9 +11,17 @@ use crate::error::{Error, Problem, internal};
 impl Problem {
     /// Returns the response body.
     pub fn body(self, request_id: &str) -> ErrorBody {
+        use ErrorCode::{ProjectArchived, WebhookUrlNotHttps, WebhookUrlPrivateIp, WebhookUrlUnresolvable};
+        let (error, message) = match self.code {
+            ProjectArchived => (self.message.clone(), Some(self.message)),
+            WebhookUrlNotHttps | WebhookUrlPrivateIp | WebhookUrlUnresolvable => {
+                (self.code.as_str().to_owned(), Some(self.message))
+            }
+            _ => (self.message, None),
+        };
         ErrorBody {
-            message: (self.code == ErrorCode::ProjectArchived).then(|| self.message.clone()),
-            error: self.message,
+            message,
+            error,
             code: self.code.as_str().to_owned(),
             request_id: request_id.to_owned(),
             required_plan: self.required_plan,
@@ -35,7 +43,7 @@ impl IntoResponse for Error {
             Self::Problem(problem) => *problem,
             Self::Internal(source) => {
                 let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-                response.extensions_mut().insert(Fault(format!("{source:#}")));
+                response.extensions_mut().insert(InternalErrorCause(format!("{source:#}")));
                 response.extensions_mut().insert(UnwrittenProblem(internal()));
                 return response;
             }
@@ -55,4 +63,4 @@ impl IntoResponse for Error {
 
 /// The cause of a 500, for the log only.
 #[derive(Clone, Debug)]
-pub struct Fault(pub String);
+pub struct InternalErrorCause(pub String);

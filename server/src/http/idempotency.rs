@@ -23,13 +23,13 @@ use sha2::{Digest, Sha256};
 use store::new_id;
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{outer, read};
+use super::{outer_layer, read};
 use crate::{
     access::{Caller, Credential},
     app::App,
     error::{Error, Problem, Result, internal, problem},
     feature::{Feature, RowExpiry},
-    memory::Holder,
+    memory::MemoryHolder,
 };
 
 /// Deletion of expired keys and responses.
@@ -51,7 +51,7 @@ const RESPONSE_TTL: i64 = 24 * 3_600_000_000;
 const CLAIM_TTL: Duration = Duration::from_secs(120);
 /// Size of the largest response that is stored, in bytes. A request with a larger one is executed again.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
-/// Limits one attempt to write the outcome of a request.
+/// Timeout of one attempt to write the outcome of a request.
 const OUTCOME_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two attempts.
 const OUTCOME_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -60,8 +60,8 @@ const OUTCOME_RETRY_DELAY: Duration = Duration::from_millis(500);
 const LATE_CLAIM_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs the request, unless one with the same key is finished or in progress.
-pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
-    let (request, row) = match prepare(app, caller, request).await {
+pub async fn run_once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
+    let (request, row) = match buffer_request(app, caller, request).await {
         Ok(prepared) => prepared,
         Err(error) => return error.into_response(),
     };
@@ -77,11 +77,15 @@ pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next)
 }
 
 /// Returns the request with its body in memory, and the row that claims its key.
-async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Request, idempotency::Model)> {
+async fn buffer_request(
+    app: &App,
+    caller: &Caller,
+    request: Request,
+) -> Result<(Request, idempotency::Model)> {
     let key_hash = key_hash(caller, &request)?;
     let (mut parts, body) = request.into_parts();
-    let held = read::packed(app, Some(caller.tenant_id), &parts.headers, body).await?;
-    let bytes = held.bytes.clone();
+    let body_in_memory = read::read_compressed(app, Some(caller.tenant_id), &parts.headers, body).await?;
+    let bytes = body_in_memory.bytes.clone();
     let row = idempotency::Model {
         tenant_id: caller.tenant_id,
         key_hash,
@@ -93,7 +97,7 @@ async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Reques
         expires_at: app.clock.now() + i64::try_from(CLAIM_TTL.as_micros()).unwrap_or(i64::MAX),
     };
     // The memory stays reserved as long as the request exists.
-    parts.extensions.insert(Arc::new(held));
+    parts.extensions.insert(Arc::new(body_in_memory));
     Ok((Request::from_parts(parts, Body::from(bytes)), row))
 }
 
@@ -101,24 +105,25 @@ async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Reques
 async fn respond(app: &Arc<App>, request: Request, next: Next, row: idempotency::Model) -> Response {
     let health = &app.db.health;
     let claim = async { Ok(store::idempotency::claim(&app.db.write, &row, app.clock.now()).await?) };
-    let claimed: Result<_> = health.while_reachable(claim).await.unwrap_or_else(|reason| Err(reason.into()));
-    let existing = match claimed {
+    let is_claimed: Result<_> =
+        health.while_reachable(claim).await.unwrap_or_else(|reason| Err(reason.into()));
+    let existing = match is_claimed {
         Ok(existing) => existing,
         Err(error) => {
             // The row may have been inserted although the statement failed.
-            settle_later(app, StoredOutcome { row, claimed: false });
+            write_outcome_later(app, RequestOutcome { row, is_claimed: false });
             return error.into_response();
         }
     };
     if let Some(existing) = existing {
-        return respond_from(existing, &row).unwrap_or_else(IntoResponse::into_response);
+        return respond_to_repetition(existing, &row).unwrap_or_else(IntoResponse::into_response);
     }
-    let response = health.while_reachable(outer::caught(next.run(request))).await;
-    finish(app, row, response.unwrap_or_else(|reason| Error::from(reason).into_response())).await
+    let response = health.while_reachable(outer_layer::catch_panic(next.run(request))).await;
+    store_response(app, row, response.unwrap_or_else(|reason| Error::from(reason).into_response())).await
 }
 
 /// Returns the response to a request whose key was claimed before by the request of `existing`.
-fn respond_from(existing: idempotency::Model, row: &idempotency::Model) -> Result<Response> {
+fn respond_to_repetition(existing: idempotency::Model, row: &idempotency::Model) -> Result<Response> {
     if existing.body_hash != row.body_hash {
         return Err(problem(
             ErrorCode::IdempotencyKeyReused,
@@ -172,15 +177,15 @@ fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
 }
 
 /// Stores a successful response, or releases the key.
-async fn finish(app: &Arc<App>, mut row: idempotency::Model, response: Response) -> Response {
+async fn store_response(app: &Arc<App>, mut row: idempotency::Model, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     if body.size_hint().upper().is_none_or(|it| it > MAX_RESPONSE_BYTES as u64) {
         // The response is too large to be stored or to be buffered as a whole.
-        settle(app, StoredOutcome { row, claimed: true }).await;
+        write_outcome(app, RequestOutcome { row, is_claimed: true }).await;
         return Response::from_parts(parts, body);
     }
     let Ok(bytes) = body.collect().await.map(Collected::to_bytes) else {
-        settle(app, StoredOutcome { row, claimed: true }).await;
+        write_outcome(app, RequestOutcome { row, is_claimed: true }).await;
         return Error::from(internal()).into_response();
     };
     if parts.status.is_success() && bytes.len() <= MAX_RESPONSE_BYTES {
@@ -190,19 +195,19 @@ async fn finish(app: &Arc<App>, mut row: idempotency::Model, response: Response)
         row.answer = Some(without_secret(&bytes));
         row.expires_at = app.clock.now() + RESPONSE_TTL;
     }
-    settle(app, StoredOutcome { row, claimed: true }).await;
+    write_outcome(app, RequestOutcome { row, is_claimed: true }).await;
     Response::from_parts(parts, Body::from(bytes))
 }
 
 /// The outcome of a request with a key, to be written to the database.
-struct StoredOutcome {
+struct RequestOutcome {
     /// The claim; with a status if it has a response to be stored, else the key is to be released.
     row: idempotency::Model,
     /// Whether the claim is known to be in the database.
-    claimed: bool,
+    is_claimed: bool,
 }
 
-impl StoredOutcome {
+impl RequestOutcome {
     /// Writes the outcome. Returns whether the claim was found.
     async fn write(&self, app: &App) -> Result<bool> {
         let (db, row) = (&app.db.write, &self.row);
@@ -220,16 +225,16 @@ impl StoredOutcome {
 }
 
 /// Writes the outcome now, or in the background if the database fails.
-async fn settle(app: &Arc<App>, outcome: StoredOutcome) {
+async fn write_outcome(app: &Arc<App>, outcome: RequestOutcome) {
     if let Err(error) = outcome.write(app).await {
         tracing::warn!(%error, "the outcome of a request with an Idempotency-Key is written later");
-        settle_later(app, outcome);
+        write_outcome_later(app, outcome);
     }
 }
 
 /// Writes the outcome in the background, until it succeeds or the claim has expired.
-fn settle_later(app: &Arc<App>, mut outcome: StoredOutcome) {
-    let mut memory = app.memory.reservation(Holder::Tenant(outcome.row.tenant_id));
+fn write_outcome_later(app: &Arc<App>, mut outcome: RequestOutcome) {
+    let mut memory = app.memory.reservation(MemoryHolder::Tenant(outcome.row.tenant_id));
     let response = outcome.row.answer.as_ref().map_or(0, Vec::len);
     if memory.try_grow(response).is_err() {
         // Without memory for the response, the key is released.
@@ -246,17 +251,17 @@ fn settle_later(app: &Arc<App>, mut outcome: StoredOutcome) {
     });
 }
 
-async fn write_repeatedly(app: &App, outcome: &StoredOutcome) {
+async fn write_repeatedly(app: &App, outcome: &RequestOutcome) {
     let expiry = Instant::now() + CLAIM_TTL;
     // When the database answered for the first time.
-    let mut answered: Option<Instant> = None;
+    let mut first_answer_at: Option<Instant> = None;
     while Instant::now() < expiry {
         tokio::time::sleep(OUTCOME_RETRY_DELAY).await;
         match outcome.write(app).await {
             Ok(true) => return,
-            Ok(false) if outcome.claimed => return,
-            Ok(false) if answered.is_some_and(|it| it.elapsed() >= LATE_CLAIM_PERIOD) => return,
-            Ok(false) => _ = answered.get_or_insert_with(Instant::now),
+            Ok(false) if outcome.is_claimed => return,
+            Ok(false) if first_answer_at.is_some_and(|it| it.elapsed() >= LATE_CLAIM_PERIOD) => return,
+            Ok(false) => _ = first_answer_at.get_or_insert_with(Instant::now),
             Err(error) => tracing::debug!(%error, "the outcome can't be written yet"),
         }
     }

@@ -15,7 +15,7 @@ use utoipa::{
     },
 };
 
-use super::route::{Route, Schemes};
+use super::route::{AuthSchemes, Route};
 use crate::access::{Access, Keys};
 
 /// The parts of the document that belong to no route.
@@ -24,11 +24,11 @@ use crate::access::{Access, Keys};
     info(title = "Loupe", description = "Observability and evaluation for LLM applications."),
     components(schemas(ErrorBody))
 )]
-struct Frame;
+struct DocumentBase;
 
 /// Returns the document of these routes.
 pub fn document(routes: &[Route]) -> utoipa::openapi::OpenApi {
-    let mut document = Frame::openapi();
+    let mut document = DocumentBase::openapi();
     let components = document.components.get_or_insert_default();
     for (name, scheme) in [
         ("bearer", scheme(HttpAuthScheme::Bearer, "an API key or a session token")),
@@ -42,14 +42,14 @@ pub fn document(routes: &[Route]) -> utoipa::openapi::OpenApi {
         describe(&mut operation, route);
         common::complete(&mut operation);
         let item = document.paths.paths.entry(route.path.clone()).or_default();
-        let place = match route.method {
+        let operation_slot = match route.method {
             Method::POST => &mut item.post,
             Method::PUT => &mut item.put,
             Method::PATCH => &mut item.patch,
             Method::DELETE => &mut item.delete,
             _ => &mut item.get,
         };
-        *place = Some(operation);
+        *operation_slot = Some(operation);
     }
     document
 }
@@ -66,7 +66,7 @@ fn describe(operation: &mut Operation, route: &Route) {
         operation.operation_id = Some(format!("{}_{name}{path}", tag.to_lowercase().replace(' ', "_")));
     }
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-    for code in route.codes() {
+    for code in route.error_codes() {
         by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, codes) in by_status {
@@ -83,7 +83,7 @@ fn describe(operation: &mut Operation, route: &Route) {
     if let Access::Token { role, keys, plan } = route.access {
         let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
         let mut security = vec![requirement("bearer")];
-        if route.schemes == Schemes::BearerOrBasic {
+        if route.schemes == AuthSchemes::BearerOrBasic {
             security.push(requirement("basic"));
         }
         operation.security = Some(security);

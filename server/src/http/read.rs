@@ -17,12 +17,12 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::shape;
+use super::json_type_error;
 use crate::{
     access::Caller,
     app::App,
     error::{Error, Result, problem},
-    memory::{Holder, Reservation},
+    memory::{MemoryHolder, Reservation},
 };
 
 /// Maximum time that a body waits for memory of its tenant.
@@ -94,8 +94,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
         require_json(&parts.headers)?;
         let tenant = parts.extensions.get::<Caller>().map(|it| it.tenant_id);
         let limit = app.config.max_body_bytes.min(MAX_SMALL_BODY_BYTES);
-        let held = read_up_to(app, tenant, &parts.headers, body, limit).await?;
-        let BufferedBody { bytes, mut memory } = held;
+        let body = read_up_to(app, tenant, &parts.headers, body, limit).await?;
+        let BufferedBody { bytes, mut memory } = body;
         memory.grow(bytes.len() * VALUE_EXPANSION, BODY_MEMORY_WAIT).await?;
         Ok(Self(parse(&bytes)?))
     }
@@ -104,12 +104,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
 /// Parses a JSON object.
 ///
 /// # Errors
-/// `invalid_json` with line and column for text that is not JSON; `invalid_body` with the field for JSON of
+///
+/// Fails with `invalid_json` with line and column for text that is not JSON; `invalid_body` with the field for JSON of
 /// the wrong shape.
 pub fn parse<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     let parsed = serde_json::from_slice::<Object<T>>(bytes);
     parsed.map(|Object(it)| it).map_err(|error| match error.is_data() {
-        true => shape::describe::<T>(bytes, &error),
+        true => json_type_error::describe::<T>(bytes, &error),
         false => problem(ErrorCode::InvalidJson, api::plain::json_error(&error)),
     })
 }
@@ -150,33 +151,33 @@ async fn read_up_to(
     body: Body,
     limit: usize,
 ) -> Result<BufferedBody> {
-    let packing = packing(headers)?;
-    let BufferedBody { bytes, mut memory } = packed_up_to(app, tenant, headers, body, limit).await?;
-    if packing == Packing::None {
+    let content_encoding = content_encoding(headers)?;
+    let BufferedBody { bytes, mut memory } = read_compressed_up_to(app, tenant, headers, body, limit).await?;
+    if content_encoding == ContentEncoding::None {
         return Ok(BufferedBody { bytes, memory });
     }
-    let packed_bytes = memory.bytes();
-    let unpacked = unpack(packing, &bytes, limit, &mut memory).await?;
+    let compressed_bytes = memory.bytes();
+    let decompressed = decompress(content_encoding, &bytes, limit, &mut memory).await?;
     drop(bytes);
-    memory.shrink(packed_bytes);
-    Ok(BufferedBody { bytes: unpacked.into(), memory })
+    memory.shrink(compressed_bytes);
+    Ok(BufferedBody { bytes: decompressed.into(), memory })
 }
 
 /// Reads a body to its end without decompressing it.
 ///
 /// # Errors
 ///
-/// Like [`read`], except errors of decompression.
-pub async fn packed(
+/// Fails like [`read`], except that compressed bodies are not decompressed.
+pub async fn read_compressed(
     app: &App,
     tenant: Option<Uuid>,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<BufferedBody> {
-    packed_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
+    read_compressed_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
 }
 
-async fn packed_up_to(
+async fn read_compressed_up_to(
     app: &App,
     tenant: Option<Uuid>,
     headers: &HeaderMap,
@@ -187,25 +188,30 @@ async fn packed_up_to(
     if declared.is_some_and(|it| it > limit) {
         return Err(too_large(limit));
     }
-    let holder = tenant.map_or(Holder::Anonymous, Holder::Tenant);
-    let Some(_permit) = app.receiving.try_acquire(&holder) else {
+    let holder = tenant.map_or(MemoryHolder::Anonymous, MemoryHolder::Tenant);
+    let Some(_permit) = app.arriving_bodies.try_acquire(&holder) else {
         return Err(problem(
             ErrorCode::Overloaded,
             "too many request bodies of this tenant are arriving at once; try again shortly",
         ));
     };
     let mut memory = app.memory.reservation(holder);
-    let within = Duration::from_secs(app.config.body_timeout);
-    let bytes = tokio::time::timeout(within, collect(body, limit, declared.unwrap_or(0), &mut memory))
+    let timeout = Duration::from_secs(app.config.body_timeout);
+    let bytes = tokio::time::timeout(timeout, collect_body(body, limit, declared.unwrap_or(0), &mut memory))
         .await
         .map_err(|_| problem(ErrorCode::InvalidBody, "the body did not arrive in time"))??;
     Ok(BufferedBody { bytes: bytes.into(), memory })
 }
 
-async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
+async fn collect_body(
+    mut body: Body,
+    limit: usize,
+    expected: usize,
+    memory: &mut Reservation,
+) -> Result<Vec<u8>> {
     // The buffer grows as the body arrives: an announced length takes no memory.
     let mut bytes = Vec::new();
-    let mut window = Window::begin();
+    let mut window = TransferWindow::begin();
     while let Some(frame) = window.next(&mut body).await? {
         let Ok(data) = frame.into_data() else { continue };
         let length = bytes.len() + data.len();
@@ -213,12 +219,13 @@ async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Res
             return Err(too_large(limit));
         }
         if length > bytes.capacity() {
-            let known = if expected >= length { expected } else { limit };
-            let capacity = length.max(bytes.capacity() * 2).max(BUFFER_STEP_BYTES).min(known.max(length));
+            let expected_length = if expected >= length { expected } else { limit };
+            let capacity =
+                length.max(bytes.capacity() * 2).max(BUFFER_STEP_BYTES).min(expected_length.max(length));
             // Both buffers exist until the content is copied.
-            let waited = Instant::now();
+            let wait_began = Instant::now();
             memory.grow(capacity, BODY_MEMORY_WAIT).await?;
-            window.skip(waited.elapsed());
+            window.skip(wait_began.elapsed());
             let mut larger = Vec::with_capacity(capacity);
             larger.extend_from_slice(&bytes);
             memory.shrink(bytes.capacity());
@@ -231,12 +238,12 @@ async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Res
 }
 
 /// The current period of the minimum sending rate.
-struct Window {
+struct TransferWindow {
     end: Instant,
     received: usize,
 }
 
-impl Window {
+impl TransferWindow {
     fn begin() -> Self {
         Self { end: Instant::now() + RATE_WINDOW, received: 0 }
     }
@@ -273,29 +280,34 @@ impl Window {
     }
 }
 
-async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
+async fn decompress(
+    content_encoding: ContentEncoding,
+    compressed: &[u8],
+    limit: usize,
+    memory: &mut Reservation,
+) -> Result<Vec<u8>> {
     let damaged =
         || problem(ErrorCode::InvalidBody, "the body can't be decompressed with its Content-Encoding");
-    let mut reader: Box<dyn Read + Send + '_> = match packing {
-        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
-        Packing::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(|_| damaged())?;
+    let mut reader: Box<dyn Read + Send + '_> = match content_encoding {
+        ContentEncoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(compressed)),
+        ContentEncoding::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed).map_err(|_| damaged())?;
             // 8 MiB, which every decoder must support; a larger window would let the sender claim our
             // memory.
             decoder.window_log_max(23).map_err(|_| damaged())?;
             Box::new(decoder)
         }
-        Packing::None => Box::new(packed),
+        ContentEncoding::None => Box::new(compressed),
     };
     let mut bytes: Vec<u8> = Vec::new();
-    let mut step = (packed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
+    let mut step = (compressed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
     loop {
         // The output grows in steps, and each step reserves memory.
         memory.grow(step, BODY_MEMORY_WAIT).await?;
         let before = bytes.len();
         bytes.reserve_exact(step);
-        let room = u64::try_from(step).unwrap_or(u64::MAX);
-        reader.by_ref().take(room).read_to_end(&mut bytes).map_err(|_| damaged())?;
+        let step_bytes = u64::try_from(step).unwrap_or(u64::MAX);
+        reader.by_ref().take(step_bytes).read_to_end(&mut bytes).map_err(|_| damaged())?;
         if bytes.len() > limit {
             return Err(too_large(limit));
         }
@@ -307,24 +319,24 @@ async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Rese
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Packing {
+enum ContentEncoding {
     None,
     Gzip,
     Zstd,
 }
 
-fn packing(headers: &HeaderMap) -> Result<Packing> {
+fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding> {
     let unknown =
         || problem(ErrorCode::UnsupportedMediaType, "the Content-Encoding must be gzip, zstd or identity");
     let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
-    let Some(value) = values.next() else { return Ok(Packing::None) };
+    let Some(value) = values.next() else { return Ok(ContentEncoding::None) };
     if values.next().is_some() {
         return Err(unknown());
     }
     match value.to_str().map(|it| it.trim().to_ascii_lowercase()).as_deref() {
-        Ok("" | "identity") => Ok(Packing::None),
-        Ok("gzip" | "x-gzip") => Ok(Packing::Gzip),
-        Ok("zstd") => Ok(Packing::Zstd),
+        Ok("" | "identity") => Ok(ContentEncoding::None),
+        Ok("gzip" | "x-gzip") => Ok(ContentEncoding::Gzip),
+        Ok("zstd") => Ok(ContentEncoding::Zstd),
         _ => Err(unknown()),
     }
 }

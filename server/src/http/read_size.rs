@@ -2,5 +2,5 @@
 
 /// Number of spans, or events, whose rows and small texts are read at once.
 pub const ROWS_PER_READ: u16 = 64;
-/// Limits the bytes of events that are read at once.
+/// Maximum size in bytes of the events that are read at once.
 pub const EVENT_BYTES_PER_READ: usize = 1024 * 1024;

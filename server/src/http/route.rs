@@ -1,4 +1,4 @@
-//! A route: a handler with everything that middleware, metrics and documents need to know of it.
+//! A route: a handler with its access requirements, rate limit bucket, error codes and documentation.
 //!
 //! Method, path, parameters, bodies and description come from the `#[utoipa::path]` of the handler; the feature
 //! that owns the handler adds the rest where it lists the route.
@@ -20,7 +20,7 @@ use utoipa::{
 };
 use utoipa_axum::router::UtoipaMethodRouter;
 
-use crate::{access::Access, app::App, audit::Action};
+use crate::{access::Access, app::App, audit::AuditAction};
 
 /// Returns the [`Route`] of a handler that has a `#[utoipa::path]`, with its access requirements.
 macro_rules! route {
@@ -35,7 +35,7 @@ type NamedSchema = (String, RefOr<Schema>);
 
 /// The authentication schemes that a route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schemes {
+pub enum AuthSchemes {
     /// `Authorization: Bearer <token>`.
     Bearer,
     /// Also accepts `Authorization: Basic <credentials>` with an API key as the password. The user name
@@ -55,9 +55,9 @@ pub struct Route {
     /// The rate limit bucket.
     pub bucket: RateBucket,
     /// The audited action, so that rejections are recorded too.
-    pub audited: Option<Action>,
+    pub audited: Option<AuditAction>,
     /// The authentication schemes that the route accepts.
-    pub schemes: Schemes,
+    pub schemes: AuthSchemes,
     /// Returns the lowest plan that allows a request with this body, if the plan depends on the body.
     /// Called only when the tenant's plan is too low.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
@@ -71,17 +71,17 @@ pub struct Route {
     pub handler: MethodRouter<Arc<App>>,
     /// The path that this one is an alias of.
     pub(super) alias_of: Option<String>,
-    aliases: Vec<(&'static str, Schemes)>,
+    aliases: Vec<(&'static str, AuthSchemes)>,
     /// Error codes of the handler; those that follow from access are not among them.
     errors: Vec<ErrorCode>,
-    documented: fn() -> UtoipaMethodRouter<Arc<App>>,
+    utoipa_route: fn() -> UtoipaMethodRouter<Arc<App>>,
     parameter_types: Vec<fn() -> NamedSchema>,
 }
 
 impl Route {
     /// Creates the route of a documented handler; `route!` is the short form.
-    pub fn new(documented: fn() -> UtoipaMethodRouter<Arc<App>>, access: Access) -> Self {
-        let (_, paths, handler) = documented();
+    pub fn new(utoipa_route: fn() -> UtoipaMethodRouter<Arc<App>>, access: Access) -> Self {
+        let (_, paths, handler) = utoipa_route();
         let (path, item) = paths.paths.into_iter().next().unwrap_or_default();
         let (method, operation) = operation_of(item).unwrap_or_default();
         Self {
@@ -92,14 +92,14 @@ impl Route {
             access,
             bucket: RateBucket::Other,
             audited: None,
-            schemes: Schemes::Bearer,
+            schemes: AuthSchemes::Bearer,
             plan_of_body: None,
             has_otlp_errors: false,
             is_on_metrics_address: false,
             handler,
             alias_of: None,
             aliases: Vec::new(),
-            documented,
+            utoipa_route,
             parameter_types: Vec::new(),
         }
     }
@@ -110,7 +110,7 @@ impl Route {
     }
 
     /// Records rejections as this action in the audit log.
-    pub fn audited(self, action: Action) -> Self {
+    pub fn audited(self, action: AuditAction) -> Self {
         Self { audited: Some(action), ..self }
     }
 
@@ -122,13 +122,13 @@ impl Route {
 
     /// Also serves the handler at another path.
     pub fn alias(mut self, path: &'static str) -> Self {
-        self.aliases.push((path, Schemes::Bearer));
+        self.aliases.push((path, AuthSchemes::Bearer));
         self
     }
 
     /// Also serves the handler at another path, which accepts Basic authentication, too.
     pub fn alias_with_basic(mut self, path: &'static str) -> Self {
-        self.aliases.push((path, Schemes::BearerOrBasic));
+        self.aliases.push((path, AuthSchemes::BearerOrBasic));
         self
     }
 
@@ -161,7 +161,7 @@ impl Route {
     /// Returns the route, followed by a route for each of its aliases.
     pub fn with_aliases(mut self) -> Vec<Self> {
         let aliases = std::mem::take(&mut self.aliases);
-        let alias = |(path, schemes): (&str, Schemes)| Self {
+        let alias = |(path, schemes): (&str, AuthSchemes)| Self {
             path: path.to_owned(),
             schemes,
             alias_of: Some(self.path.clone()),
@@ -177,7 +177,7 @@ impl Route {
     }
 
     /// Returns every error code of the route: those that follow from access, parameters and body, and its own.
-    pub fn codes(&self) -> Vec<ErrorCode> {
+    pub fn error_codes(&self) -> Vec<ErrorCode> {
         let mut codes = self.errors.clone();
         if let Access::Token { plan, .. } = self.access {
             codes.extend([
@@ -215,7 +215,7 @@ impl Route {
 
     /// Returns the operation for the OpenAPI document, and the schemas that it refers to.
     pub(super) fn documentation(&self) -> (Operation, Vec<NamedSchema>) {
-        let (mut schemas, paths, _) = (self.documented)();
+        let (mut schemas, paths, _) = (self.utoipa_route)();
         let item = paths.paths.into_values().next().unwrap_or_default();
         schemas.extend(self.parameter_types.iter().map(|it| it()));
         (operation_of(item).unwrap_or_default().1, schemas)
@@ -271,14 +271,14 @@ mod tests {
 
     #[test]
     fn error_codes_follow_from_access_parameters_and_body() {
-        let open = route!(handler, Access::Open).errors(&[Conflict]).codes();
+        let open = route!(handler, Access::Open).errors(&[Conflict]).error_codes();
         for code in
             [InvalidQuery, InvalidCursor, NotFound, InvalidJson, UnsupportedMediaType, Conflict, RateLimited]
         {
             assert!(open.contains(&code), "{code:?}: {open:?}");
         }
         assert!(!open.contains(&Unauthorized) && !open.contains(&IdempotencyInFlight), "{open:?}");
-        let member = route!(handler, Access::member().plan(Plan::Pro)).codes();
+        let member = route!(handler, Access::member().plan(Plan::Pro)).error_codes();
         for code in [Unauthorized, ForbiddenRole, PlanUpgradeRequired, IdempotencyInFlight] {
             assert!(member.contains(&code), "{code:?}: {member:?}");
         }
@@ -289,8 +289,11 @@ mod tests {
         let route = route!(handler, Access::member()).counts_to(RateBucket::Ingest);
         let routes = route.alias("/a").alias_with_basic("/b").with_aliases();
         let paths: Vec<_> = routes.iter().map(|it| (it.path.as_str(), it.schemes)).collect();
-        let expected =
-            [("/v1/things/{id}", Schemes::Bearer), ("/a", Schemes::Bearer), ("/b", Schemes::BearerOrBasic)];
+        let expected = [
+            ("/v1/things/{id}", AuthSchemes::Bearer),
+            ("/a", AuthSchemes::Bearer),
+            ("/b", AuthSchemes::BearerOrBasic),
+        ];
         assert_eq!(paths, expected);
         for route in &routes {
             assert_eq!((&route.method, route.bucket), (&Method::POST, RateBucket::Ingest));

@@ -20,13 +20,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    head::MAX_HEAD_BYTES,
+    draining_body::DrainingBody,
+    request_head::MAX_HEAD_BYTES,
     route::Route,
-    socket::Socket,
-    unauthenticated::{MAX_UNAUTHENTICATED_CONNECTIONS, Slot, Unauthenticated},
-    unread::RequestBody,
+    socket::ClientSocket,
+    unauthenticated_connections::{
+        ConnectionSlot, MAX_UNAUTHENTICATED_CONNECTIONS, UnauthenticatedConnections,
+    },
 };
-use crate::{app::App, telemetry::process::most_open_files};
+use crate::{app::App, telemetry::process::max_open_files};
 
 /// Maximum time for requests in progress after the stop signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
@@ -67,21 +69,22 @@ pub async fn serve(
     listener: TcpListener,
     stop: impl Future<Output = ()>,
 ) {
-    let most = most_connections(app);
-    accept(app, listener, super::router(app, routes), most, stop).await;
+    let max_connections = connection_limit(app);
+    accept_connections(app, listener, super::router(app, routes), max_connections, stop).await;
 }
 
 /// Serves only the metrics, until the app stops.
-pub async fn serve_figures(app: Arc<App>, routes: &'static [Route], listener: TcpListener) {
+pub async fn serve_metrics(app: Arc<App>, routes: &'static [Route], listener: TcpListener) {
     let stop = app.stopping().cancelled_owned();
-    accept(&app, listener, super::figures(&app, routes), MAX_METRICS_CONNECTIONS, stop).await;
+    accept_connections(&app, listener, super::metrics_router(&app, routes), MAX_METRICS_CONNECTIONS, stop)
+        .await;
 }
 
-async fn accept(
+async fn accept_connections(
     app: &Arc<App>,
     listener: TcpListener,
     router: Router,
-    most: usize,
+    max_connections: usize,
     stop: impl Future<Output = ()>,
 ) {
     match listener.local_addr() {
@@ -94,17 +97,17 @@ async fn accept(
     // Without a timer, hyper waits forever for the rest of a request's head.
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
     server.max_header_size(MAX_HEAD_BYTES);
-    let mut brief = server.clone();
-    brief.keep_alive(false).header_read_timeout(REJECTION_TIMEOUT);
-    let busy = super::busy(app);
-    let free = Arc::new(Semaphore::new(most));
-    let refusals = Arc::new(Semaphore::new(MAX_REJECTED_CONNECTIONS));
-    let unauthenticated = Unauthenticated::new(MAX_UNAUTHENTICATED_CONNECTIONS);
-    let connections = Connections {
+    let mut rejecting_server = server.clone();
+    rejecting_server.keep_alive(false).header_read_timeout(REJECTION_TIMEOUT);
+    let overload_router = super::overload_router(app);
+    let connection_permits = Arc::new(Semaphore::new(max_connections));
+    let rejection_permits = Arc::new(Semaphore::new(MAX_REJECTED_CONNECTIONS));
+    let unauthenticated = UnauthenticatedConnections::new(MAX_UNAUTHENTICATED_CONNECTIONS);
+    let connections = OpenConnections {
         app: Arc::clone(app),
         graceful: GracefulShutdown::new(),
-        closing: CancellationToken::new(),
-        over: CancellationToken::new(),
+        no_more_requests: CancellationToken::new(),
+        grace_period_over: CancellationToken::new(),
     };
     tokio::pin!(stop);
     loop {
@@ -121,18 +124,24 @@ async fn accept(
             },
             () = &mut stop => break,
         };
-        if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
+        if let Ok(permit) = Arc::clone(&connection_permits).try_acquire_owned() {
             let slot = tokio::select! {
                 slot = unauthenticated.admit(peer.ip()) => slot,
                 () = &mut stop => break,
             };
-            connections.start(&server, router.clone(), (stream, peer), permit, Some(slot));
+            connections.serve_connection(&server, router.clone(), (stream, peer), permit, Some(slot));
             continue;
         }
-        app.telemetry.http.refused_connections.inc();
+        app.telemetry.http.rejected_connections.inc();
         // Beyond this number, connections are closed without a response.
-        if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-            connections.start(&brief, busy.clone(), (stream, peer), permit, None);
+        if let Ok(permit) = Arc::clone(&rejection_permits).try_acquire_owned() {
+            connections.serve_connection(
+                &rejecting_server,
+                overload_router.clone(),
+                (stream, peer),
+                permit,
+                None,
+            );
         }
     }
     drop(listener);
@@ -140,49 +149,49 @@ async fn accept(
 }
 
 /// The connections of a listener.
-struct Connections {
+struct OpenConnections {
     app: Arc<App>,
     graceful: GracefulShutdown,
     /// No more requests are accepted.
-    closing: CancellationToken,
+    no_more_requests: CancellationToken,
     /// The grace period is over.
-    over: CancellationToken,
+    grace_period_over: CancellationToken,
 }
 
-impl Connections {
+impl OpenConnections {
     /// Serves a connection in the background.
-    fn start(
+    fn serve_connection(
         &self,
         server: &http1::Builder,
         router: Router,
         (stream, peer): (TcpStream, SocketAddr),
         permit: OwnedSemaphorePermit,
-        slot: Option<Slot>,
+        slot: Option<ConnectionSlot>,
     ) {
         // Head and body are sent in one segment or two; neither waits for the client's delayed
         // acknowledgement.
         _ = stream.set_nodelay(true);
-        let patience = Duration::from_secs(self.app.config.write_timeout);
-        let socket = TokioIo::new(Socket::new(stream, patience, self.closing.clone()));
+        let write_timeout = Duration::from_secs(self.app.config.write_timeout);
+        let socket = TokioIo::new(ClientSocket::new(stream, write_timeout, self.no_more_requests.clone()));
         let (app, inner) = (Arc::clone(&self.app), TowerToHyperService::new(router));
-        let share = slot.clone();
+        let request_slot = slot.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let address = app.config.trusted_proxies.caller(peer.ip(), request.headers());
+            let address = app.config.trusted_proxies.client_address(peer.ip(), request.headers());
             request.extensions_mut().insert(address);
-            if let Some(share) = &share {
-                request.extensions_mut().insert(share.clone());
+            if let Some(request_slot) = &request_slot {
+                request.extensions_mut().insert(request_slot.clone());
             }
-            inner.call(RequestBody::wrap(&app, request))
+            inner.call(DrainingBody::wrap(&app, request))
         });
         let connection = self.graceful.watch(server.serve_connection(socket, service));
-        let over = self.over.clone();
-        let (open, refused) = {
+        let grace_period_over = self.grace_period_over.clone();
+        let (open, rejected) = {
             let http = &self.app.telemetry.http;
-            (http.connections.clone(), http.refused_connections.clone())
+            (http.connections.clone(), http.rejected_connections.clone())
         };
         let displaced = async move {
             match &slot {
-                Some(slot) => slot.displaced().await,
+                Some(slot) => slot.wait_until_displaced().await,
                 None => std::future::pending().await,
             }
         };
@@ -193,9 +202,9 @@ impl Connections {
                     // A client that disconnects early is not worth a warning.
                     tracing::debug!(%error, "a connection ended early");
                 },
-                () = over.cancelled() => {}
+                () = grace_period_over.cancelled() => {}
                 () = displaced => {
-                    refused.inc();
+                    rejected.inc();
                 }
             }
             open.dec();
@@ -205,7 +214,7 @@ impl Connections {
 
     /// Lets requests in progress finish, within limits.
     async fn finish(self) {
-        self.closing.cancel();
+        self.no_more_requests.cancel();
         let stopping = self.app.stopping();
         tokio::select! {
             () = self.graceful.shutdown() => {}
@@ -215,14 +224,14 @@ impl Connections {
                 tokio::time::sleep(GRACE_PERIOD).await;
             } => tracing::warn!("some requests did not end in time"),
         }
-        self.over.cancel();
+        self.grace_period_over.cancel();
     }
 }
 
 /// Returns the configured number of connections, or less if the system allows fewer files.
-fn most_connections(app: &App) -> usize {
+fn connection_limit(app: &App) -> usize {
     let wanted = app.config.max_connections.clamp(1, Semaphore::MAX_PERMITS);
-    let Some(files) = most_open_files().and_then(|it| usize::try_from(it).ok()) else { return wanted };
+    let Some(files) = max_open_files().and_then(|it| usize::try_from(it).ok()) else { return wanted };
     let possible = files.saturating_sub(RESERVED_FILES).max(files / 2).max(1);
     if possible < wanted {
         tracing::info!(

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::head;
+use super::request_head;
 
 /// Maximum time for which incoming bytes are discarded after the write side is closed.
 const LINGER_TIME: Duration = Duration::from_secs(2);
@@ -27,57 +27,62 @@ const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// The socket of a client.
 #[derive(Debug)]
-pub struct Socket {
+pub struct ClientSocket {
     stream: TcpStream,
     /// Maximum time that a write may wait for the client to read.
-    patience: Duration,
+    write_timeout: Duration,
     /// The end of that time, while a write waits.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
     /// Set on shutdown, when closing does not linger.
     stopping: CancellationToken,
-    lingering: Option<Lingering>,
+    lingering: Option<LingeringClose>,
     /// A response with a body that replaces one without.
-    replacement: Option<Replacement>,
+    replacement: Option<ReplacementResponse>,
 }
 
 #[derive(Debug)]
-struct Replacement {
+struct ReplacementResponse {
     bytes: Vec<u8>,
     written: usize,
     /// Number of bytes that the writer passed.
-    given: usize,
+    replaced_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Lingering {
+struct LingeringClose {
     until: Pin<Box<Sleep>>,
     bytes_left: usize,
 }
 
-impl Socket {
+impl ClientSocket {
     /// Wraps an accepted connection; `stopping` is cancelled on shutdown.
-    pub fn new(stream: TcpStream, patience: Duration, stopping: CancellationToken) -> Self {
-        Self { stream, patience, stalled: None, stopping, lingering: None, replacement: None }
+    pub fn new(stream: TcpStream, write_timeout: Duration, stopping: CancellationToken) -> Self {
+        Self { stream, write_timeout, stall_timer: None, stopping, lingering: None, replacement: None }
     }
 
     /// Returns the result of a write, or a timeout error if it has waited for too long.
-    fn hurry<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn with_write_timeout<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            self.stall_timer = None;
             return written;
         }
-        let patience = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        ready!(stalled.as_mut().poll(context));
+        let write_timeout = self.write_timeout;
+        let stall_timer = self.stall_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(write_timeout)));
+        ready!(stall_timer.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 
     /// Begins to replace `bytes` if they are a response of the HTTP library without a body.
-    fn replaces(&mut self, bytes: &[u8]) -> bool {
+    fn begin_replacement(&mut self, bytes: &[u8]) -> bool {
         if self.replacement.is_none()
-            && let Some(replacement) = head::replace_bare_response(bytes)
+            && let Some(replacement) = request_head::replace_bare_response(bytes)
         {
-            self.replacement = Some(Replacement { bytes: replacement, written: 0, given: bytes.len() });
+            self.replacement =
+                Some(ReplacementResponse { bytes: replacement, written: 0, replaced_bytes: bytes.len() });
         }
         self.replacement.is_some()
     }
@@ -86,9 +91,9 @@ impl Socket {
         while let Some(replacement) = &mut self.replacement {
             let rest = &replacement.bytes[replacement.written..];
             if rest.is_empty() {
-                let given = replacement.given;
+                let replaced_bytes = replacement.replaced_bytes;
                 self.replacement = None;
-                return Poll::Ready(Ok(given));
+                return Poll::Ready(Ok(replaced_bytes));
             }
             match ready!(Pin::new(&mut self.stream).poll_write(context, rest)) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -100,7 +105,7 @@ impl Socket {
     }
 
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let lingering = self.lingering.get_or_insert_with(|| Lingering {
+        let lingering = self.lingering.get_or_insert_with(|| LingeringClose {
             until: Box::pin(tokio::time::sleep_until(Instant::now() + LINGER_TIME)),
             bytes_left: LINGER_BYTES,
         });
@@ -119,7 +124,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for ClientSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -129,17 +134,17 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for ClientSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = match self.replaces(bytes) {
+        let written = match self.begin_replacement(bytes) {
             true => self.poll_replace(context),
             false => Pin::new(&mut self.stream).poll_write(context, bytes),
         };
-        self.hurry(written, context)
+        self.with_write_timeout(written, context)
     }
 
     fn poll_write_vectored(
@@ -150,10 +155,10 @@ impl AsyncWrite for Socket {
         let mut filled = pieces.iter().filter(|it| !it.is_empty());
         let only = filled.next().filter(|_| filled.next().is_none());
         let written = match only {
-            Some(only) if self.replaces(only) => self.poll_replace(context),
+            Some(only) if self.begin_replacement(only) => self.poll_replace(context),
             _ => Pin::new(&mut self.stream).poll_write_vectored(context, pieces),
         };
-        self.hurry(written, context)
+        self.with_write_timeout(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {

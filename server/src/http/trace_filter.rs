@@ -39,9 +39,9 @@ impl FilterSource for Query {
     }
 
     fn failure(&self, filter: &FilterDefinition) -> Result<Option<FailureType>> {
-        self.of_filter(filter, |query, name| match query.get(name).map(str::parse) {
+        self.of_filter(filter, |query, name| match query.get(name).map(str::parse::<FailureType>) {
             None => Ok(None),
-            Some(Ok(failure)) if failure != FailureType::Other => Ok(Some(failure)),
+            Some(Ok(failure)) if failure.is_filterable() => Ok(Some(failure)),
             Some(_) => Err(invalid(name, "must be timeout, rate_limit, invalid_response or context_length")),
         })
     }

@@ -1,17 +1,18 @@
 //! Ingest: from a request body to committed rows.
 //!
 //! The HTTP handler decodes the body ([`semantics::otlp`], or the items of [`api::ingest`]); this
-//! module creates [`part`]s from it (prices, classifies, compresses; no I/O, in parallel); and the
-//! [`writer`] commits all queued parts in one transaction.
+//! module converts it to chunks ([`spans`], [`trace_item`]: prices, classifies, compresses; no I/O, in parallel); and
+//! the [`writer`] commits all queued chunks in one transaction.
 
-pub mod checked;
 pub mod endpoints;
-mod exported;
-mod external;
-pub mod item;
+mod exported_spans;
+mod external_evaluations;
 pub mod object_text;
-pub mod part;
+pub mod options;
 pub mod prices;
 pub mod spans;
-pub mod terms;
+mod text_bodies;
+pub mod trace_item;
+pub mod trace_rollup;
+pub mod validation;
 pub mod writer;

@@ -2,27 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::{body, span, trace};
+use entities::{span, trace};
 use semantics::{
     cost::{CostInput, span_cost},
     draft::{SpanDraft, TraceHints},
 };
 use store::{
     row_text::{label, row_text, tag_label},
-    text_block::{Entry, pack},
+    text_block::Entry,
     text_hash,
     traces::{TraceChunk, bit_of},
 };
 use uuid::Uuid;
 
 use super::{
-    exported,
-    item::MAX_TAGS,
+    exported_spans,
     object_text::ObjectText,
-    part::{Hints, summarise},
     prices::PriceBook,
+    text_bodies::pack_texts,
+    trace_item::MAX_TAGS,
+    trace_rollup::{StoredHints, roll_up},
 };
-use crate::ingest::external;
+use crate::ingest::external_evaluations;
 
 /// The destination of the spans and their time of receipt.
 #[derive(Clone, Copy, Debug)]
@@ -38,84 +39,70 @@ pub struct Receipt {
 /// Groups drafts by trace and creates one chunk of each. Duplicate spans are dropped.
 ///
 /// # Errors
-/// When the texts can't be compressed.
-pub fn parts(
+///
+/// Fails when the texts can't be compressed.
+pub fn to_chunks(
     drafts: Vec<SpanDraft>,
     receipt: Receipt,
     prices: &PriceBook,
 ) -> std::io::Result<Vec<TraceChunk>> {
-    let mut order: Vec<Vec<SpanDraft>> = Vec::new();
-    let mut known: HashMap<[u8; 16], usize> = HashMap::new();
+    let mut groups: Vec<Vec<SpanDraft>> = Vec::new();
+    let mut group_of_trace: HashMap<[u8; 16], usize> = HashMap::new();
     for draft in drafts {
-        let at = *known.entry(draft.trace_id).or_insert_with(|| {
-            order.push(Vec::new());
-            order.len() - 1
+        let at = *group_of_trace.entry(draft.trace_id).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
         });
-        order[at].push(draft);
+        groups[at].push(draft);
     }
-    order.into_iter().map(|drafts| part(drafts, receipt, prices)).collect()
+    groups.into_iter().map(|drafts| trace_chunk(drafts, receipt, prices)).collect()
 }
 
-fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<TraceChunk> {
+fn trace_chunk(
+    mut drafts: Vec<SpanDraft>,
+    receipt: Receipt,
+    prices: &PriceBook,
+) -> std::io::Result<TraceChunk> {
     let trace_id = drafts.first().map_or(Uuid::nil(), |it| Uuid::from_bytes(it.trace_id));
     // Lists show the root's texts, so these come first in the block and are decompressed alone.
     drafts.sort_by_key(|it| it.parent_span_id.is_some());
     let mut seen = HashSet::with_capacity(drafts.len());
-    drafts.retain(|it| seen.insert(exported::id_of(it)));
+    drafts.retain(|it| seen.insert(exported_spans::id_of(it)));
 
     let mut trace = empty_trace(receipt, trace_id);
     let mut own_texts = None;
     let mut spans = Vec::with_capacity(drafts.len());
     let mut entries = Vec::with_capacity(drafts.len());
     let mut events = Vec::new();
-    let mut noted = HashSet::new();
+    let mut event_ids = HashSet::new();
     let mut evaluations = Vec::new();
     for mut draft in drafts {
-        let id = exported::id_of(&draft);
-        let (owner, place) = ((receipt.tenant_id, receipt.project_id), (trace_id, id));
-        evaluations.extend(external::rows(&draft.evaluations, owner, place, receipt.now));
+        let id = exported_spans::id_of(&draft);
+        let (owner, span_key) = ((receipt.tenant_id, receipt.project_id), (trace_id, id));
+        evaluations.extend(external_evaluations::rows(&draft.evaluations, owner, span_key, receipt.now));
         let end = draft.end_us.unwrap_or(receipt.now);
         for (i, it) in draft.events.drain(..).enumerate() {
-            let event = exported::event(it, i, trace_id, id, end, receipt.tenant_id);
+            let event = exported_spans::event(it, i, trace_id, id, end, receipt.tenant_id);
             // A record may contain a duplicate ID.
-            if noted.insert(event.id) {
+            if event_ids.insert(event.id) {
                 events.push(event);
             }
         }
         let mut record = draft.record.take();
         if let Some(given) = record.as_mut().and_then(|it| it.trace.take()).filter(|_| trace.given.is_none())
         {
-            own_texts = exported::trace(&mut trace, given);
+            own_texts = exported_spans::trace(&mut trace, given);
         }
         let (row, entry) = match record {
             Some(record) if record.carrier => continue,
-            Some(record) => exported::span(draft, &record, id, receipt),
-            None => span(draft, id, trace_id, receipt, prices),
+            Some(record) => exported_spans::span(draft, &record, id, receipt),
+            None => span_row(draft, id, trace_id, receipt, prices),
         };
         spans.push(row);
         entries.push(entry);
     }
-    let has_own_texts = own_texts.is_some();
-    for (span, entry) in spans.iter_mut().zip(&entries) {
-        span.missing_texts = entry.missing();
-    }
-    // Texts of the trace itself precede those of its spans.
-    entries.splice(..0, own_texts);
-    let (packed, places) = pack(&entries)?;
-    let mut places = places.into_iter();
-    if has_own_texts && let Some((body_id, index)) = places.next() {
-        trace.body_id = Some(body_id);
-        trace.body_index = index;
-    }
-    for (span, (body_id, index)) in spans.iter_mut().zip(places) {
-        span.body_id = Some(body_id);
-        span.body_index = index;
-    }
-    let bodies = packed
-        .into_iter()
-        .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
-        .collect();
-    summarise(&mut trace, &mut spans, receipt.now);
+    let bodies = pack_texts((&mut trace, own_texts.as_ref()), (&mut spans, &entries), receipt.tenant_id)?;
+    roll_up(&mut trace, &mut spans, receipt.now);
     Ok(TraceChunk { trace, spans, events, bodies, vectors: Vec::new(), evaluations })
 }
 
@@ -176,7 +163,7 @@ pub fn span_id(trace_id: Uuid, otel: [u8; 8]) -> Uuid {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-fn span(
+fn span_row(
     draft: SpanDraft,
     id: Uuid,
     trace_id: Uuid,
@@ -238,21 +225,21 @@ fn span(
     (row, entry)
 }
 
-fn hints(said: TraceHints) -> Option<String> {
-    let hints = Hints {
-        name: said.name.as_deref().map(label),
-        session_id: said.session_id.as_deref().map(label),
-        user_id: said.user_id.as_deref().map(label),
-        external_id: said.external_id.as_deref().map(label),
-        tags: said
+fn hints(sent: TraceHints) -> Option<String> {
+    let hints = StoredHints {
+        name: sent.name.as_deref().map(label),
+        session_id: sent.session_id.as_deref().map(label),
+        user_id: sent.user_id.as_deref().map(label),
+        external_id: sent.external_id.as_deref().map(label),
+        tags: sent
             .tags
             .iter()
             .take(MAX_TAGS)
             .map(|(key, value)| (tag_label(key), tag_label(value)))
             .collect(),
-        complete: said.complete,
+        complete: sent.complete,
     };
-    (hints != Hints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
+    (hints != StoredHints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
 }
 
 /// Returns `cost_usd` of a metadata object, which is parsed only if it may contain it.

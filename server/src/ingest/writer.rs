@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::terms::Terms;
+use super::options::IngestOptions;
 use crate::{
     clock::Clock,
     error::{Error, Result, problem, stopping},
@@ -39,11 +39,11 @@ const MAX_ATTEMPTS: u32 = 3;
 
 /// The chunks of one request.
 struct Submission {
-    parts: Vec<TraceChunk>,
-    terms: Terms,
+    chunks: Vec<TraceChunk>,
+    options: IngestOptions,
     /// Counts the memory of the chunks until they are committed, even after the client disconnects.
     memory: Option<Reservation>,
-    answer: oneshot::Sender<Result<Vec<(TraceChunk, ChunkOutcome)>>>,
+    reply: oneshot::Sender<Result<Vec<(TraceChunk, ChunkOutcome)>>>,
 }
 
 /// Submits chunks to the writers.
@@ -73,15 +73,15 @@ impl Writer {
     /// database fails.
     pub async fn store(
         &self,
-        parts: Vec<TraceChunk>,
-        terms: Terms,
+        chunks: Vec<TraceChunk>,
+        options: IngestOptions,
         memory: Option<Reservation>,
     ) -> Result<Vec<(TraceChunk, ChunkOutcome)>> {
-        if parts.is_empty() {
+        if chunks.is_empty() {
             return Ok(Vec::new());
         }
-        let (answer, stored) = oneshot::channel();
-        self.queue.try_send(Submission { parts, terms, memory, answer }).map_err(|_| {
+        let (reply, stored) = oneshot::channel();
+        self.queue.try_send(Submission { chunks, options, memory, reply }).map_err(|_| {
             problem(ErrorCode::Overloaded, "too many ingest requests are waiting; try again shortly")
         })?;
         stored.await.map_err(|_| stopping())?
@@ -138,12 +138,12 @@ impl WriterQueue {
 
 /// Returns the number of spans of a request, including their equivalents, and its compressed bytes.
 fn size(submission: &Submission) -> (usize, usize) {
-    let parts = &submission.parts;
-    let bytes = parts.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
-    (parts.iter().map(|it| it.spans.len() + 1 + VECTOR_SPAN_EQUIVALENTS * it.vectors.len()).sum(), bytes)
+    let chunks = &submission.chunks;
+    let bytes = chunks.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
+    (chunks.iter().map(|it| it.spans.len() + 1 + VECTOR_SPAN_EQUIVALENTS * it.vectors.len()).sum(), bytes)
 }
 
-/// What a transaction needs beside its chunks.
+/// The database, the trace rules and the clock of a transaction.
 #[derive(Clone, Copy)]
 struct Storage<'a> {
     db: &'a Db,
@@ -159,57 +159,57 @@ async fn commit(
     slot: i16,
 ) {
     let began = Instant::now();
-    let sizes: Vec<usize> = group.iter().map(|it| it.parts.len()).collect();
-    let mut answers = Vec::with_capacity(group.len());
-    let mut parts = Vec::with_capacity(sizes.iter().sum());
+    let sizes: Vec<usize> = group.iter().map(|it| it.chunks.len()).collect();
+    let mut replies = Vec::with_capacity(group.len());
+    let mut chunks = Vec::with_capacity(sizes.iter().sum());
     let mut allowance = Allowance { slot, ..Allowance::default() };
-    let mut held = Vec::new();
+    let mut reservations = Vec::new();
     for mut submission in group {
-        held.extend(submission.memory.take());
-        if let Some(part) = submission.parts.first() {
-            let (tenant, terms) = (part.trace.tenant_id, submission.terms);
-            allowance.limits.extend(terms.limit.map(|it| (tenant, it)));
-            allowance.embedding.extend(terms.embeds.then_some(tenant));
+        reservations.extend(submission.memory.take());
+        if let Some(chunk) = submission.chunks.first() {
+            let (tenant, options) = (chunk.trace.tenant_id, submission.options);
+            allowance.limits.extend(options.monthly_limit.map(|it| (tenant, it)));
+            allowance.embedding.extend(options.embeds_spans.then_some(tenant));
         }
-        parts.extend(submission.parts);
-        answers.push(submission.answer);
+        chunks.extend(submission.chunks);
+        replies.push(submission.reply);
     }
-    let attempted = attempt(storage, &mut parts, &allowance).await;
-    telemetry.ingest.committed(answers.len(), began.elapsed(), attempted.is_ok());
-    match attempted {
+    let result = attempt(storage, &mut chunks, &allowance).await;
+    telemetry.ingest.count_commit(replies.len(), began.elapsed(), result.is_ok());
+    match result {
         Ok(outcomes) => {
-            announce(changed, &parts, &outcomes);
-            tally(telemetry, &parts, &outcomes);
-            let mut stored = parts.into_iter().zip(outcomes);
-            for (answer, size) in answers.into_iter().zip(sizes) {
+            announce(changed, &chunks, &outcomes);
+            count_outcomes(telemetry, &chunks, &outcomes);
+            let mut stored = chunks.into_iter().zip(outcomes);
+            for (reply, size) in replies.into_iter().zip(sizes) {
                 // A client that disconnected does not receive the result; the data is stored all the
                 // same.
-                _ = answer.send(Ok(stored.by_ref().take(size).collect()));
+                _ = reply.send(Ok(stored.by_ref().take(size).collect()));
             }
         }
-        Err(error) if answers.len() == 1 => {
-            if let Some(answer) = answers.pop() {
-                _ = answer.send(Err(error));
+        Err(error) if replies.len() == 1 => {
+            if let Some(reply) = replies.pop() {
+                _ = reply.send(Err(error));
             }
         }
         // The database is unreachable: trying the requests one by one would only wait for each.
-        Err(Error::Problem(away)) if away.code == ErrorCode::Overloaded => {
-            for answer in answers {
-                _ = answer.send(Err(Error::Problem(away.clone())));
+        Err(Error::Problem(overloaded)) if overloaded.code == ErrorCode::Overloaded => {
+            for reply in replies {
+                _ = reply.send(Err(Error::Problem(overloaded.clone())));
             }
         }
         // A failing request must not affect the others: each is tried alone.
         Err(error) => {
-            tracing::warn!(%error, requests = answers.len(), "a group commit failed; its requests are committed one by one");
-            let mut parts = parts.into_iter();
-            for (answer, size) in answers.into_iter().zip(sizes) {
-                let mut own: Vec<TraceChunk> = parts.by_ref().take(size).collect();
-                let result = attempt(storage, &mut own, &allowance).await;
+            tracing::warn!(%error, requests = replies.len(), "a group commit failed; its requests are committed one by one");
+            let mut chunks = chunks.into_iter();
+            for (reply, size) in replies.into_iter().zip(sizes) {
+                let mut own_chunks: Vec<TraceChunk> = chunks.by_ref().take(size).collect();
+                let result = attempt(storage, &mut own_chunks, &allowance).await;
                 if let Ok(outcomes) = &result {
-                    announce(changed, &own, outcomes);
-                    tally(telemetry, &own, outcomes);
+                    announce(changed, &own_chunks, outcomes);
+                    count_outcomes(telemetry, &own_chunks, outcomes);
                 }
-                _ = answer.send(result.map(|it| own.into_iter().zip(it).collect()));
+                _ = reply.send(result.map(|it| own_chunks.into_iter().zip(it).collect()));
             }
         }
     }
@@ -218,26 +218,26 @@ async fn commit(
 /// Executes one transaction, with retries after conflicts.
 async fn attempt(
     storage: Storage<'_>,
-    parts: &mut [TraceChunk],
+    chunks: &mut [TraceChunk],
     allowance: &Allowance,
 ) -> Result<Vec<ChunkOutcome>> {
     let Storage { db, rules, clock } = storage;
-    let mut tried = 0;
+    let mut attempts = 0;
     loop {
-        tried += 1;
-        let stored = db.health.while_reachable(store(db, parts, allowance, rules, clock.now()));
+        attempts += 1;
+        let stored = db.health.while_reachable(store(db, chunks, allowance, rules, clock.now()));
         match stored.await.unwrap_or_else(|it| Err(it.into())) {
             Ok(outcomes) => return Ok(outcomes),
-            Err(error) if tried < MAX_ATTEMPTS && lost_a_race(&error) => {}
+            Err(error) if attempts < MAX_ATTEMPTS && lost_a_race(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-fn announce(changed: &broadcast::Sender<Uuid>, parts: &[TraceChunk], outcomes: &[ChunkOutcome]) {
+fn announce(changed: &broadcast::Sender<Uuid>, chunks: &[TraceChunk], outcomes: &[ChunkOutcome]) {
     let mut last = None;
-    for (part, outcome) in parts.iter().zip(outcomes) {
-        let tenant = part.trace.tenant_id;
+    for (chunk, outcome) in chunks.iter().zip(outcomes) {
+        let tenant = chunk.trace.tenant_id;
         if matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged) && last != Some(tenant) {
             // There may be no subscribers.
             _ = changed.send(tenant);
@@ -246,24 +246,24 @@ fn announce(changed: &broadcast::Sender<Uuid>, parts: &[TraceChunk], outcomes: &
     }
 }
 
-fn tally(telemetry: &Telemetry, parts: &[TraceChunk], outcomes: &[ChunkOutcome]) {
-    let figures = &telemetry.ingest;
+fn count_outcomes(telemetry: &Telemetry, chunks: &[TraceChunk], outcomes: &[ChunkOutcome]) {
+    let metrics = &telemetry.ingest;
     let mut spans = 0;
-    for (part, outcome) in parts.iter().zip(outcomes) {
+    for (chunk, outcome) in chunks.iter().zip(outcomes) {
         let traces = match outcome {
-            ChunkOutcome::New => &figures.new,
-            ChunkOutcome::Merged => &figures.merged,
+            ChunkOutcome::New => &metrics.new,
+            ChunkOutcome::Merged => &metrics.merged,
             ChunkOutcome::Duplicate { .. } => {
-                figures.duplicate.inc();
+                metrics.duplicate.inc();
                 continue;
             }
             ChunkOutcome::Refused => {
-                figures.refuse(ErrorCode::IngestQuotaExceeded.as_str(), 1);
+                metrics.count_rejected(ErrorCode::IngestQuotaExceeded.as_str(), 1);
                 continue;
             }
         };
         traces.inc();
-        spans += part.spans.len();
+        spans += chunk.spans.len();
     }
-    figures.spans.inc_by(count(spans));
+    metrics.spans.inc_by(count(spans));
 }

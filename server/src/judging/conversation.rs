@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use evaluators::{
     Verdict,
-    judge::{JudgeRequest, UnreadableResponse, read, repair},
+    judge::{JudgeRequest, UnreadableResponse, build_repair_message, parse_response},
 };
 use store::evaluations::JudgeUsage;
 use tokio::time::{Instant, sleep};
 
-use super::{Judge, SelectedJudge, outcome::add_reply, ways::OutputModeAttempt};
-use crate::providers::judge::{Failure, JudgeReply, Question};
+use super::{Judge, SelectedJudge, judge_result::add_reply, output_modes::OutputModeAttempt};
+use crate::providers::judge::{JudgePrompt, JudgeProviderFailure, JudgeReply};
 
 /// Maximum number of tokens of a reply: a few hundred for the verdict, the rest for reasoning models.
 const MAX_TOKENS: u32 = 4_096;
@@ -24,15 +24,15 @@ const RETRY_DELAY: Duration = Duration::from_millis(300);
 /// The state of a conversation.
 struct Conversation<'a> {
     judge: &'a Judge,
-    chosen: &'a SelectedJudge,
-    ask: &'a JudgeRequest,
-    turns: Vec<String>,
-    course: OutputModeAttempt,
+    selected: &'a SelectedJudge,
+    request: &'a JudgeRequest,
+    messages: Vec<String>,
+    attempt: OutputModeAttempt,
     max_tokens: u32,
     /// Whether the immediate retry was used.
     has_retried: bool,
     /// The deadline of the conversation.
-    end: Instant,
+    deadline: Instant,
     usage: JudgeUsage,
 }
 
@@ -40,19 +40,19 @@ impl Judge {
     /// Requests a verdict; returns the usage as well.
     pub(super) async fn converse(
         &self,
-        chosen: &SelectedJudge,
-        ask: &JudgeRequest,
-    ) -> (JudgeUsage, Result<Verdict, Failure>) {
+        selected: &SelectedJudge,
+        request: &JudgeRequest,
+    ) -> (JudgeUsage, Result<Verdict, JudgeProviderFailure>) {
         let mut conversation = Conversation {
             judge: self,
-            chosen,
-            ask,
-            turns: vec![ask.user.clone()],
-            course: self.ways.of(&chosen.endpoint),
+            selected,
+            request,
+            messages: vec![request.user.clone()],
+            attempt: self.output_modes.first_attempt(&selected.endpoint),
             max_tokens: MAX_TOKENS,
             has_retried: false,
-            end: Instant::now() + self.settings.timeout() * 2,
-            usage: chosen.no_usage(),
+            deadline: Instant::now() + self.settings.timeout() * 2,
+            usage: selected.no_usage(),
         };
         let verdict = conversation.run().await;
         (conversation.usage, verdict)
@@ -60,53 +60,57 @@ impl Judge {
 }
 
 impl Conversation<'_> {
-    async fn run(&mut self) -> Result<Verdict, Failure> {
-        let answer = self.answer().await?;
-        let why = match read(self.ask, &answer.text) {
+    async fn run(&mut self) -> Result<Verdict, JudgeProviderFailure> {
+        let reply = self.next_reply().await?;
+        let error = match parse_response(self.request, &reply.text) {
             Ok(verdict) => {
-                self.judge.ways.works(&self.chosen.endpoint, self.course);
+                self.judge.output_modes.record_success(&self.selected.endpoint, self.attempt);
                 return Ok(verdict);
             }
-            Err(why) => why,
+            Err(error) => error,
         };
         self.judge.telemetry.judge.repairs.inc();
-        if answer.is_cut {
+        if reply.is_cut {
             self.max_tokens = MAX_RETRY_TOKENS;
-        } else if matches!(why, UnreadableResponse::NoObject(_)) {
-            self.course.ignored(self.chosen.endpoint.provider);
+        } else if matches!(error, UnreadableResponse::NoObject(_)) {
+            self.attempt.relax_after_prose(self.selected.endpoint.provider);
         }
-        self.turns.push(shown_again(&answer.text));
-        self.turns.push(repair(self.ask, &why));
-        let answer = self.answer().await?;
-        match read(self.ask, &answer.text) {
+        self.messages.push(quoted_reply(&reply.text));
+        self.messages.push(build_repair_message(self.request, &error));
+        let reply = self.next_reply().await?;
+        match parse_response(self.request, &reply.text) {
             Ok(verdict) => {
-                self.judge.ways.works(&self.chosen.endpoint, self.course);
+                self.judge.output_modes.record_success(&self.selected.endpoint, self.attempt);
                 Ok(verdict)
             }
-            Err(why) if answer.is_cut => {
+            Err(error) if reply.is_cut => {
                 let tokens = self.max_tokens;
-                Err(Failure::Unusable(format!("{why}; the reply was truncated at {tokens} tokens")))
+                Err(JudgeProviderFailure::InvalidResponse(format!(
+                    "{error}; the reply was truncated at {tokens} tokens"
+                )))
             }
-            Err(why) => Err(Failure::Unusable(why.to_string())),
+            Err(error) => Err(JudgeProviderFailure::InvalidResponse(error.to_string())),
         }
     }
 
     /// Returns the judge's next reply in the best supported mode.
-    async fn answer(&mut self) -> Result<JudgeReply, Failure> {
+    async fn next_reply(&mut self) -> Result<JudgeReply, JudgeProviderFailure> {
         loop {
-            let failure = match self.request().await {
-                Ok(JudgeReply { declined: Some(why), .. }) => return Err(Failure::Refused(why)),
-                Ok(answer) => return Ok(answer),
+            let failure = match self.send().await {
+                Ok(JudgeReply { declined: Some(error), .. }) => {
+                    return Err(JudgeProviderFailure::TextRejected(error));
+                }
+                Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
             match failure {
-                Failure::Form { why, part } => {
-                    if !self.course.refused(part, self.chosen.endpoint.provider) {
+                JudgeProviderFailure::UnsupportedFeature { why, feature } => {
+                    if !self.attempt.drop_feature(feature, self.selected.endpoint.provider) {
                         // No feature is left to omit, so the content itself is rejected.
-                        return Err(Failure::Refused(why));
+                        return Err(JudgeProviderFailure::TextRejected(why));
                     }
                 }
-                Failure::Passing { at_once: true, .. } if !self.has_retried => {
+                JudgeProviderFailure::Temporary { retry_immediately: true, .. } if !self.has_retried => {
                     self.has_retried = true;
                     sleep(RETRY_DELAY).await;
                 }
@@ -116,30 +120,32 @@ impl Conversation<'_> {
     }
 
     /// Sends one request, with metrics.
-    async fn request(&mut self) -> Result<JudgeReply, Failure> {
-        let (judge, chosen) = (self.judge, self.chosen);
+    async fn send(&mut self) -> Result<JudgeReply, JudgeProviderFailure> {
+        let (judge, selected) = (self.judge, self.selected);
         let began = Instant::now();
-        let timeout = self.end.saturating_duration_since(began).min(judge.settings.timeout());
-        let question = Question {
-            system: &self.ask.system,
-            turns: &self.turns,
-            schema: &self.ask.schema,
+        let timeout = self.deadline.saturating_duration_since(began).min(judge.settings.timeout());
+        let prompt = JudgePrompt {
+            system: &self.request.system,
+            messages: &self.messages,
+            schema: &self.request.schema,
             max_tokens: self.max_tokens,
         };
-        let asked =
-            judge.client.ask(&chosen.endpoint, &question, self.course.way, timeout, judge.clock.now()).await;
-        let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
-        judge.telemetry.judge.requested(outcome, began.elapsed());
-        if let Ok(answer) = &asked {
-            add_reply(&mut self.usage, &answer.usage, &chosen.endpoint.model, &chosen.prices);
+        let reply = judge
+            .client
+            .send(&selected.endpoint, &prompt, self.attempt.features, timeout, judge.clock.now())
+            .await;
+        let outcome = reply.as_ref().map_or_else(JudgeProviderFailure::word, |_| "ok");
+        judge.telemetry.judge.count_request(outcome, began.elapsed());
+        if let Ok(reply) = &reply {
+            add_reply(&mut self.usage, &reply.usage, &selected.endpoint.model, &selected.prices);
         }
-        asked
+        reply
     }
 }
 
 /// Returns the part of a reply that is sent back to the judge. An empty reply is replaced, because APIs
 /// reject empty messages.
-fn shown_again(text: &str) -> String {
+fn quoted_reply(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(MAX_QUOTED_REPLY_CHARS) {
         _ if text.is_empty() => "(nothing)".to_owned(),

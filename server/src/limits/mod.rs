@@ -6,7 +6,7 @@
 //! one process while another rejects. On SQLite there is one process, which needs no leases.
 
 pub mod feature;
-mod local;
+mod local_buckets;
 mod window;
 
 use std::{
@@ -20,8 +20,8 @@ use store::{Db, DbError, rates::RateBucket};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use self::window::Window;
-pub use self::{local::LocalBuckets, window::Verdict};
+use self::window::RateLimitWindow;
+pub use self::{local_buckets::LocalBuckets, window::RateLimitDecision};
 use crate::{
     access::plans::requests_per_minute,
     error::{Result, problem},
@@ -35,20 +35,20 @@ pub const WINDOW_SECONDS: i64 = 60;
 const MAX_BUCKETS: u64 = 100_000;
 
 /// The tenants' buckets in this process.
-pub struct Limits {
+pub struct RateLimits {
     db: Db,
-    windows: Cache<(Uuid, RateBucket), Arc<Mutex<Shared>>>,
+    windows: Cache<(Uuid, RateBucket), Arc<Mutex<SharedWindow>>>,
 }
 
 /// A bucket, shared by concurrent requests.
 #[derive(Default)]
-struct Shared {
-    window: Window,
+struct SharedWindow {
+    window: RateLimitWindow,
     /// Time of the last failed lease.
-    failed: Option<Instant>,
+    failed_at: Option<Instant>,
 }
 
-impl Limits {
+impl RateLimits {
     /// Creates limits without buckets.
     pub fn new(db: Db) -> Self {
         let windows = Cache::builder()
@@ -60,43 +60,52 @@ impl Limits {
     /// Counts one request of a tenant's bucket at `now` (microseconds).
     ///
     /// # Errors
-    /// When the database fails.
-    pub async fn take(&self, tenant: Uuid, plan: Plan, bucket: RateBucket, now: i64) -> Result<Verdict> {
+    ///
+    /// Fails when the database fails.
+    pub async fn count(
+        &self,
+        tenant: Uuid,
+        plan: Plan,
+        bucket: RateBucket,
+        now: i64,
+    ) -> Result<RateLimitDecision> {
         let starts_at = window_of(now);
-        let Some(limit) = requests_per_minute(bucket, plan) else { return Ok(Verdict::unlimited(starts_at)) };
-        let came = Instant::now();
+        let Some(limit) = requests_per_minute(bucket, plan) else {
+            return Ok(RateLimitDecision::unlimited(starts_at));
+        };
+        let arrived_at = Instant::now();
         let shared = self.windows.get_with((tenant, bucket), Arc::default);
         // Held during a lease, so that concurrent requests use the same lease.
         let mut shared = shared.lock().await;
-        let Shared { window, failed } = &mut *shared;
-        window.turn_to(starts_at);
-        if let Some(wanted) = window.wants(limit) {
-            if failed.is_some_and(|at| at >= came) {
+        let SharedWindow { window, failed_at } = &mut *shared;
+        window.advance_to(starts_at);
+        if let Some(requested) = window.lease_needed(limit) {
+            if failed_at.is_some_and(|at| at >= arrived_at) {
                 // Otherwise each request would wait as long as all before it.
                 return Err(problem(
                     ErrorCode::Overloaded,
                     "the database does not respond; try again shortly",
                 ));
             }
-            let slice = self.slice(tenant, bucket, starts_at, wanted, limit, window.leased()).await;
-            let (granted, taken) = slice.inspect_err(|_| *failed = Some(Instant::now()))?;
-            window.grant(granted, taken, limit);
+            let lease = self.lease(tenant, bucket, starts_at, requested, limit, window.leased()).await;
+            let (granted, taken) = lease.inspect_err(|_| *failed_at = Some(Instant::now()))?;
+            window.record_lease(granted, taken, limit);
         }
-        Ok(window.take(limit))
+        Ok(window.count(limit))
     }
 
     /// Leases requests; returns how many were granted, and how many all processes have leased.
-    async fn slice(
+    async fn lease(
         &self,
         tenant: Uuid,
         bucket: RateBucket,
         starts_at: i64,
-        wanted: u64,
+        requested: u64,
         limit: u64,
         leased: u64,
     ) -> Result<(u64, u64), DbError> {
         if self.db.is_shared() {
-            store::rates::take(&self.db, tenant, bucket, starts_at, wanted, limit).await
+            store::rates::take(&self.db, tenant, bucket, starts_at, requested, limit).await
         } else {
             Ok((limit.saturating_sub(leased), limit))
         }

@@ -4,7 +4,7 @@ use super::{NO_LIMIT, WINDOW_SECONDS};
 
 /// Whether a request is allowed, and the values of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RateLimitDecision {
     /// Whether the request is allowed.
     pub allowed: bool,
     /// Requests per window.
@@ -15,7 +15,7 @@ pub struct Verdict {
     pub resets_at: i64,
 }
 
-impl Verdict {
+impl RateLimitDecision {
     /// Allows a request without a limit.
     pub fn unlimited(starts_at: i64) -> Self {
         Self { allowed: true, limit: NO_LIMIT, remaining: NO_LIMIT, resets_at: starts_at + WINDOW_SECONDS }
@@ -24,23 +24,23 @@ impl Verdict {
 
 /// The state of a bucket in a process.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct RateLimitWindow {
     starts_at: i64,
     /// Requests leased from the database so far.
     leased: u64,
     /// Leased requests that were used.
     used: u64,
     /// Requests leased by all processes, at the time of the last lease.
-    taken: u64,
+    leased_by_all: u64,
     /// Size of the next lease.
-    slice: u64,
+    next_lease: u64,
     /// The limit that is used up; a changed plan may allow more.
     exhausted: Option<u64>,
 }
 
-impl Window {
+impl RateLimitWindow {
     /// Resets the window for another minute: later, or earlier after a clock was set back.
-    pub(super) fn turn_to(&mut self, starts_at: i64) {
+    pub(super) fn advance_to(&mut self, starts_at: i64) {
         if self.starts_at != starts_at {
             *self = Self { starts_at, ..Self::default() };
         }
@@ -48,19 +48,19 @@ impl Window {
 
     /// Returns the number of requests to lease before the next request can be decided; `None` if no
     /// lease is needed.
-    pub(super) fn wants(&mut self, limit: u64) -> Option<u64> {
+    pub(super) fn lease_needed(&mut self, limit: u64) -> Option<u64> {
         if self.used < self.leased.min(limit) || self.exhausted == Some(limit) {
             return None;
         }
         // Doubled each time, so that a busy process leases rarely and an idle one holds few requests.
-        self.slice = (self.slice * 2).clamp(1, limit.max(1));
-        Some(self.slice)
+        self.next_lease = (self.next_lease * 2).clamp(1, limit.max(1));
+        Some(self.next_lease)
     }
 
     /// Records what the database granted of this limit, and the total of all processes.
-    pub(super) fn grant(&mut self, granted: u64, taken: u64, limit: u64) {
+    pub(super) fn record_lease(&mut self, granted: u64, leased_by_all: u64, limit: u64) {
         self.leased += granted;
-        self.taken = taken;
+        self.leased_by_all = leased_by_all;
         self.exhausted = (granted == 0).then_some(limit);
     }
 
@@ -70,17 +70,17 @@ impl Window {
     }
 
     /// Uses one request, if one is left.
-    pub(super) fn take(&mut self, limit: u64) -> Verdict {
+    pub(super) fn count(&mut self, limit: u64) -> RateLimitDecision {
         // Requests leased under a larger limit do not count under a smaller one.
         let allowed = self.used < self.leased.min(limit);
         self.used += u64::from(allowed);
         let remaining = if allowed {
-            let left = limit.saturating_sub(self.taken).saturating_add(self.leased - self.used);
+            let left = limit.saturating_sub(self.leased_by_all).saturating_add(self.leased - self.used);
             left.min(limit - self.used)
         } else {
             0
         };
-        Verdict { allowed, limit, remaining, resets_at: self.starts_at + WINDOW_SECONDS }
+        RateLimitDecision { allowed, limit, remaining, resets_at: self.starts_at + WINDOW_SECONDS }
     }
 }
 
@@ -90,36 +90,38 @@ mod tests {
 
     /// Simulates the database: grants at most an eighth of the remainder, at least one, never beyond
     /// the limit.
-    fn database(taken: &mut u64, wanted: u64, limit: u64) -> (u64, u64) {
-        let left = limit - *taken;
+    fn database(leased_by_all: &mut u64, wanted: u64, limit: u64) -> (u64, u64) {
+        let left = limit - *leased_by_all;
         let granted = wanted.min((left / 8).max(1)).min(left);
-        *taken += granted;
-        (granted, *taken)
+        *leased_by_all += granted;
+        (granted, *leased_by_all)
     }
 
-    fn serve(window: &mut Window, taken: &mut u64, limit: u64) -> bool {
-        if let Some(wanted) = window.wants(limit) {
-            let (granted, now) = database(taken, wanted, limit);
-            window.grant(granted, now, limit);
+    fn serve(window: &mut RateLimitWindow, leased_by_all: &mut u64, limit: u64) -> bool {
+        if let Some(wanted) = window.lease_needed(limit) {
+            let (granted, now) = database(leased_by_all, wanted, limit);
+            window.record_lease(granted, now, limit);
         }
-        window.take(limit).allowed
+        window.count(limit).allowed
     }
 
     #[test]
     fn busy_processes_serve_the_limit_exactly() {
         for processes in 1..=4 {
             for limit in [0, 1, 2, 7, 300, 3_600] {
-                let mut windows: Vec<Window> = (0..processes).map(|_| Window::default()).collect();
-                let mut taken = 0;
+                let mut windows: Vec<RateLimitWindow> =
+                    (0..processes).map(|_| RateLimitWindow::default()).collect();
+                let mut leased_by_all = 0;
                 let mut served = 0;
                 for round in 0..limit * 3 + 10 {
                     // Unevenly: the first process has the most requests.
-                    let which = if round % 3 == 0 { usize::try_from(round).unwrap() % processes } else { 0 };
-                    windows.iter_mut().for_each(|it| it.turn_to(60));
-                    served += u64::from(serve(&mut windows[which], &mut taken, limit));
+                    let process =
+                        if round % 3 == 0 { usize::try_from(round).unwrap() % processes } else { 0 };
+                    windows.iter_mut().for_each(|it| it.advance_to(60));
+                    served += u64::from(serve(&mut windows[process], &mut leased_by_all, limit));
                 }
                 for window in &mut windows {
-                    while serve(window, &mut taken, limit) {
+                    while serve(window, &mut leased_by_all, limit) {
                         served += 1;
                     }
                 }
@@ -130,42 +132,45 @@ mod tests {
 
     #[test]
     fn busy_process_leases_rarely_and_idle_process_holds_little() {
-        let (mut window, mut taken, mut asked) = (Window::default(), 0, 0);
+        let (mut window, mut leased_by_all, mut leases) = (RateLimitWindow::default(), 0, 0);
         for _ in 0..3_600 {
-            asked += u64::from(window.used == window.leased);
-            assert!(serve(&mut window, &mut taken, 3_600));
+            leases += u64::from(window.used == window.leased);
+            assert!(serve(&mut window, &mut leased_by_all, 3_600));
         }
-        assert!(asked < 80, "{asked} slices");
-        let (mut idle, mut taken) = (Window::default(), 0);
-        serve(&mut idle, &mut taken, 3_600);
-        assert_eq!(taken, 1);
+        assert!(leases < 80, "{leases} slices");
+        let (mut idle, mut leased_by_all) = (RateLimitWindow::default(), 0);
+        serve(&mut idle, &mut leased_by_all, 3_600);
+        assert_eq!(leased_by_all, 1);
     }
 
     #[test]
     fn changed_limit_takes_effect_immediately() {
-        let mut window = Window::default();
-        window.turn_to(60);
-        window.grant(2, 2, 2);
-        assert_eq!((window.take(2).remaining, window.take(2).remaining), (1, 0));
-        window.grant(0, 2, 2);
-        assert_eq!(window.wants(2), None);
-        assert!(window.wants(10).is_some());
-        window.grant(8, 10, 10);
-        assert_eq!(window.take(10).remaining, 7);
-        assert!(!window.take(3).allowed);
-        assert!(window.take(10).allowed);
+        let mut window = RateLimitWindow::default();
+        window.advance_to(60);
+        window.record_lease(2, 2, 2);
+        assert_eq!((window.count(2).remaining, window.count(2).remaining), (1, 0));
+        window.record_lease(0, 2, 2);
+        assert_eq!(window.lease_needed(2), None);
+        assert!(window.lease_needed(10).is_some());
+        window.record_lease(8, 10, 10);
+        assert_eq!(window.count(10).remaining, 7);
+        assert!(!window.count(3).allowed);
+        assert!(window.count(10).allowed);
     }
 
     #[test]
     fn window_resets_when_minute_changes_in_either_direction() {
-        let mut window = Window::default();
-        window.turn_to(120);
-        window.grant(1, 1, 1);
-        assert!(window.take(1).allowed);
-        assert_eq!(window.take(1), Verdict { allowed: false, limit: 1, remaining: 0, resets_at: 180 });
-        window.turn_to(60);
-        assert_eq!(window.wants(1), Some(1));
-        window.turn_to(180);
-        assert_eq!(window.wants(1), Some(1));
+        let mut window = RateLimitWindow::default();
+        window.advance_to(120);
+        window.record_lease(1, 1, 1);
+        assert!(window.count(1).allowed);
+        assert_eq!(
+            window.count(1),
+            RateLimitDecision { allowed: false, limit: 1, remaining: 0, resets_at: 180 }
+        );
+        window.advance_to(60);
+        assert_eq!(window.lease_needed(1), Some(1));
+        window.advance_to(180);
+        assert_eq!(window.lease_needed(1), Some(1));
     }
 }

@@ -21,7 +21,7 @@ use crate::{
         query::{Query, invalid, path_id},
         route::{Route, route},
     },
-    metrics::{answer::Question, ask::GroupBy},
+    metrics::{queries::GroupBy, query_result::MetricsQuery},
 };
 
 /// Maximum number of buckets of a series: a week by minute.
@@ -58,23 +58,23 @@ fn routes() -> Vec<Route> {
 pub async fn show(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<Metrics>> {
     let (from, to) = time(&query, app.clock.now())?;
     let group_by = query.get("group_by").map(group_by).transpose()?;
-    let question = Question {
+    let metrics_query = MetricsQuery {
         from,
         to,
         model: query.text("model"),
         interval: word(&query, "interval")?,
         by_model: group_by == Some(GroupBy::Model),
     };
-    let most = if group_by.is_some() { MAX_GROUP_POINTS } else { MAX_POINTS };
-    if question.points() > most {
-        let why = format!(
-            "would give {} buckets of at most {most}: choose a longer interval or a shorter period",
-            question.points()
+    let max_points = if group_by.is_some() { MAX_GROUP_POINTS } else { MAX_POINTS };
+    if metrics_query.points() > max_points {
+        let message = format!(
+            "would give {} buckets of at most {max_points}: choose a longer interval or a shorter period",
+            metrics_query.points()
         );
-        return Err(invalid("interval", &why));
+        return Err(invalid("interval", &message));
     }
     let project = query.uuid("project_id")?;
-    Ok(Json(app.asking.ask(&app.db, caller.tenant_id, project, question, group_by).await?))
+    Ok(Json(app.metrics_queries.run(&app.db, caller.tenant_id, project, metrics_query, group_by).await?))
 }
 
 /// Show a metric of a project: `retry_cap_hit`, the number of traces on which a policy reached its

@@ -13,14 +13,14 @@
 //!
 //! **Reading.** A period consists of whole days, and at its ends of whole hours, minutes and so on:
 //! about two hundred nodes at most ([`store::metrics::range`]). One statement reads them together with
-//! the deltas that are not yet folded, and they are added up ([`answer`]). Latencies are counted in
+//! the deltas that are not yet folded, and they are added up ([`query_result`]). Latencies are counted in
 //! histograms with buckets of 1 % ([`store::metrics::bins`]), which can be added and subtracted;
 //! percentiles are within half of that.
 
-pub mod answer;
-pub mod ask;
-pub mod cell;
 pub mod endpoints;
+pub mod queries;
+pub mod query_result;
+pub mod totals;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use store::metrics::{
     wire,
 };
 
-use super::answer::{MetricsResult, Question, Values};
+use super::query_result::{ComputedMetrics, MetricsQuery, MetricsResult};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -43,27 +43,27 @@ impl Tree {
         }
     }
 
-    fn ask(&self, question: Question) -> Values {
-        let mut answer = MetricsResult::to(question.clone());
-        for range in ranges(question.from, question.to, question.widest()) {
+    fn run(&self, query: MetricsQuery) -> ComputedMetrics {
+        let mut result = MetricsResult::new(query.clone());
+        for range in ranges(query.from, query.to, query.widest()) {
             for ((level, start), bytes) in self.0.range((range.level, range.from)..=(range.level, range.to)) {
                 let node = wire::EncodedNode::open(bytes).unwrap();
                 if !range.leaves || node.facts().is_some() {
-                    assert_eq!(answer.add_node(*level, *start, &node).unwrap(), None);
+                    assert_eq!(result.add_node(*level, *start, &node).unwrap(), None);
                 }
             }
         }
-        answer.values()
+        result.values()
     }
 }
 
 /// Returns the values computed from the list.
-fn by_hand(facts: &[Fact], question: &Question) -> Values {
-    let mut answer = MetricsResult::to(question.clone());
+fn by_hand(facts: &[Fact], query: &MetricsQuery) -> ComputedMetrics {
+    let mut result = MetricsResult::new(query.clone());
     for fact in facts {
-        answer.add(fact, 1);
+        result.add(fact, 1);
     }
-    answer.values()
+    result.values()
 }
 
 fn fact() -> impl Strategy<Value = Fact> {
@@ -87,6 +87,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             feedback,
             latency_ms,
             cost,
+            tokens: cost * 100,
         })
 }
 
@@ -121,8 +122,8 @@ proptest! {
         tree.fold(sum);
 
         for (from, to) in [(0, 3 * DAY), (ends.0.min(ends.1), ends.0.max(ends.1)), (DAY, DAY + 100)] {
-            let question = Question { from, to, model: model.clone(), interval, by_model: true };
-            let (found, right) = (tree.ask(question.clone()), by_hand(&kept, &question));
+            let query = MetricsQuery { from, to, model: model.clone(), interval, by_model: true };
+            let (found, right) = (tree.run(query.clone()), by_hand(&kept, &query));
             prop_assert_eq!(found.all, right.all);
             prop_assert_eq!(found.series, right.series);
             prop_assert_eq!(found.groups, right.groups);
@@ -134,7 +135,6 @@ proptest! {
     }
 }
 
-/// Returns the exact percentiles of a list, interpolated between ranks.
 #[test]
 fn percentiles_are_within_one_percent_of_exact() {
     let mut seed = 7_u64;
@@ -146,10 +146,18 @@ fn percentiles_are_within_one_percent_of_exact() {
         .collect();
     let facts: Vec<Fact> = latencies
         .iter()
-        .map(|it| Fact { at: 5, model: None, error: false, feedback: None, latency_ms: Some(*it), cost: 0 })
+        .map(|it| Fact {
+            at: 5,
+            model: None,
+            error: false,
+            feedback: None,
+            latency_ms: Some(*it),
+            cost: 0,
+            tokens: 0,
+        })
         .collect();
-    let question = Question { from: 0, to: 9, model: None, interval: None, by_model: false };
-    let found = by_hand(&facts, &question).all;
+    let query = MetricsQuery { from: 0, to: 9, model: None, interval: None, by_model: false };
+    let found = by_hand(&facts, &query).all;
     latencies.sort_unstable();
     for (percent, found) in [(50, found.latency_p50), (95, found.latency_p95), (99, found.latency_p99)] {
         let rank = (latencies.len() - 1) as f64 * f64::from(percent) / 100.0;
@@ -166,19 +174,23 @@ fn models_beyond_the_limit_are_added_up_together() {
     let mut sum = Facts::new();
     for i in 0..2_000 {
         let model = Some(Arc::from(format!("m{i:04}")));
-        put(&mut sum, Fact { at: i, model, error: false, feedback: None, latency_ms: Some(i), cost: 1 }, 1);
+        put(
+            &mut sum,
+            Fact { at: i, model, error: false, feedback: None, latency_ms: Some(i), cost: 1, tokens: 1 },
+            1,
+        );
     }
     tree.fold(sum);
-    let question = Question { from: 0, to: DAY - 1, model: None, interval: None, by_model: true };
-    let found = tree.ask(question);
+    let query = MetricsQuery { from: 0, to: DAY - 1, model: None, interval: None, by_model: true };
+    let found = tree.run(query);
     assert_eq!(found.all.trace_count, 2_000);
-    assert_eq!(found.groups.len(), super::answer::MAX_GROUPS);
+    assert_eq!(found.groups.len(), super::query_result::MAX_GROUPS);
     assert!(found.truncated);
     assert!(tree.0.values().map(Vec::len).max().unwrap() < 20_000);
 
-    let question =
-        Question { from: 0, to: DAY - 1, model: Some("m1999".into()), interval: None, by_model: false };
-    let mut answer = MetricsResult::to(question);
+    let query =
+        MetricsQuery { from: 0, to: DAY - 1, model: Some("m1999".into()), interval: None, by_model: false };
+    let mut result = MetricsResult::new(query);
     let day = wire::EncodedNode::open(&tree.0[&(Level::DAY, 0)]).unwrap();
-    assert!(answer.add_node(Level::DAY, 0, &day).unwrap().is_some(), "the totals of the model are unknown");
+    assert!(result.add_node(Level::DAY, 0, &day).unwrap().is_some(), "the totals of the model are unknown");
 }

@@ -11,7 +11,7 @@ use outbound::{
 };
 use store::vectors::UnitVector;
 
-pub use failure::Failure;
+pub use failure::EmbeddingFailure;
 
 use super::{
     OPENAI,
@@ -26,7 +26,7 @@ const BASE_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// The URL, key and model of an embedding provider. `Debug` prints no key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct EmbeddingEndpoint {
     /// The part of the URL before `/embeddings`, without a trailing slash; default: OpenAI's.
     pub base_url: Option<String>,
     /// Empty for a provider without authentication.
@@ -37,10 +37,10 @@ pub struct Endpoint {
     pub set_by: AddressOwner,
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for EmbeddingEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { base_url, key: _, model, set_by } = self;
-        let mut shown = formatter.debug_struct("Endpoint");
+        let mut shown = formatter.debug_struct("EmbeddingEndpoint");
         shown
             .field("base_url", base_url)
             .field("model", model)
@@ -65,48 +65,50 @@ impl EmbeddingClient {
     /// Fails with the kind of failure when there are no vectors.
     pub async fn embed(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &EmbeddingEndpoint,
         texts: &[&str],
         timeout: Duration,
         now: i64,
-    ) -> Result<Vec<UnitVector>, Failure> {
-        let most = BASE_RESPONSE_BYTES + texts.len() * RESPONSE_BYTES_PER_TEXT;
-        let reply = self.ask(endpoint, wire::request(&endpoint.model, texts), timeout, most).await?;
+    ) -> Result<Vec<UnitVector>, EmbeddingFailure> {
+        let max_body = BASE_RESPONSE_BYTES + texts.len() * RESPONSE_BYTES_PER_TEXT;
+        let reply = self.send(endpoint, wire::request(&endpoint.model, texts), timeout, max_body).await?;
         if reply.status != StatusCode::OK {
-            return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
+            return Err(EmbeddingFailure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
         }
-        let body = reply.complete().map_err(|it| Failure::Unusable(it.to_string()))?;
-        wire::vectors(body, texts.len()).map_err(Failure::Unusable)
+        let body = reply.complete().map_err(|it| EmbeddingFailure::InvalidResponse(it.to_string()))?;
+        wire::vectors(body, texts.len()).map_err(EmbeddingFailure::InvalidResponse)
     }
 
-    async fn ask(
+    async fn send(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &EmbeddingEndpoint,
         body: Vec<u8>,
         timeout: Duration,
         max_body: usize,
-    ) -> Result<OutboundResponse, Failure> {
+    ) -> Result<OutboundResponse, EmbeddingFailure> {
         let address = format!("{}/embeddings", endpoint.base_url.as_deref().unwrap_or(OPENAI));
-        let url: Url = address.parse().map_err(|_| Failure::Denied("its address is invalid".to_owned()))?;
+        let url: Url =
+            address.parse().map_err(|_| EmbeddingFailure::Denied("its address is invalid".to_owned()))?;
         let (set_by, headers) = (endpoint.set_by, headers(&endpoint.key)?);
         let post = JsonPost { url, set_by, headers, timeout, max_body };
-        self.0.send(post.with_body(body)).await.map_err(|it| unreached(&it))
+        self.0.send(post.with_body(body)).await.map_err(|it| of_send_error(&it))
     }
 }
 
-fn headers(key: &str) -> Result<HeaderMap, Failure> {
+fn headers(key: &str) -> Result<HeaderMap, EmbeddingFailure> {
     let mut headers = HeaderMap::new();
     if !key.is_empty() {
-        let value = key_header(&format!("Bearer {key}"))
-            .ok_or_else(|| Failure::Denied("its key contains characters that can't be sent".to_owned()))?;
+        let value = key_header(&format!("Bearer {key}")).ok_or_else(|| {
+            EmbeddingFailure::Denied("its key contains characters that can't be sent".to_owned())
+        })?;
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)
 }
 
-fn unreached(error: &SendError) -> Failure {
+fn of_send_error(error: &SendError) -> EmbeddingFailure {
     match error {
-        SendError::AddressRejected(_) => Failure::Denied(error.to_string()),
-        _ => Failure::passing(error.to_string()),
+        SendError::AddressRejected(_) => EmbeddingFailure::Denied(error.to_string()),
+        _ => EmbeddingFailure::temporary(error.to_string()),
     }
 }

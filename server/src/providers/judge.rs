@@ -1,7 +1,7 @@
 //! Calls judge models: one request, one reply, with OpenAI's or Anthropic's protocol.
 //!
 //! Services and models differ in their structured-output modes; a [`RequestFeatures`] selects the mode, and an
-//! error about it ([`Failure::Form`]) names the feature to omit. `evaluators::judge` builds prompts and
+//! error about it ([`JudgeProviderFailure::UnsupportedFeature`]) names the feature to omit. `evaluators::judge` builds prompts and
 //! parses replies; [`crate::judging`] retries.
 
 mod anthropic;
@@ -16,8 +16,8 @@ use outbound::{AddressOwner, OutboundClient, StatusCode, Url};
 use semantics::usage::Usage;
 use serde_json::Value;
 
-pub use failure::{Failure, InvalidReply};
-pub use request_features::{Limit, OutputMode, RequestFeature, RequestFeatures};
+pub use failure::{InvalidReply, JudgeProviderFailure};
+pub use request_features::{OutputMode, RequestFeature, RequestFeatures, TokenLimitName};
 
 use super::{OPENAI, json_post::JsonPost};
 
@@ -36,7 +36,7 @@ const VERDICT_DESCRIPTION: &str = "Submits the verdict: the reasoning, then the 
 
 /// A provider with a key and a model. It does not format its key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct JudgeEndpoint {
     /// The protocol.
     pub provider: Provider,
     /// The base URL, without a trailing slash; default: the provider's own.
@@ -49,10 +49,10 @@ pub struct Endpoint {
     pub set_by: AddressOwner,
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for JudgeEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { provider, base_url, key: _, model, set_by } = self;
-        let mut shown = formatter.debug_struct("Endpoint");
+        let mut shown = formatter.debug_struct("JudgeEndpoint");
         shown
             .field("provider", provider)
             .field("base_url", base_url)
@@ -62,13 +62,13 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A conversation with a judge, whose turn it is.
+/// The messages sent to a judge, with the schema of the reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct JudgePrompt<'a> {
     /// The instructions.
     pub system: &'a str,
     /// The messages since then, alternating between user and judge; first and last are the user's.
-    pub turns: &'a [String],
+    pub messages: &'a [String],
     /// JSON Schema of the reply.
     pub schema: &'a Value,
     /// Maximum number of tokens of the reply.
@@ -102,41 +102,51 @@ impl JudgeClient {
     /// # Errors
     ///
     /// Fails with the kind of failure when there is no reply.
-    pub async fn ask(
+    pub async fn send(
         &self,
-        endpoint: &Endpoint,
-        question: &Question<'_>,
-        way: RequestFeatures,
+        endpoint: &JudgeEndpoint,
+        prompt: &JudgePrompt<'_>,
+        features: RequestFeatures,
         timeout: Duration,
         now: i64,
-    ) -> Result<JudgeReply, Failure> {
+    ) -> Result<JudgeReply, JudgeProviderFailure> {
         let is_anthropic = endpoint.provider == Provider::Anthropic;
         let (address, body, headers) = if is_anthropic {
             let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC_URL);
             // Some users include the version in the address, as in OpenAI's.
             let address = format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base));
-            (address, anthropic::request(endpoint, question, way), anthropic::headers(&endpoint.key))
+            (address, anthropic::request(endpoint, prompt, features), anthropic::headers(&endpoint.key))
         } else {
             let base = endpoint.base_url.as_deref().unwrap_or(OPENAI);
             let address = format!("{base}/chat/completions");
-            (address, openai::request(endpoint, question, way), openai::headers(&endpoint.key))
+            (address, openai::request(endpoint, prompt, features), openai::headers(&endpoint.key))
         };
-        let url: Url = address.parse().map_err(|_| Failure::denied("its address is invalid"))?;
-        let headers =
-            headers.ok_or_else(|| Failure::denied("its key contains characters that can't be sent"))?;
+        let url: Url = address.parse().map_err(|_| JudgeProviderFailure::denied("its address is invalid"))?;
+        let headers = headers
+            .ok_or_else(|| JudgeProviderFailure::denied("its key contains characters that can't be sent"))?;
         let body = body.to_string().into_bytes();
         let post = JsonPost { url, set_by: endpoint.set_by, headers, timeout, max_body: MAX_RESPONSE_BYTES };
-        let reply = self.0.send(post.with_body(body)).await.map_err(|it| Failure::unreached(&it))?;
+        let reply =
+            self.0.send(post.with_body(body)).await.map_err(|it| JudgeProviderFailure::unreached(&it))?;
         if reply.status != StatusCode::OK {
-            return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
+            return Err(JudgeProviderFailure::of(
+                reply.status,
+                &reply.headers,
+                &reply.body,
+                &endpoint.key,
+                now,
+            ));
         }
-        let body = reply.complete().map_err(|it| Failure::Unusable(it.to_string()))?;
-        let body: Value = serde_json::from_slice(body)
-            .map_err(|_| Failure::Unusable("its response is not JSON: is its address correct?".to_owned()))?;
-        let answer = if is_anthropic { anthropic::answer(&body) } else { openai::answer(&body) };
-        answer.map_err(|spoilt| match spoilt {
-            InvalidReply::Failed(error) => Failure::in_answer(&error, &endpoint.key),
-            InvalidReply::Foreign(what) => Failure::Unusable(what.to_owned()),
+        let body = reply.complete().map_err(|it| JudgeProviderFailure::InvalidResponse(it.to_string()))?;
+        let body: Value = serde_json::from_slice(body).map_err(|_| {
+            JudgeProviderFailure::InvalidResponse(
+                "its response is not JSON: is its address correct?".to_owned(),
+            )
+        })?;
+        let parsed = if is_anthropic { anthropic::parse_reply(&body) } else { openai::parse_reply(&body) };
+        parsed.map_err(|invalid| match invalid {
+            InvalidReply::Error(error) => JudgeProviderFailure::of_ok_response(&error, &endpoint.key),
+            InvalidReply::OtherProtocol(what) => JudgeProviderFailure::InvalidResponse(what.to_owned()),
         })
     }
 }
@@ -154,6 +164,6 @@ fn without_bounds(schema: &Value) -> Value {
 }
 
 /// Returns a token count of a response.
-fn count(usage: &Value, place: &str) -> Option<i64> {
-    usage.pointer(place).and_then(Value::as_i64).filter(|it| *it >= 0)
+fn count(usage: &Value, pointer: &str) -> Option<i64> {
+    usage.pointer(pointer).and_then(Value::as_i64).filter(|it| *it >= 0)
 }

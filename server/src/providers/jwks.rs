@@ -28,7 +28,7 @@ pub trait KeySource: Send + Sync + 'static {
 }
 
 /// Keys at an address that the discovery document names, or that the operator set.
-pub struct Published {
+pub struct PublishedKeys {
     outbound: OutboundClient,
     issuer: String,
     keys: Option<Url>,
@@ -36,12 +36,12 @@ pub struct Published {
 
 /// The used parts of a discovery document (OpenID Connect Discovery, section 3).
 #[derive(Deserialize)]
-struct Discovery {
+struct DiscoveryDocument {
     issuer: String,
     jwks_uri: String,
 }
 
-impl Published {
+impl PublishedKeys {
     /// Creates the source of the keys of `issuer`, at the address `keys` if given.
     ///
     /// # Errors
@@ -53,27 +53,27 @@ impl Published {
         Ok(Self { outbound, issuer: issuer.to_owned(), keys })
     }
 
-    async fn published(&self) -> anyhow::Result<Bytes> {
+    async fn fetch_published(&self) -> anyhow::Result<Bytes> {
         let address = match &self.keys {
             Some(address) => address.clone(),
-            None => self.discovered().await?,
+            None => self.discover_keys_address().await?,
         };
         self.get(address).await
     }
 
     /// Discovers the address each time: it is one short request, and a provider may move its keys.
-    async fn discovered(&self) -> anyhow::Result<Url> {
+    async fn discover_keys_address(&self) -> anyhow::Result<Url> {
         let address = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let answer = self.get(trusted_url(&address)?).await?;
-        let found: Discovery = serde_json::from_slice(&answer)
+        let response = self.get(trusted_url(&address)?).await?;
+        let document: DiscoveryDocument = serde_json::from_slice(&response)
             .with_context(|| format!("{address} is not a discovery document"))?;
         ensure!(
-            found.issuer == self.issuer,
+            document.issuer == self.issuer,
             "{address} belongs to the issuer `{}`, but LOUPE_OIDC_ISSUER is `{}`: set it to exactly the former",
-            found.issuer,
+            document.issuer,
             self.issuer
         );
-        trusted_url(&found.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
+        trusted_url(&document.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
     }
 
     async fn get(&self, address: Url) -> anyhow::Result<Bytes> {
@@ -93,8 +93,8 @@ impl Published {
     }
 }
 
-impl KeySource for Published {
+impl KeySource for PublishedKeys {
     fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Bytes>> {
-        Box::pin(self.published())
+        Box::pin(self.fetch_published())
     }
 }

@@ -4,12 +4,12 @@
 //! `json_post` builds requests to model providers, `provider_error` parses their error responses, and `rest`
 //! contains the circuit breakers.
 
+pub mod circuit_breaker;
 pub mod embedding;
 mod json_post;
 pub mod judge;
 pub mod jwks;
 mod provider_error;
-pub mod rest;
 
 /// OpenAI's base URL.
 pub const OPENAI: &str = "https://api.openai.com/v1";

@@ -28,7 +28,7 @@ pub struct ProviderError {
 /// `message` or `detail` at the top level.
 pub fn parse_error(body: &[u8]) -> Option<ProviderError> {
     #[derive(Deserialize)]
-    struct Body<'a> {
+    struct ErrorResponse<'a> {
         #[serde(borrow)]
         error: Option<&'a RawValue>,
         #[serde(borrow)]
@@ -48,27 +48,30 @@ pub fn parse_error(body: &[u8]) -> Option<ProviderError> {
         param: Option<&'a RawValue>,
     }
     let text = |it: &RawValue| serde_json::from_str::<String>(it.get()).ok();
-    let body: Body<'_> = serde_json::from_slice(body).ok()?;
-    let at_top = || {
+    let body: ErrorResponse<'_> = serde_json::from_slice(body).ok()?;
+    let at_top_level = || {
         let message = [body.message, body.detail].into_iter().flatten().find_map(text)?;
         Some(ProviderError { message, ..ProviderError::default() })
     };
-    let Some(error) = body.error else { return at_top() };
+    let Some(error) = body.error else { return at_top_level() };
     if let Some(message) = text(error) {
         return Some(ProviderError { message, ..ProviderError::default() });
     }
-    let told: ErrorObject<'_> = serde_json::from_str(error.get()).ok()?;
-    let codes: Vec<String> =
-        [told.code, told.kind, told.param].into_iter().flatten().filter_map(text).collect();
-    let status = told.code.and_then(|it| it.get().trim_matches('"').parse().ok());
-    let message = told.message.and_then(text).unwrap_or_default();
+    let error_object: ErrorObject<'_> = serde_json::from_str(error.get()).ok()?;
+    let codes: Vec<String> = [error_object.code, error_object.kind, error_object.param]
+        .into_iter()
+        .flatten()
+        .filter_map(text)
+        .collect();
+    let status = error_object.code.and_then(|it| it.get().trim_matches('"').parse().ok());
+    let message = error_object.message.and_then(text).unwrap_or_default();
     Some(ProviderError { message, codes: codes.join(" "), status })
 }
 
 /// Returns one line of a provider's message, without the key, which some providers repeat.
-pub fn redacted_line(words: &str, secret: &str) -> String {
-    let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "…") };
-    let line: String = words.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+pub fn redacted_line(message: &str, secret: &str) -> String {
+    let message = if secret.is_empty() { message.to_owned() } else { message.replace(secret, "…") };
+    let line: String = message.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     match line.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

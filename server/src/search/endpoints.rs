@@ -25,22 +25,22 @@ use crate::{
     error::{Problem, Result, not_found},
     feature::Feature,
     http::{
-        pieces::{PageWriter, PushOutcome},
+        page_writer::{PageWriter, PushOutcome},
         query::{Query, invalid},
         read::ApiJson,
         read_size::ROWS_PER_READ,
         route::{Route, route},
     },
-    ingest::checked::unit_vector,
+    ingest::validation::validate_vector,
     traces::view,
 };
 
 /// Maximum length of a query in characters.
-const MAX_QUESTION: usize = 4_000;
+const MAX_QUERY_CHARS: usize = 4_000;
 
 /// The query vector, filters and page of a search.
-struct Search<'a> {
-    question: &'a UnitVector,
+struct SearchRequest<'a> {
+    query_vector: &'a UnitVector,
     filter: VectorFilter,
     /// Identifies the query vector, for the cursor.
     name: String,
@@ -80,8 +80,8 @@ fn routes() -> Vec<Route> {
 pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
     let words = query.get("q").map(str::trim).filter(|it| !it.is_empty());
     let words = words.ok_or_else(|| invalid("q", "is required: the text to search for"))?;
-    if words.chars().nth(MAX_QUESTION).is_some() {
-        return Err(invalid("q", &format!("is longer than {MAX_QUESTION} characters")));
+    if words.chars().nth(MAX_QUERY_CHARS).is_some() {
+        return Err(invalid("q", &format!("is longer than {MAX_QUERY_CHARS} characters")));
     }
     let project_id = query.uuid("project_id")?;
     let times = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
@@ -101,10 +101,11 @@ pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query)
         })
         .into_response());
     }
-    let question = app.search.questions.ask(&app.embedder, caller.tenant_id, caller.plan, words).await?;
-    let model = Some(question.model.clone());
-    let search = Search {
-        question: &question.vector,
+    let query_vector =
+        app.search.query_vectors.embed(&app.embedder, caller.tenant_id, caller.plan, words).await?;
+    let model = Some(query_vector.model.clone());
+    let search = SearchRequest {
+        query_vector: &query_vector.vector,
         filter: VectorFilter::of(project_id, times, kind.as_deref(), query.get("model"), model),
         name: words.to_owned(),
         cursor: query.get("cursor"),
@@ -128,20 +129,20 @@ pub async fn by_vector(
 ) -> Result<Response> {
     let VectorSearch { vector, near, project_id, from, to, kind, model, embedding_model, cursor, limit } =
         body;
-    let (question, embedding_model) = match near {
+    let (query_vector, embedding_model) = match near {
         None => {
             let vector = vector.ok_or_else(|| {
                 Problem::missing("vector", "a vector of 1536 numbers, or `near` with a stored span")
             })?;
-            (unit_vector("vector", &vector)?, embedding_model)
+            (validate_vector("vector", &vector)?, embedding_model)
         }
         Some(_) if vector.is_some() => {
             return Err(Problem::field("near", "can't be combined with vector").into());
         }
         Some(NearSpan { trace_id, span_id }) => {
             let found = vectors::of_span(&app.db, caller.tenant_id, trace_id, span_id).await?;
-            let (question, made_by) = found.ok_or_else(|| not_found("vector of this span"))?;
-            (question, embedding_model.or(Some(made_by)))
+            let (query_vector, vector_model) = found.ok_or_else(|| not_found("vector of this span"))?;
+            (query_vector, embedding_model.or(Some(vector_model)))
         }
     };
     for (field, text) in [("type", &kind), ("model", &model), ("embedding_model", &embedding_model)] {
@@ -164,22 +165,22 @@ pub async fn by_vector(
     if let Some(id) = project_id {
         projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
     }
-    let search = Search {
-        question: &question,
+    let search = SearchRequest {
+        query_vector: &query_vector,
         filter: VectorFilter::of(project_id, times, kind.as_deref(), model.as_deref(), embedding_model),
-        name: digest(&question),
+        name: digest(&query_vector),
         cursor: cursor.as_deref(),
         limit: limit as usize,
     };
     page(&app, caller.tenant_id, search).await
 }
 
-async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
-    let Search { question, filter, name, cursor, limit } = search;
+async fn page(app: &App, tenant: Uuid, search: SearchRequest<'_>) -> Result<Response> {
+    let SearchRequest { query_vector, filter, name, cursor, limit } = search;
     let scope = format!("search {name:?} {filter:?}");
-    let after: Option<Hit> = cursor.map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after: Option<Hit> = cursor.map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let _permit = app.read_permit(tenant).await?;
-    let found = app.search.nearest(&app.db, tenant, question, &filter, after, limit + 1).await?;
+    let found = app.search.nearest(&app.db, tenant, query_vector, &filter, after, limit + 1).await?;
     let mut hits = found.hits;
     let mut next_cursor = app.cursors.page(tenant, &scope, &mut hits, limit, |it| *it);
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"results\":[");
@@ -198,7 +199,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
             let result = SearchResult { span: view::span(row, counted.texts), score, distance };
             let pushed = page.push(result, counted.reserved).await?;
             if pushed == PushOutcome::Full {
-                next_cursor = last.map(|it: Hit| app.cursors.seal(tenant, &scope, it));
+                next_cursor = last.map(|it: Hit| app.cursors.sign(tenant, &scope, it));
                 break 'page;
             }
             last = Some(*hit);

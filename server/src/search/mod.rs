@@ -1,14 +1,14 @@
 //! Semantic search over spans.
 //!
-//! PostgreSQL looks for the nearest vectors itself ([`store::vectors`]); in front of SQLite
-//! the server does, with the vectors of the projects that are searched in memory (`nearest`).
+//! PostgreSQL finds the nearest vectors itself ([`store::vectors`]). For SQLite, the server compares vectors that it
+//! holds in memory (`memory_search`).
 
-mod block;
-mod codes;
+mod coarse_codes;
 pub mod endpoints;
-mod index;
-mod nearest;
-mod questions;
+mod memory_search;
+mod query_vectors;
+mod vector_block;
+mod vector_cache;
 
 use store::{
     Db, DbError,
@@ -16,35 +16,39 @@ use store::{
 };
 use uuid::Uuid;
 
-use self::{nearest::Searcher, questions::QueryVectors};
+use self::{memory_search::MemorySearch, query_vectors::QueryVectors};
 
 /// Searches spans by their vectors.
 pub struct Search {
-    searcher: Searcher,
+    memory_search: MemorySearch,
     /// Number of vectors up to which the HNSW index is not used.
-    few: u32,
+    max_exact_vectors: u32,
     /// The cached vectors of text queries.
-    pub questions: QueryVectors,
+    pub query_vectors: QueryVectors,
 }
 
 impl Search {
-    /// Creates a search with a maximum memory for vectors in bytes. If a project has more than `few`
+    /// Creates a search with a maximum memory for vectors in bytes. If a project has more than `max_exact_vectors`
     /// vectors, the HNSW index of the database is used, if it has one.
-    pub fn new(cache_bytes: usize, processors: usize, few: u32) -> Self {
-        Self { searcher: Searcher::new(cache_bytes, processors), few, questions: QueryVectors::default() }
+    pub fn new(cache_bytes: usize, processors: usize, max_exact_vectors: u32) -> Self {
+        Self {
+            memory_search: MemorySearch::new(cache_bytes, processors),
+            max_exact_vectors,
+            query_vectors: QueryVectors::default(),
+        }
     }
 
     /// Returns the number of vectors up to which the HNSW index is not used.
-    pub fn few(&self) -> u32 {
-        self.few
+    pub fn max_exact_vectors(&self) -> u32 {
+        self.max_exact_vectors
     }
 
     /// Returns the memory of vectors in bytes.
     pub fn bytes(&self) -> u64 {
-        self.searcher.bytes()
+        self.memory_search.bytes()
     }
 
-    /// Returns up to `limit` vectors nearest to `question`, after the position `after`.
+    /// Returns up to `limit` vectors nearest to `query_vector`, after the position `after`.
     ///
     /// # Errors
     ///
@@ -53,15 +57,15 @@ impl Search {
         &self,
         db: &Db,
         tenant: Uuid,
-        question: &UnitVector,
+        query_vector: &UnitVector,
         filter: &VectorFilter,
         after: Option<Hit>,
         limit: usize,
     ) -> Result<NearestSpans, DbError> {
         if db.finds_nearest() {
-            vectors::nearest(db, tenant, question, filter, after, limit, self.few).await
+            vectors::nearest(db, tenant, query_vector, filter, after, limit, self.max_exact_vectors).await
         } else {
-            self.searcher.nearest(db, tenant, question, filter, after, limit).await
+            self.memory_search.nearest(db, tenant, query_vector, filter, after, limit).await
         }
     }
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     app::App,
     pools,
-    span_embedding::spans::{EmbedSpans, FULL_JOB_SPANS},
+    span_embedding::embed_spans::{EmbedSpans, FULL_JOB_SPANS},
 };
 
 /// The newest spans of a tenant are to be embedded.
@@ -23,7 +23,7 @@ pub struct Backfill {}
 
 impl Job for Backfill {
     const KIND: &'static str = "embed_backfill";
-    const POOL: &'static WorkerPool = &pools::EMBEDDING;
+    const POOL: &'static WorkerPool = &pools::EMBEDDING_POOL;
 }
 
 /// Maximum number of spans, of the newest traces first.
@@ -31,7 +31,7 @@ const MAX_SPANS: usize = 20_000;
 /// Maximum number of traces.
 const MAX_TRACES: u64 = 20_000;
 
-// Enqueues what the newest traces need.
+// Enqueues the jobs that embed the newest traces.
 impl RunJob<App> for Backfill {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match enqueue(app, row.tenant_id).await {

@@ -19,7 +19,7 @@ impl HousekeepingTask for UnindexedVectors {
 
     fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>> {
         Box::pin(async move {
-            let many = vectors::are_more_than(&app.db, tenant, app.search.few()).await?;
+            let many = vectors::are_more_than(&app.db, tenant, app.search.max_exact_vectors()).await?;
             while many
                 && !app.is_stopping()
                 && vectors::put_into_graph(&app.db, tenant, ROWS_PER_STATEMENT).await? > 0

@@ -1,17 +1,17 @@
 //! Embedding of spans in the background, by jobs.
 
 pub mod backfill;
+pub mod embed_spans;
+mod embedding_run;
 mod indexing;
-pub mod spans;
 mod text;
-mod turn;
 
 use crate::feature::Feature;
 
 /// Embedding of spans in the background.
 pub const FEATURE: Feature = Feature {
     jobs: |registry| {
-        registry.register::<spans::EmbedSpans>();
+        registry.register::<embed_spans::EmbedSpans>();
         registry.register::<backfill::Backfill>();
     },
     housekeeping: &[&indexing::UnindexedVectors],

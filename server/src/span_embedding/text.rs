@@ -45,9 +45,9 @@ const CONTENT_MEMBERS: [&str; 12] = [
 
 /// Returns the text of a span; `None` if it has only a name.
 pub fn text(span: &span::Model, texts: &SpanTexts) -> Option<String> {
-    let input = texts.input.as_deref().map(|it| end(&contents(it, true)));
-    let output = texts.output.as_deref().map(|it| start(&contents(it, false)));
-    let error = span.error.as_deref().map(start);
+    let input = texts.input.as_deref().map(|it| last_chars(&contents(it, true)));
+    let output = texts.output.as_deref().map(|it| first_chars(&contents(it, false)));
+    let error = span.error.as_deref().map(first_chars);
     let parts = [input, output, error];
     let mut parts = parts.into_iter().flatten().filter(|it| !it.is_empty()).peekable();
     parts.peek()?;
@@ -74,30 +74,35 @@ fn contents(text: &str, is_input: bool) -> String {
     let Some(value) = json.then(|| serde_json::from_str(text).ok()).flatten() else { return text.to_owned() };
     let mut contents = String::new();
     match &value {
-        Value::Array(messages) if is_input && messages.iter().any(|it| !instructs(it)) => {
-            messages.iter().filter(|it| !instructs(it)).for_each(|it| say(it, &mut contents, MAX_DEPTH));
+        Value::Array(messages) if is_input && messages.iter().any(|it| !is_instruction(it)) => {
+            messages
+                .iter()
+                .filter(|it| !is_instruction(it))
+                .for_each(|it| append_contents(it, &mut contents, MAX_DEPTH));
         }
-        other => say(other, &mut contents, MAX_DEPTH),
+        other => append_contents(other, &mut contents, MAX_DEPTH),
     }
     contents
 }
 
-fn instructs(message: &Value) -> bool {
+fn is_instruction(message: &Value) -> bool {
     message["role"].as_str().is_some_and(|it| INSTRUCTION_ROLES.contains(&it))
 }
 
-fn say(value: &Value, contents: &mut String, depth: usize) {
+fn append_contents(value: &Value, contents: &mut String, depth: usize) {
     match value {
-        Value::String(text) => line(contents, text),
-        Value::Array(list) if depth > 0 => list.iter().for_each(|it| say(it, contents, depth - 1)),
-        Value::Object(members) if depth > 0 => say_members(members, contents, depth),
+        Value::String(text) => append_line(contents, text),
+        Value::Array(list) if depth > 0 => {
+            list.iter().for_each(|it| append_contents(it, contents, depth - 1))
+        }
+        Value::Object(members) if depth > 0 => append_members(members, contents, depth),
         // Writing to a String can't fail.
         Value::Number(number) => _ = writeln!(contents, "{number}"),
         _ => {}
     }
 }
 
-fn say_members(members: &Map<String, Value>, contents: &mut String, depth: usize) {
+fn append_members(members: &Map<String, Value>, contents: &mut String, depth: usize) {
     for (name, value) in members {
         if FORMAT_MEMBERS.contains(&name.as_str()) {
             continue;
@@ -106,22 +111,22 @@ fn say_members(members: &Map<String, Value>, contents: &mut String, depth: usize
             contents.push_str(name);
             contents.push_str(": ");
         }
-        say(value, contents, depth - 1);
+        append_contents(value, contents, depth - 1);
     }
 }
 
-fn line(contents: &mut String, text: &str) {
+fn append_line(contents: &mut String, text: &str) {
     contents.push_str(text.trim());
     contents.push('\n');
 }
 
 /// Returns the first characters of a text.
-fn start(text: &str) -> String {
+fn first_chars(text: &str) -> String {
     text.trim().chars().take(MAX_TEXT_CHARS).collect()
 }
 
 /// Returns the last characters of a text.
-fn end(text: &str) -> String {
+fn last_chars(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth_back(MAX_TEXT_CHARS - 1) {
         Some((from, _)) => text[from..].to_owned(),
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     fn input(text: &str) -> String {
-        end(&contents(text, true))
+        last_chars(&contents(text, true))
     }
 
     #[test]
@@ -155,10 +160,10 @@ mod tests {
     #[test]
     fn span_text_has_end_of_input_and_start_of_output() {
         let long = format!("{}é", "ü".repeat(MAX_TEXT_CHARS));
-        let (tail, head) = (end(&long), start(&long));
+        let (tail, head) = (last_chars(&long), first_chars(&long));
         assert_eq!((tail.chars().count(), head.chars().count()), (MAX_TEXT_CHARS, MAX_TEXT_CHARS));
         assert!(tail.ends_with('é') && !head.ends_with('é'));
-        assert_eq!(end(&"x".repeat(MAX_TEXT_CHARS)).len(), MAX_TEXT_CHARS);
+        assert_eq!(last_chars(&"x".repeat(MAX_TEXT_CHARS)).len(), MAX_TEXT_CHARS);
     }
 
     #[test]

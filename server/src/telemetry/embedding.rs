@@ -18,27 +18,27 @@ struct EmbeddingLabels {
 
 /// Metrics of embedding.
 #[derive(Debug)]
-pub struct Embedding {
+pub struct EmbeddingMetrics {
     /// Spans that were embedded.
     pub spans: Counter,
     /// Spans that the provider rejected individually.
-    pub refused: Counter,
+    pub rejected: Counter,
     requests: Family<EmbeddingLabels, Counter>,
     seconds: Histogram,
 }
 
-impl Embedding {
+impl EmbeddingMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let embedding = Self {
             spans: Counter::default(),
-            refused: Counter::default(),
+            rejected: Counter::default(),
             requests: Family::default(),
             seconds: Histogram::new(DURATION_BUCKETS),
         };
         let text = "Spans embedded in the background";
         registry.register("loupe_embedding_spans", text, embedding.spans.clone());
         let text = "Spans rejected by embedding providers";
-        registry.register("loupe_embedding_spans_refused", text, embedding.refused.clone());
+        registry.register("loupe_embedding_spans_refused", text, embedding.rejected.clone());
         let text = "Requests to embedding providers";
         registry.register("loupe_embedding_requests", text, embedding.requests.clone());
         let text = "Duration of requests to embedding providers";

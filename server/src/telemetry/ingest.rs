@@ -25,7 +25,7 @@ struct IngestErrorLabels {
 
 /// Metrics of ingest.
 #[derive(Debug)]
-pub struct Ingest {
+pub struct IngestMetrics {
     /// Traces stored for the first time.
     pub new: Counter,
     /// Traces merged into stored ones.
@@ -36,7 +36,7 @@ pub struct Ingest {
     pub spans: Counter,
     /// Bytes of the committed request bodies, decompressed.
     pub bytes: Counter,
-    /// Returns the number of requests that wait for a commit.
+    /// Requests that wait for a commit.
     pub waiting: Gauge,
     refused: Family<IngestErrorLabels, Counter>,
     commit_seconds: Histogram,
@@ -44,7 +44,7 @@ pub struct Ingest {
     commits_failed: Counter,
 }
 
-impl Ingest {
+impl IngestMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let traces = Family::<IngestLabels, Counter>::default();
         let outcome = |outcome| traces.get_or_create_owned(&IngestLabels { outcome });
@@ -82,19 +82,19 @@ impl Ingest {
     }
 
     /// Counts `n` rejected items or spans.
-    pub fn refuse(&self, code: &'static str, n: usize) {
+    pub fn count_rejected(&self, code: &'static str, n: usize) {
         if n > 0 {
             self.refused.get_or_create_owned(&IngestErrorLabels { code }).inc_by(count(n));
         }
     }
 
     /// Counts the body of a stored request.
-    pub fn stored(&self, bytes: usize) {
+    pub fn count_body(&self, bytes: usize) {
         self.bytes.inc_by(count(bytes));
     }
 
     /// Counts a commit with its number of requests and duration.
-    pub fn committed(&self, requests: usize, took: Duration, succeeded: bool) {
+    pub fn count_commit(&self, requests: usize, took: Duration, succeeded: bool) {
         self.commit_seconds.observe(took.as_secs_f64());
         self.commit_requests.observe(f64::from(u32::try_from(requests).unwrap_or(u32::MAX)));
         if !succeeded {

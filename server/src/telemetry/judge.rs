@@ -17,32 +17,32 @@ struct JudgeLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Direction {
+struct TokenLabels {
     direction: &'static str,
 }
 
 /// Metrics of judges.
 #[derive(Debug)]
-pub struct Judge {
+pub struct JudgeMetrics {
     /// Replies that could not be parsed and were requested again.
     pub repairs: Counter,
-    asked: Family<JudgeLabels, Counter>,
+    verdicts: Family<JudgeLabels, Counter>,
     requests: Family<JudgeLabels, Counter>,
-    tokens: Family<Direction, Counter>,
+    tokens: Family<TokenLabels, Counter>,
     seconds: Histogram,
 }
 
-impl Judge {
+impl JudgeMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let judge = Self {
             repairs: Counter::default(),
-            asked: Family::default(),
+            verdicts: Family::default(),
             requests: Family::default(),
             tokens: Family::default(),
             seconds: Histogram::new(DURATION_BUCKETS),
         };
         let text = "Verdicts requested from judges, by outcome";
-        registry.register("loupe_judge_verdicts", text, judge.asked.clone());
+        registry.register("loupe_judge_verdicts", text, judge.verdicts.clone());
         let text = "Requests to judge providers";
         registry.register("loupe_judge_requests", text, judge.requests.clone());
         let text = "Replies of judges that could not be parsed and were requested once more";
@@ -56,17 +56,17 @@ impl Judge {
     }
 
     /// Counts a request with its outcome and duration.
-    pub fn requested(&self, outcome: &'static str, took: Duration) {
+    pub fn count_request(&self, outcome: &'static str, took: Duration) {
         self.requests.get_or_create_owned(&JudgeLabels { outcome }).inc();
         self.seconds.observe(took.as_secs_f64());
     }
 
     /// Counts a requested verdict and its usage.
     pub fn count_verdict(&self, outcome: &'static str, prompt: Option<i64>, completion: Option<i64>) {
-        self.asked.get_or_create_owned(&JudgeLabels { outcome }).inc();
+        self.verdicts.get_or_create_owned(&JudgeLabels { outcome }).inc();
         for (direction, tokens) in [("input", prompt), ("output", completion)] {
             let tokens = tokens.and_then(|it| u64::try_from(it).ok()).unwrap_or_default();
-            self.tokens.get_or_create_owned(&Direction { direction }).inc_by(tokens);
+            self.tokens.get_or_create_owned(&TokenLabels { direction }).inc_by(tokens);
         }
     }
 }

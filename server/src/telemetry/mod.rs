@@ -21,35 +21,35 @@ use store::Db;
 #[derive(Debug)]
 pub struct Telemetry {
     /// Requests and connections.
-    pub http: http::Http,
+    pub http: http::HttpMetrics,
     /// Ingest.
-    pub ingest: ingest::Ingest,
+    pub ingest: ingest::IngestMetrics,
     /// Embedding.
-    pub embedding: embedding::Embedding,
+    pub embedding: embedding::EmbeddingMetrics,
     /// Judges.
-    pub judge: judge::Judge,
+    pub judge: judge::JudgeMetrics,
     /// Jobs, and the connections to the database.
-    pub work: work::Work,
+    pub jobs: work::JobMetrics,
     registry: Registry,
 }
 
 impl Telemetry {
-    /// For a server with these endpoints and worker pools that started at `now`, microseconds since 1970.
+    /// Creates the metrics of a server with these endpoints and worker pools, which started at `now` (microseconds).
     pub fn new(
-        endpoints: impl Iterator<Item = http::Name>,
+        endpoints: impl Iterator<Item = http::EndpointName>,
         pools: Vec<&'static WorkerPool>,
         now: i64,
     ) -> Self {
         let mut registry = Registry::default();
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("loupe_build", "The version that runs", version);
-        registry.register_collector(Box::new(process::Process::started_at(now)));
+        registry.register_collector(Box::new(process::ProcessCollector::started_at(now)));
         Self {
-            http: http::Http::new(&mut registry, endpoints),
-            ingest: ingest::Ingest::new(&mut registry),
-            embedding: embedding::Embedding::new(&mut registry),
-            judge: judge::Judge::new(&mut registry),
-            work: work::Work::new(&mut registry, pools),
+            http: http::HttpMetrics::new(&mut registry, endpoints),
+            ingest: ingest::IngestMetrics::new(&mut registry),
+            embedding: embedding::EmbeddingMetrics::new(&mut registry),
+            judge: judge::JudgeMetrics::new(&mut registry),
+            jobs: work::JobMetrics::new(&mut registry, pools),
             registry,
         }
     }
@@ -60,7 +60,7 @@ impl Telemetry {
     ///
     /// Fails when a metric can't be encoded, which does not happen.
     pub async fn render(&self, db: &Db, now: i64) -> Result<String, fmt::Error> {
-        self.work.look(db, now).await;
+        self.jobs.measure(db, now).await;
         let mut page = String::with_capacity(16 * 1024);
         text::encode(&mut page, &self.registry)?;
         Ok(page)

@@ -13,19 +13,19 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Reads the system's values when the metrics are served.
 #[derive(Debug)]
-pub struct Process {
+pub struct ProcessCollector {
     start_seconds: f64,
 }
 
-impl Process {
-    /// For the process that started at `now`, microseconds since 1970.
+impl ProcessCollector {
+    /// Creates the collector of a process that started at `now` (microseconds).
     #[expect(clippy::cast_precision_loss, reason = "a time in seconds, exact to well below one")]
     pub fn started_at(now: i64) -> Self {
         Self { start_seconds: now as f64 / 1e6 }
     }
 }
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         // These names are standard for programs monitored with Prometheus.
         let start = ConstGauge::new(self.start_seconds);
@@ -41,7 +41,7 @@ impl Collector for Process {
         if let Some(n) = open_files() {
             write(&mut encoder, "process_open_fds", "Open file descriptors", &ConstGauge::new(n))?;
         }
-        if let Some(n) = most_open_files() {
+        if let Some(n) = max_open_files() {
             write(&mut encoder, "process_max_fds", "Limit of open file descriptors", &ConstGauge::new(n))?;
         }
         Ok(())
@@ -50,7 +50,7 @@ impl Collector for Process {
 
 /// Returns the maximum number of open files and sockets; `None` when the system does not limit or
 /// report them.
-pub fn most_open_files() -> Option<u64> {
+pub fn max_open_files() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|it| it.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()

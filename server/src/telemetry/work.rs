@@ -23,42 +23,42 @@ struct JobLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Waiting {
+struct JobCountLabels {
     lane: &'static str,
     status: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Lane {
+struct PoolLabels {
     lane: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Connections {
+struct ConnectionLabels {
     pool: &'static str,
     state: &'static str,
 }
 
 /// Metrics of jobs and database connections.
 #[derive(Debug)]
-pub struct Work {
+pub struct JobMetrics {
     ended: Family<JobLabels, Counter>,
-    jobs: Family<Waiting, Gauge>,
-    oldest: Family<Lane, Gauge>,
-    connections: Family<Connections, Gauge>,
+    jobs: Family<JobCountLabels, Gauge>,
+    oldest: Family<PoolLabels, Gauge>,
+    connections: Family<ConnectionLabels, Gauge>,
     /// Time of the last measurement of the queue.
-    looked: Mutex<Option<Instant>>,
+    measured_at: Mutex<Option<Instant>>,
     pools: Vec<&'static WorkerPool>,
 }
 
-impl Work {
+impl JobMetrics {
     pub(super) fn new(registry: &mut Registry, pools: Vec<&'static WorkerPool>) -> Self {
         let work = Self {
             ended: Family::default(),
             jobs: Family::default(),
             oldest: Family::default(),
             connections: Family::default(),
-            looked: Mutex::new(None),
+            measured_at: Mutex::new(None),
             pools,
         };
         registry.register("loupe_jobs_ended", "Finished attempts of jobs", work.ended.clone());
@@ -75,7 +75,7 @@ impl Work {
     }
 
     /// Counts a finished attempt.
-    pub fn ended(&self, kind: &str, outcome: &JobResult) {
+    pub fn count_ended(&self, kind: &str, outcome: &JobResult) {
         let outcome = match outcome {
             JobResult::Done => "done",
             JobResult::Retry { .. } => "retry",
@@ -86,37 +86,37 @@ impl Work {
     }
 
     /// Measures the queue, unless that was done recently, and the connections.
-    pub(super) async fn look(&self, db: &Db, now: i64) {
+    pub(super) async fn measure(&self, db: &Db, now: i64) {
         for (pool, open, idle) in db.connections() {
             let set = |state, n: usize| {
-                let gauge = self.connections.get_or_create_owned(&Connections { pool, state });
+                let gauge = self.connections.get_or_create_owned(&ConnectionLabels { pool, state });
                 gauge.set(i64::try_from(n).unwrap_or(i64::MAX));
             };
             set("idle", idle);
             set("busy", open.saturating_sub(idle));
         }
         // Another request is measuring; the previous values are used.
-        let Ok(mut looked) = self.looked.try_lock() else { return };
-        if looked.is_some_and(|it| it.elapsed() < MEASUREMENT_TTL) {
+        let Ok(mut measured_at) = self.measured_at.try_lock() else { return };
+        if measured_at.is_some_and(|it| it.elapsed() < MEASUREMENT_TTL) {
             return;
         }
         match tokio::time::timeout(MEASUREMENT_TIMEOUT, depths(db, &self.pools, now)).await {
-            Ok(Ok(depths)) => depths.iter().for_each(|it| self.show(it, now)),
+            Ok(Ok(depths)) => depths.iter().for_each(|it| self.set_depth(it, now)),
             // No value is better than an outdated one.
             Ok(Err(_)) | Err(_) => {
                 self.jobs.clear();
                 self.oldest.clear();
             }
         }
-        *looked = Some(Instant::now());
+        *measured_at = Some(Instant::now());
     }
 
-    fn show(&self, depth: &Depth, now: i64) {
+    fn set_depth(&self, depth: &Depth, now: i64) {
         let lane = depth.pool.name;
         for (status, jobs) in [("due", depth.due), ("running", depth.running), ("dead", depth.dead)] {
-            self.jobs.get_or_create_owned(&Waiting { lane, status }).set(jobs);
+            self.jobs.get_or_create_owned(&JobCountLabels { lane, status }).set(jobs);
         }
         let age = depth.oldest.map_or(0, |it| (now - it).max(0) / 1_000_000);
-        self.oldest.get_or_create_owned(&Lane { lane }).set(age);
+        self.oldest.get_or_create_owned(&PoolLabels { lane }).set(age);
     }
 }

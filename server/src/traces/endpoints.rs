@@ -24,7 +24,7 @@ use crate::{
     app::App,
     error::{Result, not_found},
     http::{
-        pieces::{PageWriter, PushOutcome},
+        page_writer::{PageWriter, PushOutcome},
         query::{Query, path_id},
         read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
         route::{Route, route},
@@ -70,7 +70,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let limit = query.limit()?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let scope = scope(&filter);
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"traces\":[");
     let mut reader = store::traces::TraceReader::open(&app.db, tenant, &filter, after, limit).await?;
     let next = loop {
@@ -86,7 +86,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
             break before;
         }
     };
-    Ok(page.finish(&end_of_page(next.map(|it| app.cursors.seal(tenant, &scope, it)))?))
+    Ok(page.finish(&end_of_page(next.map(|it| app.cursors.sign(tenant, &scope, it)))?))
 }
 
 /// Returns the end of a JSON page after its items.
@@ -114,10 +114,10 @@ pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<
     let mut page = PageWriter::begin_object(memory, trace, counted.reserved).await?;
     page.next_array(b",\"spans\":[", true);
     let next = write_spans(&app, &mut page, (tenant, id), None, DETAIL_SPANS).await?;
-    page.json(b"]");
+    page.push_json(b"]");
     if let Some(next) = next {
         let next = serde_json::to_string(&next).map_err(anyhow::Error::from)?;
-        page.json(format!(",\"spans_next_cursor\":{next}").as_bytes());
+        page.push_json(format!(",\"spans_next_cursor\":{next}").as_bytes());
     }
     page.next_array(b",\"events\":[", false);
     write_events(&app, &mut page, (tenant, id)).await?;
@@ -138,7 +138,7 @@ pub async fn spans(
 ) -> Result<Response> {
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let limit = query.limit()?;
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &span_scope(id), it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &span_scope(id), it)).transpose()?;
     store::traces::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"spans\":[");
     let next = write_spans(&app, &mut page, (tenant, id), after, limit).await?;
@@ -172,7 +172,7 @@ async fn write_spans(
 ) -> Result<Option<String>> {
     let (mut written, mut last) = (0, after);
     let cursor = |at: Option<store::traces::Position>| {
-        app.cursors.seal(tenant, &span_scope(trace), at.unwrap_or(BEFORE_FIRST_SPAN))
+        app.cursors.sign(tenant, &span_scope(trace), at.unwrap_or(BEFORE_FIRST_SPAN))
     };
     loop {
         let wanted = usize::from(ROWS_PER_READ).min(limit - written);

@@ -9,7 +9,7 @@ use semantics::money;
 use serde_json::value::RawValue;
 use store::traces::{SpanTexts, Texts, failure_of};
 
-use crate::ingest::{object_text::ObjectText, part::details_of};
+use crate::ingest::{object_text::ObjectText, trace_rollup::usage_details};
 
 /// Maximum length of a text in a preview, in characters.
 const PREVIEW_CHARS: usize = 2_048;
@@ -99,7 +99,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
 
 /// Returns a span of the trace detail.
 pub fn span(row: span::Model, texts: SpanTexts) -> Span {
-    let details = details_of(&row);
+    let details = usage_details(&row);
     let span::Model {
         tenant_id,
         trace_id,

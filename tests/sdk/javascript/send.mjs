@@ -1,6 +1,6 @@
-// Sends one trace of an LLM application with the stock OpenTelemetry SDK and prints its id.
+// Sends one trace of an LLM application with the standard OpenTelemetry SDK and prints its id.
 //
-// All it knows of the receiver is in the standard variables OTEL_EXPORTER_OTLP_ENDPOINT,
+// The receiver is configured with the standard variables OTEL_EXPORTER_OTLP_ENDPOINT,
 // OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or http/json) and OTEL_EXPORTER_OTLP_HEADERS.
 
 import { SpanKind, trace } from "@opentelemetry/api";

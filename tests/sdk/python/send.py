@@ -1,7 +1,7 @@
-"""Sends one trace of an LLM application with the stock OpenTelemetry SDK and prints its id.
+"""Sends one trace of an LLM application with the standard OpenTelemetry SDK and prints its id.
 
-All it knows of the receiver is in the standard variables OTEL_EXPORTER_OTLP_ENDPOINT and
-OTEL_EXPORTER_OTLP_HEADERS; this exporter speaks protobuf over HTTP.
+The receiver is configured with the standard variables OTEL_EXPORTER_OTLP_ENDPOINT and
+OTEL_EXPORTER_OTLP_HEADERS; the exporter uses protobuf over HTTP.
 """
 
 import json

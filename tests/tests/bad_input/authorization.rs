@@ -4,7 +4,7 @@ use reqwest::{Method, header::HeaderValue};
 use server::{access::session::Claims, clock::Clock};
 use tests::{Caller, TestApp, on_both_databases};
 
-use super::healthy;
+use super::check_health;
 
 /// Returns valid claims.
 fn claims(app: &TestApp) -> Claims {
@@ -42,7 +42,7 @@ async fn status(anyone: &Caller, values: &[&[u8]]) -> u16 {
 }
 
 on_both_databases! {
-    async fn headers_that_are_refused(app: TestApp) {
+    async fn broken_authorization_header_is_unauthorized(app: TestApp) {
         let (anyone, key) = (app.anonymous(), app.key_text());
         let session = signed(app, |_| {});
         let token = session.strip_prefix("Bearer ").unwrap();
@@ -101,10 +101,10 @@ on_both_databases! {
             changed[at] = if changed[at] == b'A' { b'Q' } else { b'A' };
             assert_eq!(status(&anyone, &[&changed]).await, 401, "character {i} of the signature");
         }
-        healthy(app).await;
+        check_health(app).await;
     }
 
-    async fn headers_that_are_taken(app: TestApp) {
+    async fn unusual_valid_authorization_header_is_accepted(app: TestApp) {
         let (anyone, key) = (app.anonymous(), app.key_text());
         let mut cases = ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer   "].map(|it| format!("{it}{key}")).to_vec();
         cases.push(signed(app, |_| {}));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
-use super::{count, healthy};
+use super::{check_health, count};
 
 on_both_databases! {
     async fn batch_with_malformed_container_is_rejected(app: TestApp) {
@@ -47,7 +47,7 @@ on_both_databases! {
             assert!(refused["error"].as_str().is_some_and(|it| !it.is_empty()));
         }
         assert_eq!(count(&key).await, bad.len() + 1);
-        healthy(app).await;
+        check_health(app).await;
     }
 
     async fn batch_with_too_many_items_is_rejected(app: TestApp) {
@@ -55,7 +55,7 @@ on_both_databases! {
         let items = |n: usize| json!({"traces": (0..n).map(|i| json!({"id": format!("t{i}")})).collect::<Vec<_>>()});
         let refused = key.post("/v1/ingest/batch", &items(1_001)).await;
         assert_eq!(refused.is(422, "validation_failed").json()["fields"][0]["field"], "traces");
-        assert_eq!(count(&key).await, 0, "all or none of what is too much");
+        assert_eq!(count(&key).await, 0, "a batch with too many items is rejected as a whole");
         let result = key.post("/v1/ingest/batch", &items(1_000)).await.ok();
         assert_eq!((&result["accepted"], &result["rejected"]), (&json!(1_000), &json!(0)));
         let again = key.post("/v1/ingest/batch", &items(1_000)).await.ok();
@@ -94,6 +94,6 @@ on_both_databases! {
             accepted += usize::from(reply.status == 201);
         }
         assert_eq!(count(&key).await, accepted);
-        healthy(app).await;
+        check_health(app).await;
     }
 }

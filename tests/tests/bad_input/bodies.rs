@@ -32,8 +32,17 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
     };
     let rule = with(json!({"project_id": project}));
     let rule_id = owner.post("/v1/eval-rules", &rule).await.ok()["id"].as_str().unwrap().to_owned();
+    let failing = json!({"name": "t", "spans": [{"name": "s", "error": "request timed out"}]});
+    owner.post("/v1/ingest", &failing).await.ok();
+    app.drain().await;
+    let clusters = owner.get("/v1/failures/clusters").await.ok();
+    let cluster = clusters["clusters"][0]["id"].as_str().unwrap();
+    let failure_rules = owner.get("/v1/failure-rules").await.ok();
+    let failure_rule = failure_rules["failure_rules"][0]["id"].as_str().unwrap();
     let evaluator = |name: &str| json!({"name": name, "evaluator_type": "rule", "checks": [{"kind": "contains", "text": "refund"}]});
     owner.post("/v1/evaluators", &evaluator("to_change")).await.ok();
+    let webhook = json!({"url": "https://93.184.216.34/", "secret": "0123456789abcdef"});
+    let webhook_id = owner.post("/v1/webhooks", &webhook).await.ok()["id"].as_str().unwrap().to_owned();
     let price = json!({"input_per_million": 1, "output_per_million": 2});
     let rows: Vec<(&'static str, &'static str, String, Value)> = vec![
         ("POST", "/v1/ingest", String::new(), json!({"name": "n"})),
@@ -53,6 +62,22 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
             json!({"trace_id": trace}),
         ),
         ("POST", "/v1/eval-rules/{id}/backfill", format!("/v1/eval-rules/{rule_id}/backfill"), json!({})),
+        (
+            "PATCH",
+            "/v1/failures/clusters/{id}",
+            format!("/v1/failures/clusters/{cluster}"),
+            json!({"status": "open"}),
+        ),
+        ("POST", "/v1/failure-rules", String::new(), json!({"name": "r"})),
+        ("PATCH", "/v1/failure-rules/{id}", format!("/v1/failure-rules/{failure_rule}"), json!({})),
+        ("POST", "/v1/webhooks", String::new(), webhook),
+        ("PATCH", "/v1/webhooks/{id}", format!("/v1/webhooks/{webhook_id}"), json!({})),
+        (
+            "POST",
+            "/v1/webhooks/{id}/rotate-secret",
+            format!("/v1/webhooks/{webhook_id}/rotate-secret"),
+            json!({}),
+        ),
         ("POST", "/v1/apikeys", String::new(), json!({"name": "k"})),
         ("POST", "/v1/projects", String::new(), json!({"name": "new one"})),
         ("PATCH", "/v1/projects/{id}", format!("/v1/projects/{to_change}"), json!({})),
@@ -121,7 +146,7 @@ fn changed(body: &Value, change: impl FnOnce(&mut Map<String, Value>)) -> Value 
 }
 
 on_both_databases! {
-    async fn missing_and_mistyped_fields_are_400(app: TestApp) {
+    async fn missing_or_mistyped_field_is_400(app: TestApp) {
         let document = serde_json::to_value(openapi::document(features::routes())).unwrap();
         let owner = app.session(Role::Owner);
         let valid = valid(app, &owner).await;
@@ -164,7 +189,7 @@ on_both_databases! {
     }
 
     /// Fields that are required in alternatives, by another field or by the path.
-    async fn missing_alternatives_are_400(app: TestApp) {
+    async fn missing_alternative_field_is_400(app: TestApp) {
         let owner = app.session(Role::Owner);
         for (method, path, body) in [
             ("POST", "/v1/feedback", json!({"label": "good"})),
@@ -180,7 +205,7 @@ on_both_databases! {
         }
     }
 
-    async fn values_not_allowed_are_422(app: TestApp) {
+    async fn forbidden_field_value_is_422(app: TestApp) {
         let owner = app.session(Role::Owner);
         let valid = valid(app, &owner).await;
         for (method, path, field, value) in [
@@ -206,6 +231,21 @@ on_both_databases! {
             ("POST", "/v1/eval-rules", "sample_rate", json!(1.5)),
             ("PATCH", "/v1/eval-rules/{id}", "min_score_drop", json!(-0.1)),
             ("PATCH", "/v1/eval-rules/{id}", "evaluator_type", json!("oracle")),
+            ("PATCH", "/v1/failures/clusters/{id}", "status", json!("gone")),
+            ("POST", "/v1/failure-rules", "name", json!(" ")),
+            ("POST", "/v1/failure-rules", "failure_types", json!(["sloth"])),
+            ("POST", "/v1/failure-rules", "failure_types", json!([])),
+            ("POST", "/v1/failure-rules", "metric_name", json!("latency_threshold")),
+            ("POST", "/v1/failure-rules", "max_score", json!(0.5)),
+            ("POST", "/v1/failure-rules", "min_count", json!(0)),
+            ("POST", "/v1/failure-rules", "window_minutes", json!(10_081)),
+            ("POST", "/v1/failure-rules", "filter", json!({"nonsense": 1})),
+            ("PATCH", "/v1/failure-rules/{id}", "failure_types", json!([])),
+            ("PATCH", "/v1/failure-rules/{id}", "min_count", json!(1_001)),
+            ("POST", "/v1/webhooks", "secret", json!("fifteen letters")),
+            ("POST", "/v1/webhooks", "events", json!(["failure.undetected"])),
+            ("PATCH", "/v1/webhooks/{id}", "events", json!([])),
+            ("POST", "/v1/webhooks/{id}/rotate-secret", "secret", json!("")),
             ("POST", "/v1/apikeys", "scopes", json!(["everything"])),
             ("POST", "/v1/apikeys", "name", json!(" ")),
             ("POST", "/v1/projects", "name", json!("")),

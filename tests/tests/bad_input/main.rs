@@ -10,9 +10,9 @@ mod extremes;
 mod fields;
 mod otlp;
 mod queries;
+mod span_trees;
 mod texts;
 mod transport;
-mod trees;
 
 use serde_json::{Value, json};
 use tests::{Caller, Reply, TestApp};
@@ -25,15 +25,15 @@ enum Verdict {
     /// 400 `invalid_json`.
     NoJson,
     /// 400 `invalid_body`.
-    Misshapen,
+    WrongShape,
     /// 422 `validation_failed`.
     NotAllowed,
 }
 
-use Verdict::{Misshapen, NoJson, NotAllowed, Stored};
+use Verdict::{NoJson, NotAllowed, Stored, WrongShape};
 
 /// Posts each body and compares the response with the expected result. Reports all failures at once.
-async fn judge(app: &TestApp, cases: Vec<(String, Verdict)>) {
+async fn check_all(app: &TestApp, cases: Vec<(String, Verdict)>) {
     let key = app.full_key();
     let (mut wrong, mut stored) = (Vec::new(), 0);
     let before = count(&key).await;
@@ -42,7 +42,7 @@ async fn judge(app: &TestApp, cases: Vec<(String, Verdict)>) {
         let expected = match verdict {
             Stored => (201, None),
             NoJson => (400, Some("invalid_json")),
-            Misshapen => (400, Some("invalid_body")),
+            WrongShape => (400, Some("invalid_body")),
             NotAllowed => (422, Some("validation_failed")),
         };
         stored += usize::from(verdict == Stored);
@@ -55,12 +55,12 @@ async fn judge(app: &TestApp, cases: Vec<(String, Verdict)>) {
             ));
         }
         if verdict != Stored {
-            whole(&reply);
+            check_error_body(&reply);
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(count(&key).await - before, stored, "what was refused left something behind");
-    healthy(app).await;
+    assert_eq!(count(&key).await - before, stored, "a rejected request stored a trace");
+    check_health(app).await;
 }
 
 fn start(text: &str) -> String {
@@ -68,7 +68,7 @@ fn start(text: &str) -> String {
 }
 
 /// Panics unless an error has a message, a code and the id of the request.
-fn whole(reply: &Reply) {
+fn check_error_body(reply: &Reply) {
     let body = reply.json();
     assert!(body["error"].as_str().is_some_and(|it| !it.is_empty() && it.len() < 8_000), "{body}");
     assert!(body["code"].is_string(), "{body}");
@@ -90,7 +90,7 @@ async fn count(caller: &Caller) -> usize {
 }
 
 /// Panics unless the server still stores and shows a trace.
-async fn healthy(app: &TestApp) {
+async fn check_health(app: &TestApp) {
     let key = app.full_key();
     let made = key.post("/v1/ingest", &json!({"name": "still here", "spans": [{"name": "s"}]})).await.ok();
     let shown = key.get(&format!("/v1/traces/{}", made["id"].as_str().unwrap())).await.ok();

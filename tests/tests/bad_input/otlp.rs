@@ -7,11 +7,11 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 use serde_json::{Value, json};
-use tests::{Caller, Reply, app::START, on_both_databases};
+use tests::{Caller, Reply, app::TEST_START_MICROS, on_both_databases};
 
-use super::{count, healthy};
+use super::{check_health, count};
 
-const PROTOBUF: &str = "application/x-protobuf";
+const PROTOBUF_TYPE: &str = "application/x-protobuf";
 
 fn attribute(key: &str, value: Any) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
@@ -22,8 +22,8 @@ fn span(trace: u8, id: u8) -> Span {
         trace_id: vec![trace; 16],
         span_id: vec![id; 8],
         name: "chat".to_owned(),
-        start_time_unix_nano: u64::try_from(START).unwrap() * 1_000,
-        end_time_unix_nano: u64::try_from(START).unwrap() * 1_000 + 5,
+        start_time_unix_nano: u64::try_from(TEST_START_MICROS).unwrap() * 1_000,
+        end_time_unix_nano: u64::try_from(TEST_START_MICROS).unwrap() * 1_000 + 5,
         attributes: vec![
             attribute("gen_ai.usage.input_tokens", Any::IntValue(3)),
             attribute("session.id", Any::StringValue("s".to_owned())),
@@ -40,14 +40,14 @@ fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
 }
 
 async fn post(key: &Caller, body: Vec<u8>) -> Reply {
-    key.post_bytes("/v1/otlp/traces", PROTOBUF, body).await
+    key.post_bytes("/v1/otlp/traces", PROTOBUF_TYPE, body).await
 }
 
 /// Returns the number of rejected spans of a success.
 fn rejected(reply: &Reply) -> i64 {
     assert_eq!(
         (reply.status, &reply.headers["content-type"]),
-        (200, &PROTOBUF.parse().unwrap()),
+        (200, &PROTOBUF_TYPE.parse().unwrap()),
         "{}",
         reply.text()
     );
@@ -79,12 +79,12 @@ on_both_databases! {
             assert_eq!(reply.status == 200, length == 0, "{length}");
         }
         assert_eq!(count(&key).await, 0);
-        let text = tests::otlp::request(&[tests::otlp::Span::new(1, 1, "s", START)]).to_string();
+        let text = tests::otlp::request(&[tests::otlp::Span::new(1, 1, "s", TEST_START_MICROS)]).to_string();
         for length in 0..text.len() {
             key.post_bytes("/v1/otlp/traces", "application/json", text[..length].into()).await.is(400, "invalid_body");
         }
         assert_eq!(count(&key).await, 0);
-        healthy(app).await;
+        check_health(app).await;
     }
 
     async fn otlp_message_with_flipped_bit_never_fails_internally(app: TestApp) {
@@ -96,7 +96,7 @@ on_both_databases! {
             let reply = post(&key, body).await;
             assert!(matches!(reply.status, 200 | 400), "bit {bit}: {}", reply.status);
         }
-        let text = tests::otlp::request(&[tests::otlp::Span::new(2, 1, "s", START).with("k", 1).with("l", "v")]).to_string();
+        let text = tests::otlp::request(&[tests::otlp::Span::new(2, 1, "s", TEST_START_MICROS).with("k", 1).with("l", "v")]).to_string();
         for bit in 0..text.len() * 8 {
             let mut body = text.clone().into_bytes();
             body[bit / 8] ^= 1 << (bit % 8);
@@ -108,10 +108,10 @@ on_both_databases! {
         for row in list["traces"].as_array().unwrap() {
             key.get(&format!("/v1/traces/{}", row["id"].as_str().unwrap())).await.ok();
         }
-        healthy(app).await;
+        check_health(app).await;
     }
 
-    async fn ids_that_are_none(app: TestApp) {
+    async fn span_with_invalid_id_is_rejected_alone(app: TestApp) {
         let key = app.full_key();
         let with = |trace: Vec<u8>, id: Vec<u8>, parent: Vec<u8>| Span { trace_id: trace, span_id: id, parent_span_id: parent, ..span(1, 1) };
         for (trace, id) in [(0, 8), (15, 8), (17, 8), (16, 0), (16, 7), (16, 9), (32, 16), (1_000, 8), (16, 1_000)] {
@@ -126,10 +126,10 @@ on_both_databases! {
         let mixed = request(vec![with(vec![], vec![], vec![]), span(9, 1), with(vec![1; 3], vec![1; 8], vec![])]).encode_to_vec();
         assert_eq!(rejected(&post(&key, mixed).await), 2);
         assert_eq!(count(&key).await, 1);
-        healthy(app).await;
+        check_health(app).await;
     }
 
-    async fn values_at_their_bounds(app: TestApp) {
+    async fn extreme_attribute_values_are_stored(app: TestApp) {
         let key = app.full_key();
         let mut hostile = Vec::new();
         for (start, end) in [(0, 0), (u64::MAX, u64::MAX), (u64::MAX, 0), (0, u64::MAX), (1, 2), (i64::MAX as u64, i64::MAX as u64 + 1)] {
@@ -159,16 +159,16 @@ on_both_databases! {
         for (i, mut span) in hostile.into_iter().enumerate() {
             span.trace_id = u128::try_from(i + 1).unwrap().to_be_bytes().to_vec();
             span.span_id = vec![1; 8];
-            let told = format!("{:?}", span.attributes).chars().take(200).collect::<String>();
+            let what = format!("{:?}", span.attributes).chars().take(200).collect::<String>();
             let reply = post(&key, request(vec![span]).encode_to_vec()).await;
-            assert_eq!(reply.status, 200, "{i} {told}: {}", reply.text());
+            assert_eq!(reply.status, 200, "{i} {what}: {}", reply.text());
             assert_eq!(rejected(&reply), 0, "{i}");
             key.get(&format!("/v1/traces/{:032x}", i + 1)).await.ok();
         }
-        healthy(app).await;
+        check_health(app).await;
     }
 
-    async fn messages_that_nobody_sends(app: TestApp) {
+    async fn malformed_protobuf_message_is_rejected(app: TestApp) {
         let key = app.full_key();
         let good = request(vec![span(1, 1)]).encode_to_vec();
         // Unknown fields are skipped; a known field of the wrong wire type makes the message invalid.
@@ -188,7 +188,7 @@ on_both_databases! {
         for body in bad {
             let reply = post(&key, body.clone()).await;
             assert_eq!((reply.status, reply.code().as_deref()), (400, Some("invalid_body")), "{:x?}", &body[..body.len().min(20)]);
-            assert_eq!(reply.headers["content-type"], PROTOBUF);
+            assert_eq!(reply.headers["content-type"], PROTOBUF_TYPE);
         }
         // Empty messages, and very many empty parts.
         for body in [vec![], [0x0a, 0].repeat(100_000), delimited(1, &[0x12, 0].repeat(100_000)), delimited(1, &delimited(2, &[0x12, 0].repeat(1_000)))] {
@@ -196,13 +196,13 @@ on_both_databases! {
             assert_eq!(reply.status, 200, "{}", reply.text());
         }
         assert_eq!(count(&key).await, 1);
-        healthy(app).await;
+        check_health(app).await;
     }
 
     async fn malformed_otlp_json_is_rejected(app: TestApp) {
         let key = app.full_key();
         let span = |field: &str, value: Value| {
-            let mut span = tests::otlp::Span::new(3, 3, "s", START).json();
+            let mut span = tests::otlp::Span::new(3, 3, "s", TEST_START_MICROS).json();
             span[field] = value;
             json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
         };
@@ -242,6 +242,6 @@ on_both_databases! {
             let reply = key.post_bytes("/v1/otlp/traces", "application/json", body.into_bytes()).await;
             assert!(matches!(reply.status, 200 | 400), "{n}: {}", reply.status);
         }
-        healthy(app).await;
+        check_health(app).await;
     }
 }

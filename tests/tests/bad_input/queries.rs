@@ -2,7 +2,7 @@
 
 use tests::{TestApp, on_both_databases};
 
-use super::healthy;
+use super::check_health;
 
 /// Percent-encodes all bytes.
 fn encoded(bytes: &[u8]) -> String {
@@ -76,7 +76,7 @@ fn hostile() -> Vec<(String, String)> {
     ];
     let mut values: Vec<_> = texts.iter().map(|it| (format!("{it:?}"), encoded(it.as_bytes()))).collect();
     values.push(("10,000 characters".to_owned(), "x".repeat(10_000)));
-    values.push(("bytes that are no text".to_owned(), "%FF%FE".to_owned()));
+    values.push(("invalid UTF-8".to_owned(), "%FF%FE".to_owned()));
     values.push(("half an escape".to_owned(), "%".to_owned()));
     values.push(("a wrong escape".to_owned(), "%zz".to_owned()));
     values.push(("plus signs".to_owned(), "+++".to_owned()));
@@ -116,7 +116,7 @@ enum Kind {
     Half,
 }
 
-const TRACES: &[(&str, Kind)] = &[
+const TRACE_PARAMETERS: &[(&str, Kind)] = &[
     ("project_id", Kind::Id),
     ("model", Kind::Text),
     ("error", Kind::Truth),
@@ -144,7 +144,7 @@ const TRACES: &[(&str, Kind)] = &[
 ];
 
 /// Returns whether the kind accepts the value after percent-decoding.
-fn takes(kind: Kind, value: &str) -> bool {
+fn accepts(kind: Kind, value: &str) -> bool {
     let Ok(decoded) = percent_decoded(value) else { return false };
     match kind {
         Kind::Text => true,
@@ -162,16 +162,18 @@ fn takes(kind: Kind, value: &str) -> bool {
     }
 }
 
-async fn try_all(app: &TestApp, path: &str, parameters: &[(&str, Kind)]) {
+async fn check_parameters(app: &TestApp, path: &str, parameters: &[(&str, Kind)]) {
     let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
-    let needs_session = ["/v1/apikeys", "/v1/provider-credentials", "/v1/members"].contains(&path);
+    let needs_session =
+        ["/v1/apikeys", "/v1/provider-credentials", "/v1/members", "/v1/failures", "/v1/failures/clusters"]
+            .contains(&path);
     let caller = if needs_session { &owner } else { &key };
     let mut wrong = Vec::new();
     for (name, kind) in parameters {
         for (what, value) in hostile() {
             let reply = caller.get(&format!("{path}?{name}={value}")).await;
             let code = match kind {
-                _ if takes(*kind, &value) => None,
+                _ if accepts(*kind, &value) => None,
                 _ if percent_decoded(&value).is_err() => Some("invalid_query"),
                 Kind::Cursor => Some("invalid_cursor"),
                 Kind::Half => Some("error.tags_filter_incomplete"),
@@ -185,30 +187,36 @@ async fn try_all(app: &TestApp, path: &str, parameters: &[(&str, Kind)]) {
         caller.get(&format!("{path}?{name}=a%00b")).await.is(400, "invalid_query");
     }
     assert!(wrong.is_empty(), "{path}: {wrong:#?}");
-    healthy(app).await;
+    check_health(app).await;
 }
 
 on_both_databases! {
     async fn invalid_trace_list_parameter_is_rejected(app: TestApp) {
-        try_all(app, "/v1/traces", TRACES).await;
+        check_parameters(app, "/v1/traces", TRACE_PARAMETERS).await;
     }
 
-    async fn parameters_of_other_lists(app: TestApp) {
-        try_all(app, "/v1/projects", &[("status", Kind::Status), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+    async fn invalid_parameter_of_other_lists_is_rejected(app: TestApp) {
+        check_parameters(app, "/v1/projects", &[("status", Kind::Status), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
         for path in ["/v1/apikeys", "/v1/models", "/v1/provider-credentials", "/v1/members", "/v1/evaluators"] {
-            try_all(app, path, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+            check_parameters(app, path, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
         }
-        try_all(app, "/v1/eval", &[("metric_name", Kind::Filled), ("label", Kind::Filled), ("trace_id", Kind::Id), ("from", Kind::Time)]).await;
-        try_all(app, "/v1/audit-log", &[("action", Kind::Filled), ("actor", Kind::Filled), ("to", Kind::Time)]).await;
-        try_all(app, "/v1/sessions", &[("user_id", Kind::Text), ("project_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
-        try_all(app, "/v1/feedback", &[("trace_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/eval", &[("metric_name", Kind::Filled), ("label", Kind::Filled), ("trace_id", Kind::Id), ("from", Kind::Time)]).await;
+        check_parameters(app, "/v1/audit-log", &[("action", Kind::Filled), ("actor", Kind::Filled), ("to", Kind::Time)]).await;
+        check_parameters(app, "/v1/sessions", &[("user_id", Kind::Text), ("project_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/feedback", &[("trace_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/anomalies", &[("project_id", Kind::Id), ("metric", Kind::Text), ("to", Kind::Time), ("limit", Kind::Limit), ("cursor", Kind::Cursor)])
+            .await;
+        check_parameters(app, "/v1/failures", &[("project_id", Kind::Id), ("cluster_id", Kind::Id), ("trace_id", Kind::Id), ("model", Kind::Text),
+            ("from", Kind::Time), ("to", Kind::Time), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/failures/clusters", &[("project_id", Kind::Id), ("from", Kind::Time), ("to", Kind::Time), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/failure-rules", &[("project_id", Kind::Id), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
         let trace = app.full_key().post("/v1/ingest", &serde_json::json!({"name": "t"})).await.ok();
         let spans = format!("/v1/traces/{}/spans", trace["id"].as_str().unwrap());
-        try_all(app, &spans, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, &spans, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
     }
 
     /// A parameter without a value has an empty one, which selects empty texts or is refused.
-    async fn empty_parameter_is_not_an_absent_one(app: TestApp) {
+    async fn empty_parameter_differs_from_absent_parameter(app: TestApp) {
         let key = app.full_key();
         key.post("/v1/ingest", &serde_json::json!({"name": "", "session_id": "s"})).await.ok();
         key.post("/v1/ingest", &serde_json::json!({"name": "named", "model": "m"})).await.ok();
@@ -230,7 +238,7 @@ on_both_databases! {
         }
     }
 
-    async fn bytes_that_are_no_text_are_refused(app: TestApp) {
+    async fn query_with_invalid_utf8_is_rejected(app: TestApp) {
         let key = app.full_key();
         for query in ["q=%ff", "name=%C3%28", "unknown=%80", "%FF=1", "q=a%F0%9F%98", "tag_key=%ff&tag_value=v"] {
             for path in ["/v1/traces", "/v1/metrics", "/v1/models"] {
@@ -259,10 +267,10 @@ on_both_databases! {
         // An OpenTelemetry id has no hyphens, so it is no id of a trace.
         key.get("/v1/traces/0000000000000000000000000000000a").await.is(404, "not_found");
         key.get("/v1/traces/FFFFFFFF-ffff-ffff-ffff-FFFFFFFFFFFF").await.is(404, "not_found");
-        healthy(app).await;
+        check_health(app).await;
     }
 
-    async fn query_strings_as_a_whole(app: TestApp) {
+    async fn unusual_query_string_is_parsed_or_rejected(app: TestApp) {
         let key = app.full_key();
         for query in ["", "&", "&&&", "=", "==", "=x", "limit&limit=5", "?limit=5", "limit=500&limit=5", "a=b;limit=0", "%", "%00=x&limit=5", "[]=x", "tag[]=x", "tag[0]=x"] {
             let reply = key.get(&format!("/v1/traces?{query}")).await;
@@ -282,6 +290,6 @@ on_both_databases! {
                    &latency_min=0&latency_max=9&token_count_min=0&token_count_max=9&min_cost=0&max_cost=9&tag_key=a&tag_value=b&tag=c&tag=d:e&session_id=f\
                    &user_id=g&name=h&external_id=i&q=j&preview=true&limit=1";
         key.get(&format!("/v1/traces?{all}")).await.ok();
-        healthy(app).await;
+        check_health(app).await;
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
-use super::{Misshapen, NoJson, NotAllowed, Stored, healthy, judge};
+use super::{NoJson, NotAllowed, Stored, WrongShape, check_all, check_health};
 
 /// Returns `text` inside `n` arrays.
 fn nested(n: usize, text: &str) -> String {
@@ -48,10 +48,10 @@ on_both_databases! {
         let event = &trace["events"][0];
         assert_eq!((&event["message"], &event["level"], &event["span_id"]), (&json!(shown), &json!(shown), &span["id"]));
         key.post("/v1/ingest", &item).await.is(409, "conflict");
-        healthy(app).await;
+        check_health(app).await;
     }
 
-    async fn surrogates_and_bytes_that_are_no_text(app: TestApp) {
+    async fn lone_surrogate_or_invalid_utf8_is_rejected(app: TestApp) {
         let mut cases = Vec::new();
         for lone in [r"\ud800", r"\udfff", r"\ud800x", r"\ud800\ud800", r"\udc00\ud800", r"\uD83D"] {
             for field in ["id", "external_id", "session_id", "user_id", "name", "input", "output", "model", "error", "project_name", "started_at"] {
@@ -62,16 +62,16 @@ on_both_databases! {
             cases.push((format!(r#"{{"spans":[{{"name":"{lone}"}}]}}"#), NoJson));
             cases.push((format!(r#"{{"events":[{{"message":"{lone}"}}]}}"#), NoJson));
             // Metadata is stored as text and parsed separately.
-            cases.push((format!(r#"{{"metadata":{{"k":"{lone}"}}}}"#), Misshapen));
-            cases.push((format!(r#"{{"metadata":{{"{lone}":1}}}}"#), Misshapen));
-            cases.push((format!(r#"{{"spans":[{{"name":"s","metadata":{{"k":["{lone}"]}}}}]}}"#), Misshapen));
-            cases.push((format!(r#"{{"events":[{{"message":"m","metadata":{{"k":"{lone}"}}}}]}}"#), Misshapen));
+            cases.push((format!(r#"{{"metadata":{{"k":"{lone}"}}}}"#), WrongShape));
+            cases.push((format!(r#"{{"metadata":{{"{lone}":1}}}}"#), WrongShape));
+            cases.push((format!(r#"{{"spans":[{{"name":"s","metadata":{{"k":["{lone}"]}}}}]}}"#), WrongShape));
+            cases.push((format!(r#"{{"events":[{{"message":"m","metadata":{{"k":"{lone}"}}}}]}}"#), WrongShape));
         }
         cases.push((r#"{"name":"\ud83d\ude00","metadata":{"k":"\ud83d\ude00"}}"#.to_owned(), Stored));
         for broken in [r#"{"name":"\x"}"#, r#"{"name":"\u12"}"#, r#"{"name":"\u12G4"}"#, "{\"name\":\"a\nb\"}", "{\"name\":\"\u{1}\"}", r#"{"name":"x}"#] {
             cases.push((broken.to_owned(), NoJson));
         }
-        judge(app, cases).await;
+        check_all(app, cases).await;
 
         let key = app.full_key();
         for bytes in [&b"\xff"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xc0\x80", b"\xe2\x82"] {
@@ -80,7 +80,7 @@ on_both_databases! {
                 assert!(reply.status == 400 && reply.code().is_some(), "{bytes:x?}: {} {}", reply.status, reply.text());
             }
         }
-        healthy(app).await;
+        check_health(app).await;
     }
 
     async fn deeply_nested_json_is_rejected(app: TestApp) {
@@ -89,18 +89,18 @@ on_both_databases! {
         let event = |n: usize| format!(r#"{{"events":[{{"message":"m","metadata":{{"k":{}}}}}]}}"#, nested(n, "{}"));
         let mut cases = vec![
             (format!(r#"{{"metadata":{}1{}}}"#, r#"{"k":"#.repeat(100), "}".repeat(100)), Stored),
-            (format!(r#"{{"metadata":{}1{}}}"#, r#"{"k":"#.repeat(1_000), "}".repeat(1_000)), Misshapen),
-            (format!(r#"{{"name":{}}}"#, nested(50_000, "1")), Misshapen),
-            (format!(r#"{{"spans":{}}}"#, nested(50_000, "1")), Misshapen),
-            (nested(50_000, "1"), Misshapen),
-            (format!(r#"{{"tags":{{"k":{}}}}}"#, nested(50, "1")), Misshapen),
+            (format!(r#"{{"metadata":{}1{}}}"#, r#"{"k":"#.repeat(1_000), "}".repeat(1_000)), WrongShape),
+            (format!(r#"{{"name":{}}}"#, nested(50_000, "1")), WrongShape),
+            (format!(r#"{{"spans":{}}}"#, nested(50_000, "1")), WrongShape),
+            (nested(50_000, "1"), WrongShape),
+            (format!(r#"{{"tags":{{"k":{}}}}}"#, nested(50, "1")), WrongShape),
             // In fields that the server ignores, only the syntax counts.
             (format!(r#"{{"unknown":{}}}"#, nested(50_000, "1")), Stored),
         ];
         for make in [&metadata as &dyn Fn(usize) -> String, &span, &event] {
-            cases.extend([(make(100), Stored), (make(1_000), Misshapen), (make(50_000), Misshapen)]);
+            cases.extend([(make(100), Stored), (make(1_000), WrongShape), (make(50_000), WrongShape)]);
         }
-        judge(app, cases).await;
+        check_all(app, cases).await;
         let key = app.full_key();
         let shown = key.post_bytes("/v1/ingest", "application/json", metadata(100).into_bytes()).await.ok();
         let detail = key.get(&format!("/v1/traces/{}", shown["id"].as_str().unwrap())).await;
@@ -127,7 +127,7 @@ on_both_databases! {
         let shown = key.get(&format!("/v1/traces/{id}")).await.ok();
         assert_eq!((&shown["spans"][0]["name"], &shown["spans"][0]["output"]), (&json!(cut), &json!(huge)));
         assert_eq!(shown["name"], "\u{e4}".repeat(500));
-        healthy(app).await;
+        check_health(app).await;
     }
 
     /// Indexed texts are bounded, so that no database rejects an index entry.
@@ -159,6 +159,6 @@ on_both_databases! {
         // All limits at once.
         cases.push((json!({"external_id": incompressible(16, 500), "session_id": incompressible(17, 500), "name": incompressible(18, 500),
             "user_id": incompressible(19, 500), "model": incompressible(20, 500), "error": incompressible(21, 500)}), Stored));
-        judge(app, cases.into_iter().map(|(body, verdict)| (body.to_string(), verdict)).collect()).await;
+        check_all(app, cases.into_iter().map(|(body, verdict)| (body.to_string(), verdict)).collect()).await;
     }
 }

@@ -3,17 +3,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
-use tests::{Caller, On};
+use tests::{Caller, On, hang::wait_until};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{Home, kill::kills_asked_for};
+use super::{Home, kill::kill_count};
 
 /// Number of traces per request.
-const TRACES: u128 = 20;
-/// Maximum time until another worker does the evaluations of a killed one: a lease, and one search for lost
-/// evaluations.
-const PATIENCE: Duration = Duration::from_secs(75);
+const TRACES_PER_REQUEST: u128 = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_process_leaves_every_trace_evaluated_once_on_sqlite() {
@@ -37,7 +34,7 @@ async fn kills(database: On) {
         rules.push(made["id"].as_str().unwrap().to_owned());
     }
     let mut acknowledged = Vec::new();
-    for round in 0..kills_asked_for().clamp(4, 20) {
+    for round in 0..kill_count().clamp(4, 20) {
         let mut sending = JoinSet::new();
         sending.spawn(send_on(home.caller(&server.url), u128::from(round + 1) << 64));
         tokio::time::sleep(Duration::from_millis(200 + round * 173 % 500)).await;
@@ -47,28 +44,30 @@ async fn kills(database: On) {
     }
     assert!(acknowledged.len() > 100, "no load: {}", acknowledged.len());
     let began = std::time::Instant::now();
-    while home.jobs("'ready', 'running'").await > 0 && began.elapsed() < PATIENCE {
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-    assert_eq!(home.jobs("'dead'").await, 0);
+    // A worker executes the evaluations of a killed one after its lease has expired.
+    wait_until("all jobs are executed", async || home.unfinished_jobs().await == 0).await;
+    assert_eq!(home.jobs("dead").await, 0);
     let key = home.caller(&server.url);
     for rule in rules {
-        let mut judged: BTreeMap<String, u32> = BTreeMap::new();
+        let mut evaluations: BTreeMap<String, u32> = BTreeMap::new();
         for evaluation in all(&key, &rule).await {
             assert_eq!(
                 (&evaluation["status"], &evaluation["error"]),
                 (&json!("complete"), &Value::Null),
                 "{evaluation}"
             );
-            *judged.entry(evaluation["trace_id"].as_str().unwrap().to_owned()).or_default() += 1;
+            *evaluations.entry(evaluation["trace_id"].as_str().unwrap().to_owned()).or_default() += 1;
         }
-        assert!(judged.values().all(|it| *it == 1), "judged twice");
+        assert!(evaluations.values().all(|it| *it == 1), "a trace was evaluated twice");
         for trace in &acknowledged {
-            assert!(judged.contains_key(&Uuid::from_u128(*trace).to_string()), "never judged: {trace:032x}");
+            assert!(
+                evaluations.contains_key(&Uuid::from_u128(*trace).to_string()),
+                "never evaluated: {trace:032x}"
+            );
         }
     }
     println!(
-        "{database:?}: {} traces acknowledged, all judged within {:?}",
+        "{database:?}: {} traces acknowledged, all evaluated within {:?}",
         acknowledged.len(),
         began.elapsed()
     );
@@ -78,7 +77,8 @@ async fn kills(database: On) {
 async fn send_on(key: Caller, first: u128) -> Vec<u128> {
     let mut acknowledged = Vec::new();
     for request in 0.. {
-        let ids: Vec<u128> = (0..TRACES).map(|it| first + request * TRACES + it).collect();
+        let ids: Vec<u128> =
+            (0..TRACES_PER_REQUEST).map(|it| first + request * TRACES_PER_REQUEST + it).collect();
         let items: Vec<Value> =
             ids.iter().map(|it| json!({"id": Uuid::from_u128(*it), "latency_ms": it % 200})).collect();
         let sent = key
@@ -87,9 +87,9 @@ async fn send_on(key: Caller, first: u128) -> Vec<u128> {
             .send()
             .await;
         match sent {
-            Ok(answer) if answer.status().is_success() => acknowledged.extend(ids),
-            Ok(answer) if answer.status() == 503 => {}
-            Ok(answer) => panic!("{}: {}", answer.status(), answer.text().await.unwrap_or_default()),
+            Ok(response) if response.status().is_success() => acknowledged.extend(ids),
+            Ok(response) if response.status() == 503 => {}
+            Ok(response) => panic!("{}: {}", response.status(), response.text().await.unwrap_or_default()),
             Err(_) => return acknowledged,
         }
     }

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use tests::{
     Caller,
-    app::START,
+    app::TEST_START_MICROS,
     otlp::{Span, request},
 };
 use tokio::task::JoinSet;
 
 /// A request: spans by trace.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SentRequest {
     /// The spans of each trace.
     pub traces: Vec<(u128, Vec<u64>)>,
     /// Whether the response was 2xx.
     pub acknowledged: bool,
 }
 
-impl Sent {
+impl SentRequest {
     /// Returns the body. A span follows from its id, so that every copy is equal.
     pub fn body(&self) -> Value {
         let spans: Vec<Span> =
@@ -30,7 +30,7 @@ impl Sent {
 
 /// Builds a span. The first of a trace is the root; all others are calls below it.
 fn span(trace: u128, id: u64) -> Span {
-    let start = START + i64::try_from(id).unwrap() * 1_000;
+    let start = TEST_START_MICROS + i64::try_from(id).unwrap() * 1_000;
     let span =
         Span::new(trace, id, &format!("span {id}"), start).with("tag.tags", vec![format!("of:{trace}")]);
     if id == 1 {
@@ -45,7 +45,7 @@ fn tokens(id: u64) -> i64 {
 
 /// All requests that were sent.
 #[derive(Debug, Default)]
-pub struct History(pub Vec<Sent>);
+pub struct History(pub Vec<SentRequest>);
 
 /// The spans that a trace must and may contain.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl History {
 async fn check_trace(key: &Caller, trace: u128, expected: &Expected) -> BTreeSet<u64> {
     let reply = key.get(&format!("/v1/traces/{trace:032x}")).await;
     if reply.status == 404 {
-        assert!(expected.acknowledged.is_empty(), "lost: {trace:032x} {expected:?}");
+        assert!(expected.acknowledged.is_empty(), "the trace is lost: {trace:032x} {expected:?}");
         return BTreeSet::new();
     }
     let detail = reply.ok();
@@ -114,14 +114,14 @@ async fn check_trace(key: &Caller, trace: u128, expected: &Expected) -> BTreeSet
         .map(|it| u64::from_str_radix(it["otel_span_id"].as_str().unwrap(), 16).unwrap())
         .collect();
     let stored: BTreeSet<u64> = ids.iter().copied().collect();
-    assert_eq!(ids.len(), stored.len(), "twice: {trace:032x}");
+    assert_eq!(ids.len(), stored.len(), "stored twice: {trace:032x}");
     assert!(stored.is_superset(&expected.acknowledged), "lost spans: {trace:032x} {expected:?} {stored:?}");
     assert!(stored.is_subset(&expected.sent), "{trace:032x}: {stored:?}");
     for request in &expected.unknown {
         let rest = request.intersection(&stored).count();
         assert!(
             rest == request.len() || request.is_disjoint(&stored),
-            "in part: {trace:032x} {request:?} {stored:?}"
+            "a request is stored in part: {trace:032x} {request:?} {stored:?}"
         );
     }
     let calls = || stored.iter().filter(|it| **it != 1);

@@ -10,22 +10,19 @@ use super::{
     load::Load,
 };
 
-/// Maximum time until the server is ready again.
-const READY: Duration = Duration::from_secs(10);
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_acknowledged_is_lost_by_kills_on_sqlite() {
+async fn acknowledged_data_survives_kills_on_sqlite() {
     kills(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_acknowledged_is_lost_by_kills_on_postgres() {
+async fn acknowledged_data_survives_kills_on_postgres() {
     kills(On::Postgres).await;
 }
 
 async fn kills(database: On) {
     let home = Home::on(database).await;
-    let kills = kills_asked_for();
+    let kills = kill_count();
     let (mut stored, mut slowest, mut requests) = (0, Duration::ZERO, 0);
     let mut all = BTreeSet::new();
     let mut server = home.setup.start();
@@ -37,7 +34,6 @@ async fn kills(database: On) {
         let history: History = load.history().await;
         server = home.setup.start();
         slowest = slowest.max(server.took);
-        assert!(server.took < READY, "ready after {:?}", server.took);
         requests += history.acknowledged();
         stored += history.check(&home.caller(&server.url)).await;
         all.extend(
@@ -58,7 +54,7 @@ async fn kills(database: On) {
 }
 
 /// Returns how often a suite kills the server.
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
-pub fn kills_asked_for() -> u64 {
+#[expect(clippy::disallowed_methods, reason = "an environment variable selects a long run")]
+pub fn kill_count() -> u64 {
     std::env::var("LOUPE_TEST_KILLS").ok().map_or(5, |it| it.parse().unwrap())
 }

@@ -35,7 +35,7 @@ fn log(server: &ServerProcess) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn model_server_is_given_to_a_tenant_as_documented() {
+async fn documented_steps_configure_a_model_server() {
     let (opening, path) = (between("LOUPE_EGRESS_ALLOW_CIDRS=", " "), between("http://127.0.0.1:4600", " "));
     let body: Value = serde_json::from_str(between("-d '", "'")).unwrap();
     for database in [On::Sqlite, On::Postgres] {
@@ -43,10 +43,10 @@ async fn model_server_is_given_to_a_tenant_as_documented() {
         let server = home.setup.start();
         let tenant = home.caller(&server.url).get("/v1/me").await.ok()["tenant"]["id"].clone();
         let refused = owner(&home, &server, &tenant).put(path, &body).await;
-        let told = refused.is(422, "validation_failed").text();
+        let message = refused.is(422, "validation_failed").text();
         assert!(
-            told.contains("LOUPE_EGRESS_ALLOW_CIDRS") && told.contains(&format!("`{opening}`")),
-            "{told}"
+            message.contains("LOUPE_EGRESS_ALLOW_CIDRS") && message.contains(&format!("`{opening}`")),
+            "{message}"
         );
         drop(server);
         let server = home.setup.clone().with("LOUPE_EGRESS_ALLOW_CIDRS", opening).start();

@@ -4,13 +4,13 @@ use reqwest::Method;
 use tests::Caller;
 use tokio::task::JoinSet;
 
-use super::history::{History, Sent};
+use super::history::{History, SentRequest};
 
 /// Number of traces per request.
-const TRACES: u128 = 3;
+const TRACES_PER_REQUEST: u128 = 3;
 
 /// Running clients.
-pub struct Load(JoinSet<Vec<Sent>>);
+pub struct Load(JoinSet<Vec<SentRequest>>);
 
 impl Load {
     /// Starts clients that send until a request fails. `round` separates their trace ids from those of other
@@ -34,16 +34,16 @@ impl Load {
     }
 }
 
-async fn send_on(key: &Caller, first: u128) -> Vec<Sent> {
-    let mut sent: Vec<Sent> = Vec::new();
+async fn send_on(key: &Caller, first: u128) -> Vec<SentRequest> {
+    let mut sent: Vec<SentRequest> = Vec::new();
     for n in 0.. {
         let mut next = request_of(&sent, first, n);
-        let answer = key.request(Method::POST, "/v1/otlp/traces").json(&next.body()).send().await;
-        match answer {
-            Ok(answer) if answer.status().is_success() => next.acknowledged = true,
+        let response = key.request(Method::POST, "/v1/otlp/traces").json(&next.body()).send().await;
+        match response {
+            Ok(response) if response.status().is_success() => next.acknowledged = true,
             // The server is busy or stopping, and says so.
-            Ok(answer) if answer.status() == 503 => {}
-            Ok(answer) => panic!("{}: {}", answer.status(), answer.text().await.unwrap_or_default()),
+            Ok(response) if response.status() == 503 => {}
+            Ok(response) => panic!("{}: {}", response.status(), response.text().await.unwrap_or_default()),
             Err(_) => {
                 sent.push(next);
                 return sent;
@@ -56,7 +56,7 @@ async fn send_on(key: &Caller, first: u128) -> Vec<Sent> {
 
 /// Builds a request: usually new traces, sometimes late spans of earlier traces, or a repetition of an
 /// earlier request.
-fn request_of(sent: &[Sent], first: u128, n: u128) -> Sent {
+fn request_of(sent: &[SentRequest], first: u128, n: u128) -> SentRequest {
     let earlier = usize::try_from(n / 2).ok().and_then(|it| sent.get(it));
     let traces = match (n % 4, earlier) {
         (2, Some(earlier)) => {
@@ -64,9 +64,14 @@ fn request_of(sent: &[Sent], first: u128, n: u128) -> Sent {
             earlier.traces.iter().map(|(trace, _)| (*trace, (spans..spans + 3).collect())).collect()
         }
         (3, Some(earlier)) => earlier.traces.clone(),
-        _ => (0..TRACES)
-            .map(|i| (first + n * TRACES + i + 1, (1..=u64::try_from(1 + (n + i) % 5).unwrap()).collect()))
+        _ => (0..TRACES_PER_REQUEST)
+            .map(|i| {
+                (
+                    first + n * TRACES_PER_REQUEST + i + 1,
+                    (1..=u64::try_from(1 + (n + i) % 5).unwrap()).collect(),
+                )
+            })
             .collect(),
     };
-    Sent { traces, acknowledged: false }
+    SentRequest { traces, acknowledged: false }
 }

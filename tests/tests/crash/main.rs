@@ -4,8 +4,9 @@
 //! that a short one misses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::print_stdout, reason = "a long run says what it did")]
+#![allow(clippy::print_stdout, reason = "a long run prints its results")]
 
+mod admin_commands;
 mod evaluations;
 mod history;
 mod kill;
@@ -14,9 +15,8 @@ mod load;
 mod secrets;
 mod start;
 mod stop;
-mod upkeep;
 
-use server::access::{api_key::ApiKey, master_key::MasterKey};
+use server::access::api_key::ApiKey;
 use sqlx::{AssertSqlSafe, Connection};
 use tests::{Caller, On, postgres::Database, process::Setup};
 
@@ -34,14 +34,9 @@ impl Home {
         let folder = tempfile::tempdir().unwrap();
         let key = ApiKey::generate().unwrap().reveal().to_owned();
         let mut setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key);
-        let database = match database {
-            On::Sqlite => None,
-            On::Postgres => Some(Database::create().await.unwrap()),
-        };
+        let database = Database::create_for(database).await;
         if let Some(database) = &database {
-            setup = setup
-                .with("LOUPE_DATABASE_URL", &database.url())
-                .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+            setup = setup.with_postgres(&database.url());
         }
         Self { setup, folder, database, key }
     }
@@ -50,9 +45,20 @@ impl Home {
         Caller::new(url, Some(&self.key))
     }
 
-    /// Returns the number of stored jobs with these statuses.
-    async fn jobs(&self, statuses: &str) -> i64 {
-        let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM job WHERE status IN ({statuses})"));
+    /// Returns the number of stored jobs with this status.
+    async fn jobs(&self, status: &str) -> i64 {
+        self.count(&format!("job WHERE status = '{status}'")).await
+    }
+
+    /// Returns the number of jobs that wait or run. The detection of anomalies is not among them: its job always waits
+    /// for the next interval.
+    async fn unfinished_jobs(&self) -> i64 {
+        self.count("job WHERE status IN ('ready', 'running') AND kind <> 'detect_anomalies'").await
+    }
+
+    /// Returns the number of rows of a table, optionally with a condition.
+    async fn count(&self, rows: &str) -> i64 {
+        let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM {rows}"));
         match &self.database {
             Some(database) => {
                 let mut connection = sqlx::PgConnection::connect(&database.url()).await.unwrap();

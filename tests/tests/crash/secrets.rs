@@ -10,7 +10,7 @@ use super::Home;
 
 const PROVIDER_KEY: &str = "sk-canary-7f3a9c1e5b2d8460";
 
-async fn nothing_is_readable(on: On) {
+async fn secrets_are_unreadable_in_database_and_logs(on: On) {
     let home = Home::on(on).await;
     // The most verbose logs.
     let setup = home.setup.clone().with("LOUPE_LOG", "trace,hyper=debug").with("LOUPE_LOG_FORMAT", "json");
@@ -91,11 +91,11 @@ async fn stored(home: &Home) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_readable_on_sqlite() {
-    nothing_is_readable(On::Sqlite).await;
+async fn secrets_are_unreadable_in_database_and_logs_on_sqlite() {
+    secrets_are_unreadable_in_database_and_logs(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_readable_on_postgres() {
-    nothing_is_readable(On::Postgres).await;
+async fn secrets_are_unreadable_in_database_and_logs_on_postgres() {
+    secrets_are_unreadable_in_database_and_logs(On::Postgres).await;
 }

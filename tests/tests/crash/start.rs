@@ -24,7 +24,7 @@ async fn first_start_prints_a_valid_key_once() {
     ] {
         assert!(first.greeting.contains(&line), "no {line:?} in {}", first.greeting);
     }
-    assert!(!first.url.ends_with(":0"), "the port that was picked is printed: {}", first.url);
+    assert!(!first.url.ends_with(":0"), "the printed port is not the chosen one: {}", first.url);
     assert!(!first.log().contains(&key), "a secret is not logged");
     let caller = Caller::new(&first.url, Some(&key));
     assert_eq!(caller.post("/v1/ingest", &json!({"id": "hello"})).await.status, 201);
@@ -63,7 +63,7 @@ fn flags(setup: &Setup, arguments: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn serve_is_the_same_command_as_none() {
+async fn serve_is_the_default_command() {
     let folder = tempfile::tempdir().unwrap();
     let setup = Setup::new(folder.path());
     let all = flags(&setup, &[]);
@@ -87,9 +87,9 @@ async fn serve_is_the_same_command_as_none() {
     let server =
         setup.start_with(&["--write-timeout=7", "serve", "--log-format", "json", "--search-exact=5"]);
     server.wait_for_log("\"workers\":false");
-    let nobody = Caller::new(&server.url, Some("lp_none"));
+    let unknown_key = Caller::new(&server.url, Some("lp_none"));
     let statuses: Vec<u16> =
-        [nobody.get("/v1/me").await, nobody.get("/v1/me").await, nobody.get("/v1/me").await]
+        [unknown_key.get("/v1/me").await, unknown_key.get("/v1/me").await, unknown_key.get("/v1/me").await]
             .map(|it| it.status)
             .into();
     assert_eq!(statuses, [401, 401, 429]);
@@ -102,8 +102,8 @@ async fn serve_is_the_same_command_as_none() {
         [&["--unauthenticated-per-minute=1", "serve"][..], &["serve", "--unauthenticated-per-minute", "1"]]
     {
         let server = setup.start_with(arguments);
-        let nobody = Caller::new(&server.url, Some("lp_none"));
-        let statuses = [nobody.get("/v1/me").await.status, nobody.get("/v1/me").await.status];
+        let unknown_key = Caller::new(&server.url, Some("lp_none"));
+        let statuses = [unknown_key.get("/v1/me").await.status, unknown_key.get("/v1/me").await.status];
         assert_eq!(statuses, [401, 429], "{arguments:?}");
     }
 }
@@ -131,12 +131,12 @@ async fn first_start_uses_configured_key() {
     let folder = tempfile::tempdir().unwrap();
     let refused = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", "lp_short").run(&[]);
     assert!(!refused.status.success());
-    let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(told.contains("LOUPE_BOOTSTRAP_API_KEY") && !told.contains("lp_short"), "{told}");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(message.contains("LOUPE_BOOTSTRAP_API_KEY") && !message.contains("lp_short"), "{message}");
 }
 
 #[test]
-fn settings_that_can_not_be_used_are_refused_and_named() {
+fn unusable_setting_is_rejected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (variable, value) in [
         ("LOUPE_CORS_ORIGINS", "https://app.example.com/"),
@@ -148,10 +148,10 @@ fn settings_that_can_not_be_used_are_refused_and_named() {
         ("LOUPE_WRITE_TIMEOUT", "soon"),
     ] {
         let refused = Setup::new(folder.path()).with(variable, value).run(&[]);
-        let told = String::from_utf8_lossy(&refused.stderr);
+        let message = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success(), "{variable}={value}");
         let flag = variable.trim_start_matches("LOUPE_").to_lowercase().replace('_', "-");
-        assert!(told.contains(&flag) || told.contains(value), "{variable}={value}: {told}");
+        assert!(message.contains(&flag) || message.contains(value), "{variable}={value}: {message}");
     }
     // An empty variable counts as unset, because compose files pass unset variables as empty ones.
     let setup = Setup::new(folder.path())
@@ -205,11 +205,11 @@ async fn admin_commands_work_beside_a_running_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_without_a_master_key_is_refused_with_the_way_out() {
+async fn postgres_without_master_key_is_rejected_with_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let database = tests::postgres::Database::create().await.unwrap();
     let output = Setup::new(folder.path()).with("LOUPE_DATABASE_URL", &database.url()).run(&[]);
     assert!(!output.status.success());
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("LOUPE_MASTER_KEY") && told.contains("admin generate-key"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("LOUPE_MASTER_KEY") && message.contains("admin generate-key"), "{message}");
 }

@@ -1,20 +1,23 @@
 //! Spans get their vectors after the commit, in full requests, even if a process stops in between.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tests::otlp::{Span, request};
+use tests::{
+    hang::{must_end, wait_until},
+    otlp::{Span, request},
+};
 
 use super::*;
-use crate::provider::Mood;
+use crate::provider::Behaviour;
 
 /// Returns the texts that a provider received, by request.
 fn texts(provider: &Provider) -> Vec<Vec<String>> {
-    provider.asked().into_iter().map(|it| it.texts).collect()
+    provider.take_requests().into_iter().map(|it| it.texts).collect()
 }
 
 on_both! {
     async fn embedded_text_is_name_input_output_and_error(on: On) {
-        let scene = Scene::own(on).await;
+        let scene = Scene::with_own_provider(on).await;
         let chat = r#"[{"role":"system","content":"Be terse."},{"role":"user","content":"Where is my parcel?"}]"#;
         let spans = json!([
             {"id": "00000000-0000-0000-0000-000000000001", "name": "chat", "input": chat, "output": "On its way."},
@@ -22,120 +25,117 @@ on_both! {
             {"id": "00000000-0000-0000-0000-000000000003", "name": "lookup", "input": "{\"city\":\"Paris\"}", "error": "no such city"},
         ]);
         scene.app.full_key().post("/v1/ingest", &json!({"spans": spans})).await.ok();
-        scene.work().await;
+        scene.run_due_jobs().await;
         let expected = ["chat\nWhere is my parcel?\nOn its way.", "lookup\ncity: Paris\nno such city"];
         assert_eq!(texts(&scene.own), [expected]);
-        assert_eq!(scene.vectors().await, ["own-model"; 2]);
+        assert_eq!(scene.vector_models().await, ["own-model"; 2]);
         scene.stop().await;
     }
 
     /// Vectors as numbers are accepted although the request asks for base64.
     async fn vectors_given_as_numbers_are_accepted(on: On) {
-        let scene = Scene::own(on).await;
-        scene.own.turn(Mood::WithNumbers);
-        scene.say("hello").await;
-        scene.work().await;
-        assert_eq!(scene.vectors().await.len(), 1);
+        let scene = Scene::with_own_provider(on).await;
+        scene.own.set_behaviour(Behaviour::SendsNumbers);
+        scene.store_trace("hello").await;
+        scene.run_due_jobs().await;
+        assert_eq!(scene.vector_models().await.len(), 1);
         scene.stop().await;
     }
 
-    async fn many_commits_make_few_requests(on: On) {
-        let scene = Scene::own(on).await;
+    async fn many_commits_are_embedded_in_few_requests(on: On) {
+        let scene = Scene::with_own_provider(on).await;
         for n in 0..150 {
-            scene.say(&format!("question {n}")).await;
+            scene.store_trace(&format!("question {n}")).await;
         }
-        assert_eq!(scene.waiting().await.len(), 150);
-        scene.work().await;
+        assert_eq!(scene.waiting_jobs().await.len(), 150);
+        scene.run_due_jobs().await;
         let sizes: Vec<usize> = texts(&scene.own).iter().map(Vec::len).collect();
         assert_eq!(sizes, [64, 64, 22]);
-        assert_eq!(scene.vectors().await.len(), 150);
-        assert_eq!(scene.waiting().await, []);
+        assert_eq!(scene.vector_models().await.len(), 150);
+        assert_eq!(scene.waiting_jobs().await, []);
         scene.stop().await;
     }
 
-    async fn one_large_commit_makes_many_requests(on: On) {
-        let scene = Scene::own(on).await;
+    async fn large_commit_is_embedded_in_many_requests(on: On) {
+        let scene = Scene::with_own_provider(on).await;
         let spans = |n: usize| (0..20).map(|i| json!({"name": "s", "input": format!("{n}.{i}")})).collect::<Vec<_>>();
         let traces: Vec<Value> = (0..50).map(|n| json!({"spans": spans(n)})).collect();
         scene.app.full_key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
-        scene.work().await;
-        let asked = texts(&scene.own);
-        assert_eq!(asked.iter().map(Vec::len).max(), Some(64));
-        let mut all: Vec<String> = asked.into_iter().flatten().collect();
+        scene.run_due_jobs().await;
+        let requests = texts(&scene.own);
+        assert_eq!(requests.iter().map(Vec::len).max(), Some(64));
+        let mut all: Vec<String> = requests.into_iter().flatten().collect();
         all.sort_unstable();
         all.dedup();
-        assert_eq!((all.len(), scene.vectors().await.len()), (1_000, 1_000));
+        assert_eq!((all.len(), scene.vector_models().await.len()), (1_000, 1_000));
         scene.stop().await;
     }
 
     /// Late spans of a trace are embedded; earlier spans are not embedded again.
     async fn late_spans_are_embedded_once(on: On) {
-        let scene = Scene::own(on).await;
+        let scene = Scene::with_own_provider(on).await;
         for id in [1, 2, 2] {
             let span = Span::new(1, id, "chat", 0).with("input.value", format!("question {id}"));
             scene.app.full_key().post("/v1/otlp/traces", &request([&span])).await.ok();
-            scene.work().await;
+            scene.run_due_jobs().await;
         }
         assert_eq!(texts(&scene.own).concat().len(), 2);
-        assert_eq!(scene.vectors().await.len(), 2);
+        assert_eq!(scene.vector_models().await.len(), 2);
         scene.stop().await;
     }
 
     /// A process that ends before or during the request to the provider leaves the work to the next process.
-    async fn work_survives_a_restart(on: On) {
-        let scene = Scene::own(on).await;
-        scene.say("before").await;
-        let second = scene.restarted().await;
+    async fn unfinished_embedding_continues_after_restart(on: On) {
+        let scene = Scene::with_own_provider(on).await;
+        scene.store_trace("before").await;
+        let second = scene.restart().await;
         scene.app.advance(2);
         second.drain().await;
-        assert_eq!(scene.vectors().await.len(), 1);
+        assert_eq!(scene.vector_models().await.len(), 1);
         second.stop().await;
 
-        scene.own.turn(Mood::Stalls);
-        scene.say("during").await;
-        let third = scene.restarted().await;
+        scene.own.set_behaviour(Behaviour::Stalls);
+        scene.store_trace("during").await;
+        let third = scene.restart().await;
         scene.app.advance(2);
-        let inside = std::sync::Arc::clone(&third.app);
-        let working = tokio::spawn(async move { queue::worker::drain(&inside).await.unwrap() });
-        while scene.own.asked().iter().all(|it| it.texts != ["chat\nduring\nDone."]) {
+        let state = std::sync::Arc::clone(&third.app);
+        let working = tokio::spawn(async move { queue::worker::drain(&state).await.unwrap() });
+        while scene.own.take_requests().iter().all(|it| it.texts != ["chat\nduring\nDone."]) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         // Like a kill: the job is not released.
         working.abort();
         third.stop().await;
-        scene.own.turn(Mood::Well);
+        scene.own.set_behaviour(Behaviour::Succeeds);
         scene.app.advance(60);
         queue::release_expired(&scene.app.app.db, server::clock::Clock::now(scene.app.clock.as_ref())).await.unwrap();
         scene.app.drain().await;
-        assert_eq!(scene.vectors().await.len(), 2);
+        assert_eq!(scene.vector_models().await.len(), 2);
         scene.stop().await;
     }
 
-    async fn ingest_goes_on_while_the_provider_stalls(on: On) {
-        let scene = Scene::own(on).await;
-        scene.own.turn(Mood::Stalls);
-        scene.say("first").await;
+    async fn ingest_continues_while_provider_stalls(on: On) {
+        let scene = Scene::with_own_provider(on).await;
+        scene.own.set_behaviour(Behaviour::Stalls);
+        scene.store_trace("first").await;
         scene.app.advance(2);
         queue::worker::start(&scene.app.app);
-        while scene.own.asked().is_empty() {
+        while scene.own.take_requests().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let began = Instant::now();
+        // The provider never responds, so a request that waited for it would hang.
         for n in 0..20 {
-            scene.say(&n.to_string()).await;
+            must_end("a trace is stored", scene.store_trace(&n.to_string())).await;
         }
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-        assert_eq!(scene.vectors().await.len(), 0);
+        assert_eq!(scene.vector_models().await.len(), 0);
         // A graceful stop does not wait for the provider.
-        let began = Instant::now();
-        scene.stop().await;
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        must_end("the server stops", scene.stop()).await;
     }
 
     /// A slow provider delays only the spans of its own tenant.
     async fn slow_provider_does_not_delay_other_tenants(on: On) {
-        let scene = Scene::own(on).await;
-        scene.own.turn(Mood::Stalls);
+        let scene = Scene::with_own_provider(on).await;
+        scene.own.set_behaviour(Behaviour::Stalls);
         let spans: Vec<Value> = (0..256).map(|i| json!({"name": "s", "input": i.to_string()})).collect();
         for _ in 0..6 {
             scene.app.full_key().post("/v1/ingest", &json!({"spans": spans})).await.ok();
@@ -143,20 +143,16 @@ on_both! {
         let (_, others_key) = scene.app.other_tenant(Plan::Pro).await;
         scene.app.advance(2);
         queue::worker::start(&scene.app.app);
-        while scene.waiting().await.iter().filter(|it| it.status == "running").count() < 2 {
+        while scene.waiting_jobs().await.iter().filter(|it| it.status == "running").count() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
         others_key.post("/v1/ingest", &json!({"spans": [{"name": "s", "input": "hello"}]})).await.ok();
         scene.app.advance(2);
-        let began = Instant::now();
-        while scene.vectors().await.is_empty() {
-            assert!(began.elapsed() < Duration::from_secs(20), "no worker is left");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        assert_eq!(scene.vectors().await, ["platform-model"]);
+        wait_until("a worker embeds the span of the other tenant", async || !scene.vector_models().await.is_empty()).await;
+        assert_eq!(scene.vector_models().await, ["platform-model"]);
         // A running job may be about to be snoozed; a waiting request occupies a worker.
-        assert_eq!(scene.own.asked().len(), 2);
+        assert_eq!(scene.own.take_requests().len(), 2);
         scene.stop().await;
     }
 
@@ -164,13 +160,13 @@ on_both! {
     async fn existing_spans_are_embedded_once(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         for n in 0..5 {
-            scene.say(&n.to_string()).await;
+            scene.store_trace(&n.to_string()).await;
         }
         scene.store_credential(json!({})).await.ok();
-        scene.work().await;
+        scene.run_due_jobs().await;
         assert_eq!(texts(&scene.own).concat().len(), 5);
         scene.store_credential(json!({})).await.ok();
-        scene.work().await;
+        scene.run_due_jobs().await;
         assert_eq!(texts(&scene.own), Vec::<Vec<String>>::new());
         scene.stop().await;
     }

@@ -16,7 +16,7 @@ fn settings(key: Option<&str>, base_url: Option<String>) -> EmbeddingSettings {
 }
 
 /// Repeats the first start on an empty database. Returns its tenant's credentials.
-async fn first_start(app: &TestApp, settings: &EmbeddingSettings) -> (TestAppTenant, Value) {
+async fn first_start(app: &TestApp, settings: &EmbeddingSettings) -> (FirstTenant, Value) {
     let db = &app.app.db;
     let now = server::clock::Clock::now(app.clock.as_ref());
     entities::api_key::Entity::delete_many().exec(&db.write).await.unwrap();
@@ -30,10 +30,10 @@ async fn first_start(app: &TestApp, settings: &EmbeddingSettings) -> (TestAppTen
         .unwrap();
     let owner = app.session_of(made.tenant_id, Role::Owner);
     let list = owner.get("/v1/provider-credentials").await.ok()["provider_credentials"].clone();
-    (TestAppTenant { key: app.bearer(made.secret.reveal()), owner }, list)
+    (FirstTenant { key: app.bearer(made.secret.reveal()), owner }, list)
 }
 
-struct TestAppTenant {
+struct FirstTenant {
     key: tests::Caller,
     owner: tests::Caller,
 }
@@ -49,9 +49,9 @@ on_both! {
         assert_eq!(list[0]["embedding_model"], "text-embedding-3-small");
         let span = json!({"name": "chat", "input": "hello"});
         tenant.key.post("/v1/ingest", &json!({"spans": [span]})).await.ok();
-        scene.work().await;
-        assert_eq!(scene.platform.asked().len(), 1);
-        assert_eq!(scene.vectors().await, ["text-embedding-3-small"]);
+        scene.run_due_jobs().await;
+        assert_eq!(scene.platform.take_requests().len(), 1);
+        assert_eq!(scene.vector_models().await, ["text-embedding-3-small"]);
         // The owner changes the key and the model; the address stays.
         let path = "/v1/provider-credentials/openai_compatible";
         let changed = json!({"base_url": scene.platform.url(), "embedding_model": "e", "api_key": "sk-another"});
@@ -74,12 +74,12 @@ on_both! {
         assert_eq!(list[0]["api_key_last4"], "");
         let span = json!({"name": "chat", "input": "hello"});
         tenant.key.post("/v1/ingest", &json!({"spans": [span]})).await.ok();
-        scene.work().await;
-        assert_eq!(scene.platform.asked()[0].key, "");
+        scene.run_due_jobs().await;
+        assert_eq!(scene.platform.take_requests()[0].key, "");
         scene.stop().await;
     }
 
-    async fn nothing_configured_is_nothing_stored(on: On) {
+    async fn first_start_without_settings_stores_no_credential(on: On) {
         let app = TestApp::on(on).await;
         let (_, list) = first_start(&app, &settings(None, None)).await;
         assert_eq!(list, json!([]));

@@ -8,11 +8,11 @@
 
 mod background;
 mod failures;
-mod figures;
 mod first_start;
 mod provider;
+mod provider_selection;
 mod queries;
-mod whose;
+mod server_metrics;
 
 use api::{Plan, Role};
 use entities::{job, span_vector};
@@ -27,7 +27,7 @@ macro_rules! on_both {
         $(
             $(#[$meta])*
             mod $name {
-                #[allow(unused_imports, reason = "a test needs some of what its file imports")]
+                #[allow(unused_imports, reason = "a test uses only some of the imports of its file")]
                 use super::*;
 
                 async fn test($on: On) $body
@@ -48,7 +48,7 @@ macro_rules! on_both {
 pub(crate) use on_both;
 
 /// The tenant's key, which only its provider may receive.
-const KEY: &str = "sk-canary-of-the-tenant";
+const TENANT_KEY: &str = "sk-canary-of-the-tenant";
 /// The key of the platform's provider.
 const PLATFORM_KEY: &str = "sk-canary-of-the-platform";
 
@@ -82,7 +82,7 @@ impl Scene {
     }
 
     /// Creates a scene with a tenant on the plan Team whose own provider embeds.
-    async fn own(database: On) -> Self {
+    async fn with_own_provider(database: On) -> Self {
         let scene = Self::on(database, Plan::Team).await;
         scene.store_credential(json!({})).await.ok();
         // Runs the backfill, which finds no spans.
@@ -92,31 +92,32 @@ impl Scene {
 
     /// Stores the tenant's own provider, with these fields changed.
     async fn store_credential(&self, changes: Value) -> Reply {
-        let mut body = json!({"api_key": KEY, "base_url": self.own.url(), "embedding_model": "own-model"});
+        let mut body =
+            json!({"api_key": TENANT_KEY, "base_url": self.own.url(), "embedding_model": "own-model"});
         body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         self.app.session(Role::Owner).put("/v1/provider-credentials/openai_compatible", &body).await
     }
 
     /// Starts another server on the same database, like a restart.
-    async fn restarted(&self) -> TestApp {
+    async fn restart(&self) -> TestApp {
         let words: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         self.app.beside_with(&words).await
     }
 
     /// Stores a trace of one span with this input.
-    async fn say(&self, input: &str) {
+    async fn store_trace(&self, input: &str) {
         let span = json!({"name": "chat", "input": input, "output": "Done."});
         self.app.full_key().post("/v1/ingest", &json!({"spans": [span]})).await.ok();
     }
 
     /// Moves the clock to the time when waiting jobs are due, and runs them.
-    async fn work(&self) -> usize {
+    async fn run_due_jobs(&self) -> usize {
         self.app.advance(2);
         self.app.drain().await
     }
 
     /// Returns the embedding models of the stored vectors.
-    async fn vectors(&self) -> Vec<String> {
+    async fn vector_models(&self) -> Vec<String> {
         let rows = span_vector::Entity::find().all(&self.app.app.db.write).await.unwrap();
         let mut models: Vec<String> = rows.into_iter().map(|it| it.embedding_model).collect();
         models.sort_unstable();
@@ -124,7 +125,7 @@ impl Scene {
     }
 
     /// Returns the jobs that wait for a provider.
-    async fn waiting(&self) -> Vec<job::Model> {
+    async fn waiting_jobs(&self) -> Vec<job::Model> {
         let rows = job::Entity::find().order_by_asc(job::Column::RunAt);
         let rows = rows.all(&self.app.app.db.write).await.unwrap();
         rows.into_iter().filter(|it| it.lane == "embedding").collect()

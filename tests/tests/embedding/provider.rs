@@ -20,11 +20,11 @@ use tests::loopback::{LoopbackServer, endless_body};
 
 /// The behaviour of a provider.
 #[derive(Clone, Debug)]
-pub enum Mood {
+pub enum Behaviour {
     /// Responds correctly, in base64.
-    Well,
+    Succeeds,
     /// Responds correctly, with numbers.
-    WithNumbers,
+    SendsNumbers,
     /// Responds with this status and this `Retry-After`.
     Status(u16, Option<&'static str>),
     /// Responds with this body.
@@ -32,18 +32,18 @@ pub enum Mood {
     /// Sends no response.
     Stalls,
     /// Sends an endless response.
-    Endless,
+    SendsEndlessly,
     /// Rejects requests with texts that contain this.
-    Refusing(&'static str),
+    RejectsWord(&'static str),
     /// Rejects texts of more characters than this.
-    Short(usize),
+    LimitsTextLength(usize),
     /// Rejects requests with more texts than this.
-    Few(usize),
+    LimitsBatch(usize),
 }
 
 /// A recorded request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The token of the request.
     pub key: String,
     /// The requested model.
@@ -53,26 +53,27 @@ pub struct Asked {
 }
 
 #[derive(Clone)]
-struct Inside {
-    mood: Arc<Mutex<Mood>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+struct ProviderState {
+    behaviour: Arc<Mutex<Behaviour>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A provider on a loopback address.
 pub struct Provider {
     /// The address of the provider.
     pub address: SocketAddr,
-    inside: Inside,
+    state: ProviderState,
     _server: LoopbackServer,
 }
 
 impl Provider {
     /// Starts a provider that responds correctly.
     pub async fn start() -> Self {
-        let inside = Inside { mood: Arc::new(Mutex::new(Mood::Well)), asked: Arc::default() };
-        let router = Router::new().route("/v1/embeddings", post(answer)).with_state(inside.clone());
+        let state =
+            ProviderState { behaviour: Arc::new(Mutex::new(Behaviour::Succeeds)), requests: Arc::default() };
+        let router = Router::new().route("/v1/embeddings", post(respond)).with_state(state.clone());
         let server = LoopbackServer::start(router).await;
-        Self { address: server.address, inside, _server: server }
+        Self { address: server.address, state, _server: server }
     }
 
     /// Returns the base URL.
@@ -81,47 +82,47 @@ impl Provider {
     }
 
     /// Changes the behaviour.
-    pub fn turn(&self, mood: Mood) {
-        *self.inside.mood.lock().unwrap() = mood;
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
+        *self.state.behaviour.lock().unwrap() = behaviour;
     }
 
     /// Takes the requests recorded so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.inside.asked.lock().unwrap())
+    pub fn take_requests(&self) -> Vec<ReceivedRequest> {
+        std::mem::take(&mut self.state.requests.lock().unwrap())
     }
 }
 
-async fn answer(State(inside): State<Inside>, headers: HeaderMap, body: Bytes) -> Response {
+async fn respond(State(state): State<ProviderState>, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let texts: Vec<String> = serde_json::from_value(body["input"].clone()).unwrap();
     let key = headers.get("authorization").map_or("", |it| it.to_str().unwrap());
     let key = key.strip_prefix("Bearer ").unwrap_or(key).to_owned();
     let model = body["model"].as_str().unwrap().to_owned();
-    inside.asked.lock().unwrap().push(Asked { key: key.clone(), model, texts: texts.clone() });
-    let mood = inside.mood.lock().unwrap().clone();
+    state.requests.lock().unwrap().push(ReceivedRequest { key: key.clone(), model, texts: texts.clone() });
+    let behaviour = state.behaviour.lock().unwrap().clone();
     let refuse = |refused: bool| match refused {
         true => (StatusCode::BAD_REQUEST, r#"{"error":{"message":"a text is refused"}}"#).into_response(),
         false => vectors(&texts, true),
     };
-    match mood {
-        Mood::Well => vectors(&texts, true),
-        Mood::WithNumbers => vectors(&texts, false),
-        Mood::Status(status, retry_after) => {
+    match behaviour {
+        Behaviour::Succeeds => vectors(&texts, true),
+        Behaviour::SendsNumbers => vectors(&texts, false),
+        Behaviour::Status(status, retry_after) => {
             let headers: HeaderMap =
                 retry_after.iter().map(|it| ("retry-after".parse().unwrap(), it.parse().unwrap())).collect();
             // Some providers repeat the key in their errors.
             let body = json!({"error": {"message": format!("not with {key}")}}).to_string();
             (StatusCode::from_u16(status).unwrap(), headers, body).into_response()
         }
-        Mood::Body(body) => body.to_string().into_response(),
-        Mood::Stalls => {
+        Behaviour::Body(body) => body.to_string().into_response(),
+        Behaviour::Stalls => {
             tokio::time::sleep(Duration::from_secs(600)).await;
             StatusCode::OK.into_response()
         }
-        Mood::Endless => endless_body().into_response(),
-        Mood::Refusing(word) => refuse(texts.iter().any(|it| it.contains(word))),
-        Mood::Short(longest) => refuse(texts.iter().any(|it| it.chars().count() > longest)),
-        Mood::Few(most) => refuse(texts.len() > most),
+        Behaviour::SendsEndlessly => endless_body().into_response(),
+        Behaviour::RejectsWord(word) => refuse(texts.iter().any(|it| it.contains(word))),
+        Behaviour::LimitsTextLength(longest) => refuse(texts.iter().any(|it| it.chars().count() > longest)),
+        Behaviour::LimitsBatch(most) => refuse(texts.len() > most),
     }
 }
 

@@ -4,7 +4,7 @@ use api::Plan;
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
-use super::{evaluations, made, timed, trace};
+use super::{create_rule, evaluations, timed, trace};
 
 on_both_databases! {
     async fn bulk_filter_selects_traces(app: TestApp) {
@@ -32,7 +32,7 @@ on_both_databases! {
         assert!(rows.iter().all(|it| it["bulk_id"] == begun["bulk_id"] && it["status"] == "complete"), "{rows:?}");
         let all = key.post("/v1/eval/bulk", &ask(Value::Null)).await.ok();
         assert_eq!((&all["matched"], &all["queued"]), (&json!(10), &json!(10)));
-        let none = key.post("/v1/eval/bulk", &ask(json!({"name": "nobody"}))).await.ok();
+        let none = key.post("/v1/eval/bulk", &ask(json!({"name": "unknown"}))).await.ok();
         assert_eq!((&none["matched"], &none["queued"]), (&json!(0), &json!(0)));
         app.drain().await;
         let ended = key.get(&format!("/v1/eval/bulk/{}", none["bulk_id"].as_str().unwrap())).await.ok();
@@ -101,7 +101,7 @@ on_both_databases! {
             app.advance(1);
         }
         app.drain().await;
-        let rule = made(app, json!({"filter": {"name": "a"}})).await;
+        let rule = create_rule(app, json!({"filter": {"name": "a"}})).await;
         let newest = trace(&key, json!({"name": "a", "latency_ms": 1})).await;
         app.drain().await;
         assert_eq!(evaluations(&key, &format!("rule_id={rule}")).await.len(), 1);

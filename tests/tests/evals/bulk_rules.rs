@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tests::{Caller, TestApp, on_both_databases};
 
-use super::{evaluations, made, rule, trace};
+use super::{create_rule, evaluations, rule, trace};
 
 /// Returns the traces that a rule evaluated.
-async fn judged(key: &Caller, rule: &str) -> BTreeSet<String> {
+async fn evaluated_traces(key: &Caller, rule: &str) -> BTreeSet<String> {
     let rows = evaluations(key, &format!("rule_id={rule}")).await;
     rows.iter().map(|it| it["trace_id"].as_str().unwrap().to_owned()).collect()
 }
@@ -36,16 +36,16 @@ on_both_databases! {
             }
             app.drain().await;
             app.advance(1);
-            let rule = made(app, json!({"filter": {"tag": tag}})).await;
+            let rule = create_rule(app, json!({"filter": {"tag": tag}})).await;
             let mut new = Vec::new();
             for tags in &all {
                 new.push(trace(&key, json!({"tags": tags, "latency_ms": 1})).await);
             }
             app.drain().await;
             let of = |traces: &[String]| chosen.iter().map(|it| traces[*it].clone()).collect::<BTreeSet<_>>();
-            assert_eq!(judged(&key, &rule).await, of(&new), "{tag}");
+            assert_eq!(evaluated_traces(&key, &rule).await, of(&new), "{tag}");
             let done = backfilled(app, &rule).await;
-            let found = judged(&key, &rule).await;
+            let found = evaluated_traces(&key, &rule).await;
             assert!(found.is_superset(&of(&past)), "{tag}: {done}");
             assert!(past.iter().all(|it| of(&past).contains(it) || !found.contains(it)), "{tag}: {done}");
             // One rule at a time exists.
@@ -60,7 +60,7 @@ on_both_databases! {
         let reply = key.post("/v1/eval-rules", &rule(app, json!({"filter": wrong}))).await;
         reply.is(422, "validation_failed");
         assert_eq!(reply.json()["fields"][0]["field"], "filter.modle");
-        let id = made(app, json!({"filter": {"model": "gpt-4o", "tag": null}})).await;
+        let id = create_rule(app, json!({"filter": {"model": "gpt-4o", "tag": null}})).await;
         let path = format!("/v1/eval-rules/{id}");
         let change = key.request(reqwest::Method::PATCH, &path).json(&json!({"filter": wrong}));
         key.send(change).await.is(422, "validation_failed");

@@ -4,22 +4,22 @@
 use api::{Plan, Role};
 use queue::{JobResult, RunJob, new_job};
 use serde_json::{Value, json};
-use server::evals::{fill::FillBulk, rules::PAUSE_MICROS};
+use server::evals::{bulk_fill::FillBulk, rules::PAUSE_MICROS};
 use store::eval_rules;
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
 
-use super::{evaluations, made, timed, trace};
+use super::{create_rule, evaluations, timed, trace};
 
 /// Puts the tenant on the plan Team, with a provider that gets no requests.
-async fn with_judge(app: &TestApp) {
+async fn configure_judge(app: &TestApp) {
     app.set_plan(Plan::Team).await;
     let body = json!({"api_key": "sk-of-the-tenant", "judge_model_cheap": "gpt-4o"});
     app.session(Role::Owner).put("/v1/provider-credentials/openai", &body).await.ok();
 }
 
 /// Stores `count` traces, which are ready afterwards.
-async fn stored(app: &TestApp, count: usize) {
+async fn store_traces(app: &TestApp, count: usize) {
     let traces: Vec<Value> = (0..count).map(|_| json!({"output": "Done.", "latency_ms": 1})).collect();
     for some in traces.chunks(1_000) {
         let reply = app.full_key().post("/v1/ingest/batch", &json!({"traces": some})).await.ok();
@@ -29,12 +29,12 @@ async fn stored(app: &TestApp, count: usize) {
 }
 
 /// Creates a rule with an LLM evaluator.
-async fn judged(app: &TestApp) -> String {
-    made(app, json!({"metric_name": "toxicity", "evaluator_type": "llm", "config": {}})).await
+async fn create_llm_rule(app: &TestApp) -> String {
+    create_rule(app, json!({"metric_name": "toxicity", "evaluator_type": "llm", "config": {}})).await
 }
 
 /// Requests a run. Returns its id.
-async fn begun(key: &Caller, path: &str, body: Value) -> String {
+async fn start_run(key: &Caller, path: &str, body: Value) -> String {
     let reply = key.post(path, &body).await;
     assert_eq!(reply.status, 202, "{}", reply.text());
     reply.ok()["bulk_id"].as_str().unwrap().to_owned()
@@ -45,25 +45,25 @@ async fn progress(app: &TestApp, bulk: &str) -> Value {
 }
 
 /// Runs one execution of the job.
-async fn turn(app: &TestApp, bulk: &str) -> JobResult {
+async fn run_job_once(app: &TestApp, bulk: &str) -> JobResult {
     let payload = || FillBulk { bulk: bulk.parse().unwrap() };
     payload().run(&app.app, &new_job(app.tenant, &payload(), 0, 0)).await
 }
 
-async fn used(app: &TestApp) -> i64 {
+async fn used_quota(app: &TestApp) -> i64 {
     app.full_key().get("/v1/me").await.ok()["usage"]["llm_evaluations"].as_i64().unwrap()
 }
 
 on_both_databases! {
     /// Rules beyond the limit of a lowered plan stop, and so do their backfills.
     async fn lowered_plan_stops_backfill_of_excess_rule(app: TestApp) {
-        stored(app, 3).await;
+        store_traces(app, 3).await;
         let mut rule = String::new();
         for _ in 0..4 {
-            rule = made(app, json!({})).await;
+            rule = create_rule(app, json!({})).await;
             app.advance(1);
         }
-        let bulk = begun(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
+        let bulk = start_run(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
         app.set_plan(Plan::Starter).await;
         app.drain().await;
         let ended = progress(app, &bulk).await;
@@ -74,12 +74,12 @@ on_both_databases! {
 
     /// Without a judge, the run requests no evaluations and releases its quota.
     async fn missing_judge_stops_bulk_evaluation(app: TestApp) {
-        with_judge(app).await;
-        stored(app, 3).await;
-        let (key, rule) = (app.full_key(), judged(app).await);
-        let backfill = begun(&key, &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
-        let by_hand = begun(&key, "/v1/eval/bulk", json!({"metric_name": "toxicity"})).await;
-        assert_eq!(used(app).await, 3);
+        configure_judge(app).await;
+        store_traces(app, 3).await;
+        let (key, rule) = (app.full_key(), create_llm_rule(app).await);
+        let backfill = start_run(&key, &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
+        let by_hand = start_run(&key, "/v1/eval/bulk", json!({"metric_name": "toxicity"})).await;
+        assert_eq!(used_quota(app).await, 3);
         app.session(Role::Owner).delete("/v1/provider-credentials/openai").await.ok();
         app.drain().await;
         for bulk in [backfill, by_hand] {
@@ -87,18 +87,18 @@ on_both_databases! {
             assert_eq!((&ended["status"], &ended["queued"], &ended["pending"]), (&json!("complete"), &json!(0), &json!(0)), "{ended}");
             assert!(ended["detail"].as_str().unwrap().contains("credential"), "{ended}");
         }
-        assert_eq!((used(app).await, evaluations(&key, "").await.len()), (0, 0));
+        assert_eq!((used_quota(app).await, evaluations(&key, "").await.len()), (0, 0));
     }
 
     /// A judge is slower than its bulk run: a rule that is paused meanwhile stops its backfill.
     async fn paused_rule_stops_its_backfill(app: TestApp) {
-        with_judge(app).await;
-        stored(app, 1_200).await;
-        let rule = judged(app).await;
-        let bulk = begun(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
+        configure_judge(app).await;
+        store_traces(app, 1_200).await;
+        let rule = create_llm_rule(app).await;
+        let bulk = start_run(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
         for _ in 0..2 {
             let until = app.app.clock.now() + 2_000_000;
-            assert_eq!(turn(app, &bulk).await, JobResult::Snooze { until });
+            assert_eq!(run_job_once(app, &bulk).await, JobResult::Snooze { until });
             let now = progress(app, &bulk).await;
             assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(1_000), &json!(1_000)), "{now}");
         }
@@ -106,28 +106,28 @@ on_both_databases! {
         let rule: Uuid = rule.parse().unwrap();
         assert!(eval_rules::pause(&txn, app.tenant, rule, "the key is refused", now, (now - PAUSE_MICROS, now)).await.unwrap());
         app.app.commit(txn).await.unwrap();
-        assert_eq!(turn(app, &bulk).await, JobResult::Done);
+        assert_eq!(run_job_once(app, &bulk).await, JobResult::Done);
         let ended = progress(app, &bulk).await;
         assert_eq!((&ended["queued"], &ended["detail"]), (&json!(1_000), &json!("the key is refused")), "{ended}");
-        assert_eq!(used(app).await, 1_000);
+        assert_eq!(used_quota(app).await, 1_000);
     }
 
     /// The estimate of a backfill is an upper bound, and never exceeds the rest of the quota.
     async fn backfill_reports_upper_bound_within_quota(app: TestApp) {
-        with_judge(app).await;
+        configure_judge(app).await;
         app.use_evaluations(249_999).await;
-        stored(app, 5).await;
-        let (key, rule) = (app.full_key(), judged(app).await);
+        store_traces(app, 5).await;
+        let (key, rule) = (app.full_key(), create_llm_rule(app).await);
         let reply = key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.ok();
         assert_eq!((&reply["matched"], &reply["queued"]), (&json!(5), &json!(1)));
         let bulk = reply["bulk_id"].as_str().unwrap();
         let now = progress(app, bulk).await;
         assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(0), &json!(0)), "{now}");
-        assert_eq!(turn(app, bulk).await, JobResult::Done);
+        assert_eq!(run_job_once(app, bulk).await, JobResult::Done);
         let now = progress(app, bulk).await;
         assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(1), &json!(1)), "{now}");
         assert!(now["detail"].as_str().unwrap().contains("used up"), "{now}");
-        assert_eq!(used(app).await, 250_000);
+        assert_eq!(used_quota(app).await, 250_000);
         key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.is(402, "eval_quota_exceeded");
     }
 
@@ -135,7 +135,7 @@ on_both_databases! {
     /// trace once, even if a late span moves it.
     async fn bulk_evaluation_covers_traces_stored_at_its_start(app: TestApp) {
         let key = app.full_key();
-        stored(app, 2_100).await;
+        store_traces(app, 2_100).await;
         let moving = "0af7651916cd43dd8448eb211c80319c";
         let span = |id: u64, at: i64| {
             let (from, to) = ((at * 1_000).to_string(), ((at + 5_000) * 1_000).to_string());
@@ -143,13 +143,13 @@ on_both_databases! {
             json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
         };
         // The sender's clock is ahead.
-        key.post("/v1/otlp/traces", &span(1, tests::app::START + 60_000_000)).await.ok();
+        key.post("/v1/otlp/traces", &span(1, tests::app::TEST_START_MICROS + 60_000_000)).await.ok();
         let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 99}});
-        let bulk = begun(&key, "/v1/eval/bulk", body).await;
+        let bulk = start_run(&key, "/v1/eval/bulk", body).await;
         assert_eq!(progress(app, &bulk).await["matched"], 2_101);
-        assert!(matches!(turn(app, &bulk).await, JobResult::Snooze { .. }));
+        assert!(matches!(run_job_once(app, &bulk).await, JobResult::Snooze { .. }));
         app.advance(1);
-        key.post("/v1/otlp/traces", &span(2, tests::app::START - 86_400_000_000)).await.ok();
+        key.post("/v1/otlp/traces", &span(2, tests::app::TEST_START_MICROS - 86_400_000_000)).await.ok();
         let late = trace(&key, json!({"started_at": "2026-06-13T12:00:00Z", "latency_ms": 1})).await;
         app.drain().await;
         let done = progress(app, &bulk).await;
@@ -161,29 +161,29 @@ on_both_databases! {
 
     /// Concurrent backfills of one rule use the quota once per evaluation.
     async fn concurrent_backfills_use_quota_once(app: TestApp) {
-        with_judge(app).await;
-        stored(app, 500).await;
-        let (key, rule) = (app.full_key(), judged(app).await);
+        configure_judge(app).await;
+        store_traces(app, 500).await;
+        let (key, rule) = (app.full_key(), create_llm_rule(app).await);
         let mut runs = Vec::new();
         for _ in 0..6 {
-            runs.push(begun(&key, &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await);
+            runs.push(start_run(&key, &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await);
         }
-        futures::future::join_all(runs.iter().map(|it| turn(app, it))).await;
+        futures::future::join_all(runs.iter().map(|it| run_job_once(app, it))).await;
         for bulk in &runs {
-            turn(app, bulk).await;
+            run_job_once(app, bulk).await;
         }
         let mut queued = 0;
         for bulk in &runs {
             queued += progress(app, bulk).await["queued"].as_i64().unwrap();
         }
-        assert_eq!((queued, used(app).await), (500, 500));
+        assert_eq!((queued, used_quota(app).await), (500, 500));
     }
 
     /// One job makes the evaluations of several rules and runs, each with its own options.
-    async fn each_by_its_own_options(app: TestApp) {
+    async fn evaluations_in_one_job_use_their_own_options(app: TestApp) {
         let key = app.full_key();
-        let lax = made(app, json!({"config": {"max_latency_ms": 100}})).await;
-        let strict = made(app, json!({"config": {"max_latency_ms": 10}})).await;
+        let lax = create_rule(app, json!({"config": {"max_latency_ms": 100}})).await;
+        let strict = create_rule(app, json!({"config": {"max_latency_ms": 10}})).await;
         for _ in 0..3 {
             timed(&key, 50).await;
         }

@@ -5,12 +5,12 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
-use super::{decision, evaluations, made, patch, timed, trace};
+use super::{create_rule, decision, evaluations, patch, timed, trace};
 
 on_both_databases! {
     async fn rule_project_can_be_changed(app: TestApp) {
         let key = app.full_key();
-        let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
+        let path = format!("/v1/eval-rules/{}", create_rule(app, json!({})).await);
         let rule = path.rsplit('/').next().unwrap();
         let second = key.post("/v1/projects", &json!({"name": "second"})).await.ok()["id"].clone();
         assert_eq!(patch(&key, &path, &json!({"project_id": second})).await.ok()["project_id"], second);
@@ -31,7 +31,7 @@ on_both_databases! {
     /// The evaluator and its type, with their options.
     async fn rule_evaluator_and_type_can_be_changed(app: TestApp) {
         let key = app.full_key();
-        let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
+        let path = format!("/v1/eval-rules/{}", create_rule(app, json!({})).await);
         for (change, field) in [
             (json!({"metric_name": "nonsense"}), "metric_name"),
             (json!({"metric_name": "cost_threshold"}), "config."),
@@ -69,7 +69,7 @@ on_both_databases! {
     /// Absent fields stay; config and filter are replaced as a whole.
     async fn rule_change_keeps_absent_fields(app: TestApp) {
         let key = app.full_key();
-        let rule = made(app, json!({"filter": {"name": "t", "error": false}})).await;
+        let rule = create_rule(app, json!({"filter": {"name": "t", "error": false}})).await;
         let path = format!("/v1/eval-rules/{rule}");
         let labelled = async |change: Value| {
             let changed = patch(&key, &path, &change).await.ok();
@@ -95,9 +95,9 @@ on_both_databases! {
     }
 
     /// No concurrent change is lost: each is the last one, or the next one was applied to its result.
-    async fn two_at_the_same_time(app: TestApp) {
+    async fn concurrent_rule_changes_are_not_lost(app: TestApp) {
         let key = app.full_key();
-        let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
+        let path = format!("/v1/eval-rules/{}", create_rule(app, json!({})).await);
         let txn = app.app.db.begin().await.unwrap();
         store::tenants::lock(&txn, app.tenant).await.unwrap();
         let changes: Vec<Value> = (1..=8).map(|it| json!({"config": {"max_latency_ms": it}})).collect();
@@ -109,7 +109,7 @@ on_both_databases! {
         };
         let (replies, ()) = tokio::join!(changing, letting);
         let (done, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|it| it.status == 200);
-        assert!(!done.is_empty() && !refused.is_empty(), "{} were done", done.len());
+        assert!(!done.is_empty() && !refused.is_empty(), "{} changes succeeded", done.len());
         for reply in refused {
             reply.is(409, "conflict");
         }
@@ -123,7 +123,7 @@ on_both_databases! {
         let mut ids = Vec::new();
         for i in 0..7 {
             let project = if i == 3 { second.clone() } else { json!(app.project) };
-            ids.push(made(app, json!({"project_id": project})).await);
+            ids.push(create_rule(app, json!({"project_id": project})).await);
             // Some rules have the same time of creation.
             app.advance(i % 2);
         }

@@ -4,10 +4,10 @@ use api::{Plan, Role};
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
-use super::{evaluations, judged, made, patch, trace};
+use super::{create_rule, evaluate, evaluations, patch, trace};
 
 /// Name, display name and tags of the specification's table.
-const BUILTIN: [(&str, &str, &[&str]); 25] = [
+const BUILTIN_EVALUATORS: [(&str, &str, &[&str]); 25] = [
     ("answer_relevance", "Answer Relevance", &["quality"]),
     ("bias", "Bias Detection", &["safety", "quality"]),
     ("citation_correctness", "Citation Correctness", &["quality", "retrieval"]),
@@ -36,7 +36,7 @@ const BUILTIN: [(&str, &str, &[&str]); 25] = [
 ];
 
 /// Types of the built-in evaluators that are not only LLM evaluators.
-const BY_CODE: [(&str, &[&str]); 9] = [
+const BUILTIN_CODE_TYPES: [(&str, &[&str]); 9] = [
     ("cost_threshold", &["rule"]),
     ("function_call_correctness", &["llm", "rule"]),
     ("json_schema_conformance", &["rule"]),
@@ -54,10 +54,10 @@ on_both_databases! {
         let list = key.get("/v1/evaluators?limit=200").await.ok();
         let rows = list["evaluators"].as_array().unwrap();
         assert_eq!((&list["has_more"], &list["next_cursor"]), (&json!(false), &Value::Null));
-        for (name, display, tags) in BUILTIN {
+        for (name, display, tags) in BUILTIN_EVALUATORS {
             let row = rows.iter().find(|it| it["name"] == name).expect(name);
             assert_eq!((&row["display_name"], &row["tags"], &row["builtin"]), (&json!(display), &json!(tags), &json!(true)));
-            let types = BY_CODE.iter().find(|it| it.0 == name).map_or(&["llm"][..], |it| it.1);
+            let types = BUILTIN_CODE_TYPES.iter().find(|it| it.0 == name).map_or(&["llm"][..], |it| it.1);
             assert_eq!((&row["evaluator_types"], &row["evaluator_type"]), (&json!(types), &json!(types[0])), "{name}");
             assert!(row["version"].as_i64().unwrap() >= 1 && row["description"].as_str().unwrap().len() > 40, "{name}");
             assert_eq!(row["config_schema"]["type"], "object", "{name}");
@@ -76,7 +76,7 @@ on_both_databases! {
     }
 
     /// Each built-in code evaluator evaluates a good and a bad trace, over HTTP.
-    async fn rules_of_code_judge(app: TestApp) {
+    async fn builtin_code_evaluators_pass_and_fail(app: TestApp) {
         let key = app.full_key();
         let german = "Der schnelle braune Fuchs springt über den faulen Hund und läuft danach in den dunklen Wald.";
         let english = "The quick brown fox jumps over the lazy dog and afterwards runs into the dark forest.";
@@ -91,14 +91,14 @@ on_both_databases! {
         ] {
             for (item, score, label) in [(good, 1.0, "pass"), (bad, 0.0, "fail")] {
                 let id = trace(&key, item).await;
-                let done = judged(app, &id, metric, config.clone()).await;
+                let done = evaluate(app, &id, metric, config.clone()).await;
                 assert_eq!((&done["status"], done["score"].as_f64(), &done["label"]), (&json!("complete"), Some(score), &json!(label)), "{metric}: {done}");
                 assert_eq!(done["evaluator_type"], "rule");
                 assert!(!done["reasoning"].as_str().unwrap().contains("anna.schmidt"), "{done}");
             }
             // Without its input, an evaluator fails instead of guessing.
             let nothing = trace(&key, json!({"name": "empty"})).await;
-            let done = judged(app, &nothing, metric, config).await;
+            let done = evaluate(app, &nothing, metric, config).await;
             assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{metric}: {done}");
             assert!(done["error"].as_str().is_some_and(|it| it.len() > 15), "{metric}: {done}");
         }
@@ -116,18 +116,18 @@ on_both_databases! {
         assert_eq!(key.get("/v1/evaluators?limit=200").await.ok()["evaluators"][25], made_it);
         let good = trace(&key, json!({"output": "The refund is on its way.", "latency_ms": 5})).await;
         let bad = trace(&key, json!({"output": "No.", "latency_ms": 5000})).await;
-        let done = judged(app, &good, "mentions_refund", json!({})).await;
+        let done = evaluate(app, &good, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@1")), "{done}");
-        assert_eq!(judged(app, &bad, "mentions_refund", json!({})).await["label"], "fail");
+        assert_eq!(evaluate(app, &bad, "mentions_refund", json!({})).await["label"], "fail");
         // A change creates a new version; a request without a change does not.
         let path = "/v1/evaluators/mentions_refund";
         assert_eq!(patch(&key, path, &json!({"description": "Says refund, quickly."})).await.ok()["version"], 1);
         let changed = patch(&key, path, &json!({"combine": "any", "checks": [{"kind": "contains", "text": "No"}, {"kind": "latency_ms", "max": 1}]})).await.ok();
         assert_eq!((&changed["version"], &changed["combine"], &changed["description"]), (&json!(2), &json!("any"), &json!("Says refund, quickly.")));
-        let done = judged(app, &bad, "mentions_refund", json!({})).await;
+        let done = evaluate(app, &bad, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@2")), "{done}");
         // An evaluator can't be deleted while a rule uses it. Its evaluations remain after the deletion.
-        let rule = made(app, json!({"metric_name": "mentions_refund", "config": {}})).await;
+        let rule = create_rule(app, json!({"metric_name": "mentions_refund", "config": {}})).await;
         owner.delete(path).await.is(409, "conflict");
         key.delete(&format!("/v1/eval-rules/{rule}")).await.ok();
         app.session(Role::Member).delete(path).await.is(403, "forbidden_role");

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
-use super::{evaluations, made};
+use super::{create_rule, evaluations};
 
 /// Builds an export of one span of this trace with these attributes and events.
 fn export(trace: &str, span: u64, attributes: Value, events: Value) -> Value {
-    let at = tests::app::START * 1_000;
+    let at = tests::app::TEST_START_MICROS * 1_000;
     let span = json!({"traceId": trace, "spanId": format!("{span:016x}"), "name": "s", "startTimeUnixNano": at.to_string(),
         "endTimeUnixNano": (at + 5_000_000).to_string(), "attributes": attributes, "events": events});
     json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
@@ -18,7 +18,7 @@ fn attribute(key: &str, value: Value) -> Value {
 }
 
 on_both_databases! {
-    async fn they_are_stored_once_and_cost_nothing(app: TestApp) {
+    async fn external_evaluations_are_stored_once_without_quota(app: TestApp) {
         let key = app.full_key();
         let event = |name: &str, score: f64| json!({"name": "gen_ai.evaluation.result", "timeUnixNano": "0", "attributes": [
             attribute("gen_ai.evaluation.name", json!({"stringValue": name})),
@@ -50,10 +50,10 @@ on_both_databases! {
         assert_eq!(me["usage"]["llm_evaluations"], 0);
         assert_eq!(key.get(&format!("/v1/eval/{}", first["id"].as_str().unwrap())).await.ok(), *first);
         // A rule evaluates the trace independently of them.
-        let rule = made(app, json!({})).await;
+        let rule = create_rule(app, json!({})).await;
         key.post("/v1/otlp/traces", &export(&"6e".repeat(16), 1, json!([]), json!([event("latency_threshold", 0.0)]))).await.ok();
         app.advance(6);
         app.drain().await;
-        assert_eq!(evaluations(&key, &format!("rule_id={rule}")).await.len(), 2, "one a trace");
+        assert_eq!(evaluations(&key, &format!("rule_id={rule}")).await.len(), 2, "one evaluation per trace");
     }
 }

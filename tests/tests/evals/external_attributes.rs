@@ -7,13 +7,13 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 use serde_json::{Value, json};
-use tests::{app::START, on_both_databases};
+use tests::{app::TEST_START_MICROS, on_both_databases};
 
-use super::{evaluations, made};
+use super::{create_rule, evaluations};
 
 /// Builds an export of a new trace with one span and these attributes.
 fn export(id: u8, attributes: Vec<(&str, Any)>) -> Vec<u8> {
-    let at = u64::try_from(START).unwrap() * 1_000;
+    let at = u64::try_from(TEST_START_MICROS).unwrap() * 1_000;
     let attribute = |(key, value): (&str, Any)| KeyValue {
         key: key.to_owned(),
         value: Some(AnyValue { value: Some(value) }),
@@ -40,7 +40,7 @@ fn text(text: &str) -> Any {
 on_both_databases! {
     async fn external_evaluation_with_label_only_is_stored(app: TestApp) {
         let key = app.full_key();
-        let rule = made(app, json!({})).await;
+        let rule = create_rule(app, json!({})).await;
         let labelled = vec![
             ("gen_ai.evaluation.name", text("Tone")),
             ("gen_ai.evaluation.score.label", text("too friendly")),

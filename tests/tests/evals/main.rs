@@ -3,23 +3,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod archived;
+mod archived_projects;
 mod bulk;
-mod bulk_choice;
-mod bulk_kept;
+mod bulk_filters;
 mod bulk_rules;
 mod bulk_runs;
-mod by_code;
-mod by_hand;
 mod changed_rules;
-mod decisions;
+mod code_evaluators;
+mod custom_checks;
 mod evaluators;
 mod external;
 mod external_attributes;
-mod lost;
-mod own_checks;
+mod lost_workers;
+mod purge;
+mod requested_evaluations;
+mod rule_decisions;
 mod rules;
-mod unsampled;
+mod sample_rate;
 
 use serde_json::{Value, json};
 use tests::{Caller, Reply, TestApp};
@@ -44,7 +44,7 @@ fn rule(app: &TestApp, more: Value) -> Value {
 }
 
 /// Creates a rule. Returns its id.
-async fn made(app: &TestApp, more: Value) -> String {
+async fn create_rule(app: &TestApp, more: Value) -> String {
     let reply = app.full_key().post("/v1/eval-rules", &rule(app, more)).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.ok()["id"].as_str().unwrap().to_owned()
@@ -63,7 +63,7 @@ async fn decision(key: &Caller, rule: &str, trace: &str) -> Value {
 }
 
 /// Evaluates a trace with an evaluator. Returns the evaluation.
-async fn judged(app: &TestApp, trace: &str, metric: &str, config: Value) -> Value {
+async fn evaluate(app: &TestApp, trace: &str, metric: &str, config: Value) -> Value {
     let key = app.full_key();
     let body = json!({"trace_id": trace, "metric_name": metric, "config": config});
     let reply = key.post("/v1/eval", &body).await;

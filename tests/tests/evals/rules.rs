@@ -4,11 +4,11 @@ use api::{Plan, Role};
 use serde_json::{Value, json};
 use tests::{On, TestApp, on_both_databases};
 
-use super::{decision, evaluations, made, rule, timed, trace};
+use super::{create_rule, decision, evaluations, rule, timed, trace};
 
 /// Builds an export of one ended span of this trace.
 fn span(trace: &str, id: u64, parent: Option<u64>) -> Value {
-    let at = (tests::app::START + id as i64) * 1_000;
+    let at = (tests::app::TEST_START_MICROS + id as i64) * 1_000;
     let mut span = json!({"traceId": trace, "spanId": format!("{id:016x}"), "name": "s", "startTimeUnixNano": at.to_string(),
         "endTimeUnixNano": (at + 5_000_000).to_string()});
     if let Some(parent) = parent {
@@ -91,7 +91,7 @@ on_both_databases! {
         let before = timed(&key, 500).await;
         app.drain().await;
         app.advance(1);
-        let id = made(app, json!({})).await;
+        let id = create_rule(app, json!({})).await;
         let (slow, fast) = (timed(&key, 500).await, timed(&key, 50).await);
         app.drain().await;
         let rows = evaluations(&key, &format!("rule_id={id}")).await;
@@ -112,7 +112,7 @@ on_both_databases! {
     /// it ready again.
     async fn rule_evaluates_otlp_trace_when_ready(app: TestApp) {
         let key = app.full_key();
-        let rule = made(app, json!({"config": {"max_latency_ms": 1}})).await;
+        let rule = create_rule(app, json!({"config": {"max_latency_ms": 1}})).await;
         let trace = "7f".repeat(16);
         let send = async |body: Value| key.post("/v1/otlp/traces", &body).await.ok();
         send(span(&trace, 2, Some(1))).await;
@@ -120,7 +120,7 @@ on_both_databases! {
         app.advance(6);
         app.drain().await;
         let id = format!("{}-{}-{}-{}-{}", &trace[..8], &trace[8..12], &trace[12..16], &trace[16..20], &trace[20..]);
-        assert_eq!(evaluations(&key, "").await.len(), 0, "without a root it may take ten minutes");
+        assert_eq!(evaluations(&key, "").await.len(), 0, "a trace without a root is not ready yet");
         assert_eq!(decision(&key, &rule, &id).await["decision"], "not_ready");
         send(span(&trace, 1, None)).await;
         app.drain().await;
@@ -141,7 +141,7 @@ on_both_databases! {
     async fn many_rules_each_evaluate_their_traces(app: TestApp) {
         let key = app.full_key();
         for name in 0..40 {
-            made(app, json!({"filter": {"name": name.to_string()}})).await;
+            create_rule(app, json!({"filter": {"name": name.to_string()}})).await;
         }
         let traces: Vec<Value> = (0..50).map(|it| json!({"name": it.to_string(), "latency_ms": 1})).collect();
         key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
@@ -159,7 +159,7 @@ on_both_databases! {
         ];
         let mut ids = Vec::new();
         for (filter, _) in &rules {
-            ids.push(made(app, json!({"filter": filter})).await);
+            ids.push(create_rule(app, json!({"filter": filter})).await);
         }
         let items = [
             json!({"name": "a", "model": "m-1", "tags": {"env": "prod"}, "latency_ms": 1}),
@@ -182,8 +182,8 @@ on_both_databases! {
             }
             assert_eq!(evaluations(&key, &format!("rule_id={id}")).await.len(), selected.len(), "{filter}");
         }
-        let never = made(app, json!({"sample_rate": 0})).await;
-        let some = made(app, json!({"sample_rate": 0.5})).await;
+        let never = create_rule(app, json!({"sample_rate": 0})).await;
+        let some = create_rule(app, json!({"sample_rate": 0.5})).await;
         let mut words = std::collections::BTreeMap::<String, usize>::new();
         for _ in 0..40 {
             let id = timed(&key, 1).await;
@@ -196,7 +196,7 @@ on_both_databases! {
 
     async fn disabled_rule_does_not_fire(app: TestApp) {
         let key = app.full_key();
-        let id = made(app, json!({"enabled": false})).await;
+        let id = create_rule(app, json!({"enabled": false})).await;
         let first = timed(&key, 1).await;
         app.drain().await;
         assert_eq!(decision(&key, &id, &first).await["decision"], "disabled");
@@ -212,7 +212,7 @@ on_both_databases! {
 
     async fn rule_test_stores_nothing(app: TestApp) {
         let key = app.full_key();
-        let id = made(app, json!({"enabled": false, "config": {"max_latency_ms": 100, "threshold": 0.5}})).await;
+        let id = create_rule(app, json!({"enabled": false, "config": {"max_latency_ms": 100, "threshold": 0.5}})).await;
         let (slow, none) = (timed(&key, 500).await, trace(&key, json!({"name": "t"})).await);
         let path = format!("/v1/eval-rules/{id}/test");
         let tried = key.post(&path, &json!({"trace_id": slow})).await;
@@ -229,21 +229,21 @@ on_both_databases! {
         key.post(&format!("/v1/eval-rules/{}/test", app.project), &json!({"trace_id": slow})).await.is(404, "not_found");
     }
 
-    async fn starter_has_three_rules(app: TestApp) {
+    async fn starter_plan_is_limited_to_three_rules(app: TestApp) {
         app.set_plan(Plan::Starter).await;
         let key = app.full_key();
         let mut ids = Vec::new();
         for _ in 0..3 {
-            ids.push(made(app, json!({})).await);
+            ids.push(create_rule(app, json!({})).await);
             app.advance(1);
         }
         key.post("/v1/eval-rules", &rule(app, json!({}))).await.is(402, "eval_rules_quota_exceeded");
         key.delete(&format!("/v1/eval-rules/{}", ids[0])).await.ok();
-        ids.push(made(app, json!({})).await);
+        ids.push(create_rule(app, json!({})).await);
         // A higher plan has no limit; rules beyond the limit of a lower one do not run, and say so.
         app.set_plan(Plan::Pro).await;
         app.advance(1);
-        ids.push(made(app, json!({})).await);
+        ids.push(create_rule(app, json!({})).await);
         app.set_plan(Plan::Starter).await;
         let last = key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok();
         assert_eq!(last["paused_reason"], "eval_rules_quota_exceeded", "{last}");

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod drawn;
-mod lines;
+mod contents;
+mod random_traces;
 mod round_trip;
 
 use serde_json::Value;

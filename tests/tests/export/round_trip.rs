@@ -9,18 +9,22 @@ use tests::{
     on_both_databases,
 };
 
-use crate::{drawn, lines};
+use crate::{lines, random_traces};
 
 /// Exports the traces of `from`, imports them with `to`, and compares both.
-async fn carry_over(app: &TestApp, from: &Caller, to: &Caller) -> usize {
+async fn check_round_trip(app: &TestApp, from: &Caller, to: &Caller) -> usize {
     let sent = lines(from, "?format=otlp").await;
     for line in &sent {
         let reply = to.post("/v1/otlp/traces", line).await.ok();
-        assert_eq!(reply, json!({}), "something was refused of {line}");
+        assert_eq!(reply, json!({}), "a part of the record was rejected: {line}");
     }
     let (ours, theirs) = (lines(from, "").await, lines(to, "").await);
     assert_eq!(ours.len(), theirs.len());
-    for (ours, theirs) in ours.into_iter().map(timeless).zip(theirs.into_iter().map(timeless)) {
+    for (ours, theirs) in ours
+        .into_iter()
+        .map(without_import_differences)
+        .zip(theirs.into_iter().map(without_import_differences))
+    {
         if ours != theirs {
             panic!("{}", difference("trace", &ours, &theirs));
         }
@@ -32,7 +36,7 @@ async fn carry_over(app: &TestApp, from: &Caller, to: &Caller) -> usize {
 }
 
 /// Returns a trace without the values that an import can't restore.
-fn timeless(mut trace: Value) -> Value {
+fn without_import_differences(mut trace: Value) -> Value {
     let members = trace.as_object_mut().unwrap();
     members.remove("project_id");
     members.remove("ready");
@@ -68,21 +72,21 @@ fn difference(at: &str, a: &Value, b: &Value) -> String {
 }
 
 on_both_databases! {
-    async fn drawn_traces_come_back_as_they_were(app: TestApp) {
+    async fn random_traces_survive_the_round_trip(app: TestApp) {
         let (_, importer) = app.other_tenant(api::Plan::Enterprise).await;
         let key = app.full_key();
         let mut rng = fastrand::Rng::with_seed(17);
         for _ in 0..20 {
-            let items: Vec<Value> = (0..12).map(|_| drawn::item(&mut rng)).collect();
+            let items: Vec<Value> = (0..12).map(|_| random_traces::item(&mut rng)).collect();
             let result = key.post("/v1/ingest/batch", &json!({"traces": items})).await.ok();
             assert_eq!(result["rejected"], 0, "{result}");
-            key.post("/v1/otlp/traces", &drawn::request(&mut rng)).await.ok();
+            key.post("/v1/otlp/traces", &random_traces::request(&mut rng)).await.ok();
             app.advance(7);
         }
-        assert!(carry_over(app, &key, &importer).await > 250);
+        assert!(check_round_trip(app, &key, &importer).await > 250);
     }
 
-    async fn captured_traces_come_back_as_they_were(app: TestApp) {
+    async fn captured_traces_survive_the_round_trip(app: TestApp) {
         let (_, importer) = app.other_tenant(api::Plan::Enterprise).await;
         let key = app.full_key();
         let mut sent = 0;
@@ -100,11 +104,11 @@ on_both_databases! {
             }
         }
         assert!(sent > 150, "only {sent} requests found");
-        assert!(carry_over(app, &key, &importer).await > 150);
+        assert!(check_round_trip(app, &key, &importer).await > 150);
     }
 
     /// A trace with spans of both formats, missing parents, and events without a span.
-    async fn odd_traces_come_back_as_they_were(app: TestApp) {
+    async fn unusual_traces_survive_the_round_trip(app: TestApp) {
         let (_, importer) = app.other_tenant(api::Plan::Enterprise).await;
         let key = app.full_key();
         let id = "0190a000-0000-7000-8000-000000000001";
@@ -115,7 +119,7 @@ on_both_databases! {
                  "model": "gpt-4o", "input": "[{\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"content\":\"x\"}]}]", "output": "plain"},
                 {"name": "lost", "parent_span_id": "nowhere", "error": "rate limit", "latency_ms": 5,
                  "start_time": "1950-01-01T00:00:00Z", "end_time": "9999-01-01T00:00:00Z"}],
-            "events": [{"message": "stray"}, {"message": "of none", "span_id": "nobody"}, {"message": "m", "span_id": "call",
+            "events": [{"message": "stray"}, {"message": "of none", "span_id": "unknown"}, {"message": "m", "span_id": "call",
                 "level": "fatal", "metadata": {"exception.type": "E", "n": null, "f": 0.1, "l": [], "k": {"x": 1}}}]})).await.ok();
         let span = |span: u64, parent: Option<u64>| json!({"traceId": id.replace('-', ""), "spanId": format!("{span:016x}"),
             "parentSpanId": parent.map(|it| format!("{it:016x}")).unwrap_or_default(), "name": "late",
@@ -134,11 +138,11 @@ on_both_databases! {
         ] {
             key.post("/v1/ingest", &item).await.ok();
         }
-        assert_eq!(carry_over(app, &key, &importer).await, 6);
+        assert_eq!(check_round_trip(app, &key, &importer).await, 6);
     }
 
     /// An imported record is subject to the same limits as any other request.
-    async fn records_of_strangers_are_held_to_the_limits(app: TestApp) {
+    async fn forged_records_are_held_to_ingest_limits(app: TestApp) {
         let key = app.full_key();
         let long = "x".repeat(100_000);
         let records = [

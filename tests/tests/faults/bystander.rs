@@ -15,9 +15,6 @@ use tokio::task::JoinHandle;
 
 use crate::installation::Installation;
 
-/// Limits the 99th percentile of the list's latency in a release build.
-const MAX_LIST_P99: Duration = Duration::from_millis(100);
-
 /// A running loop of requests.
 pub struct Bystander {
     stop: Arc<AtomicBool>,
@@ -82,15 +79,11 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 }
 
 impl Figures {
-    /// Fails if a request was refused or, in a release build, if lists took too long.
+    /// Fails if a request was rejected. The latencies are figures of the printed report only.
     #[track_caller]
     pub fn assert_served(&self) {
         assert!(self.server_errors.is_empty(), "{:?}", self.server_errors);
-        assert!(self.list.len() > 10, "only {} lists were answered", self.list.len());
-        // Latencies of a debug build on a shared machine are meaningless.
-        if !cfg!(debug_assertions) {
-            assert!(percentile(&self.list, 99) < MAX_LIST_P99, "{self}");
-        }
+        assert!(self.list.len() > 10, "only {} lists were served", self.list.len());
     }
 }
 

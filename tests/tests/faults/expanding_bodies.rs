@@ -24,7 +24,7 @@ fn incompressible() -> Vec<u8> {
     format!("{{\"input\":\"{text}\"}}").into_bytes()
 }
 
-async fn bodies_are_counted_as_they_are_decoded(on: On) {
+async fn decoded_bodies_are_counted_against_memory(on: On) {
     let installation = Installation::on(on).await;
     let attacker = installation.attacker();
     let json = "application/json";
@@ -55,11 +55,11 @@ async fn bodies_are_counted_as_they_are_decoded(on: On) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_are_counted_as_they_are_decoded_sqlite() {
-    bodies_are_counted_as_they_are_decoded(On::Sqlite).await;
+async fn decoded_bodies_are_counted_against_memory_on_sqlite() {
+    decoded_bodies_are_counted_against_memory(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_are_counted_as_they_are_decoded_postgres() {
-    bodies_are_counted_as_they_are_decoded(On::Postgres).await;
+async fn decoded_bodies_are_counted_against_memory_on_postgres() {
+    decoded_bodies_are_counted_against_memory(On::Postgres).await;
 }

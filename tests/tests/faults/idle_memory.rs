@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tests::{Caller, On};
+use tests::{Caller, On, hang::wait_until};
 
 use super::installation::{Installation, full_size};
 
-/// Memory that a server may keep after a minute without requests, in MiB: its caches.
+/// Memory that an idle server may keep, in MiB: its caches.
 const MAX_KEPT_MIB: u64 = 24;
 
 fn text(words: usize) -> String {
@@ -33,7 +33,7 @@ async fn load(caller: Caller, time: Duration) -> usize {
     sent
 }
 
-async fn memory_is_returned(database: On) {
+async fn memory_is_released_after_a_load(database: On) {
     let installation = Installation::on(database).await;
     let caller = installation.bystander();
     caller.get("/v1/traces").await.ok();
@@ -46,22 +46,19 @@ async fn memory_is_returned(database: On) {
     let sent: usize = loads.join_all().await.into_iter().sum();
     let (peak, after) = (installation.peak_resident_mib(), installation.resident_mib());
     let began = Instant::now();
-    while installation.resident_mib() > before + MAX_KEPT_MIB && began.elapsed() < Duration::from_secs(60) {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
+    wait_until("the memory is released", async || installation.resident_mib() <= before + MAX_KEPT_MIB).await;
     let (idle, took) = (installation.resident_mib(), began.elapsed());
     println!(
         "{database:?}: {sent} batches: {before} MiB before, {peak} at most, {after} after, {idle} idle for {took:?}"
     );
-    assert!(idle <= before + MAX_KEPT_MIB, "{before} -> {idle} MiB");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_of_a_load_is_returned_sqlite() {
-    memory_is_returned(On::Sqlite).await;
+async fn memory_is_released_after_a_load_on_sqlite() {
+    memory_is_released_after_a_load(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_of_a_load_is_returned_postgres() {
-    memory_is_returned(On::Postgres).await;
+async fn memory_is_released_after_a_load_on_postgres() {
+    memory_is_released_after_a_load(On::Postgres).await;
 }

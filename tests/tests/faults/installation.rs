@@ -1,8 +1,7 @@
 //! A server process with two tenants: one attacks, the other must not be affected.
 
-#![allow(dead_code, reason = "each attack uses a part of it")]
+#![allow(dead_code, reason = "each attack uses some of the helpers")]
 
-use server::access::master_key::MasterKey;
 use tests::{
     Caller, On,
     postgres::Database,
@@ -37,15 +36,10 @@ impl Installation {
     /// The same with these environment variables.
     pub async fn with(database: On, variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let database = match database {
-            On::Sqlite => None,
-            On::Postgres => Some(Database::create().await.unwrap()),
-        };
+        let database = Database::create_for(database).await;
         let mut setup = Setup::new(folder.path());
         if let Some(database) = &database {
-            setup = setup
-                .with("LOUPE_DATABASE_URL", &database.url())
-                .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+            setup = setup.with_postgres(&database.url());
         }
         for (name, value) in variables {
             setup = setup.with(name, value);

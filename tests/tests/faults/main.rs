@@ -7,17 +7,17 @@
 #![allow(clippy::large_futures, reason = "a test awaits its future in one place")]
 #![allow(clippy::print_stdout, reason = "each attack prints the figures that it measured")]
 
+mod attacker_connections;
 mod bystander;
-mod database_away;
+mod database_outage;
+mod dedicated_postgres;
 mod disk_full;
 mod expanding_bodies;
 mod headers;
 mod idle_memory;
 mod installation;
-mod own_postgres;
-mod regexes;
 mod replaced_file;
+mod slow_regexes;
 mod slow_senders;
-mod unread;
 mod unread_responses;
 mod unread_streams;

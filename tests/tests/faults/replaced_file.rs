@@ -13,12 +13,12 @@ async fn ingest(caller: &Caller, name: &str) -> Reply {
 }
 
 /// Runs `replace` on the database's path under load, and checks the server afterwards.
-async fn is_noticed(what: &str, replace: impl FnOnce(&Path)) -> Installation {
+async fn check_fault_is_detected(what: &str, replace: impl FnOnce(&Path)) -> Installation {
     let installation = Installation::on(On::Sqlite).await;
     let caller = installation.bystander();
     let path = installation.folder.path().join("loupe-data/loupe.db");
     ingest(&caller, "before").await.ok();
-    // The load goes on until twenty of its requests began after the replacement.
+    // The load continues until twenty of its requests began after the replacement.
     let (replaced, is_replaced) = watch::channel(false);
     let load = tokio::spawn({
         let caller = caller.clone();
@@ -61,7 +61,7 @@ async fn is_noticed(what: &str, replace: impl FnOnce(&Path)) -> Installation {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_database_file_stops_writes() {
-    let installation = is_noticed("deleted", |path| std::fs::remove_file(path).unwrap()).await;
+    let installation = check_fault_is_detected("deleted", |path| std::fs::remove_file(path).unwrap()).await;
     // The server creates no new file at the path.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!installation.folder.path().join("loupe-data/loupe.db").exists());
@@ -69,12 +69,12 @@ async fn deleted_database_file_stops_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_write_ahead_log_stops_writes() {
-    is_noticed("log", |path| std::fs::remove_file(path.with_extension("db-wal")).unwrap()).await;
+    check_fault_is_detected("log", |path| std::fs::remove_file(path.with_extension("db-wal")).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replaced_database_file_stops_writes_until_restart() {
-    let mut installation = is_noticed("replaced", |path| {
+    let mut installation = check_fault_is_detected("replaced", |path| {
         let aside = path.with_extension("aside");
         std::fs::rename(path, &aside).unwrap();
         std::fs::copy(&aside, path).unwrap();

@@ -6,24 +6,24 @@ use tests::On;
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 
 use crate::{
+    attacker_connections::{connect, responses},
     bystander::Bystander,
     installation::{Installation, MAX_RESIDENT_MIB, full_size},
-    unread::{connect, responses},
 };
 
 /// Bytes that each sender announces, and bytes that it sends.
-const ANNOUNCED: usize = 3_000_000;
-const SENT: usize = 1_500_000;
+const ANNOUNCED_BYTES: usize = 3_000_000;
+const SENT_BYTES: usize = 1_500_000;
 
 /// Announces a body, sends a part of it and stops.
 async fn send_half(mut socket: TcpStream, key: String) -> TcpStream {
     let head = format!(
         "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
-         Content-Type: application/json\r\nContent-Length: {ANNOUNCED}\r\n\r\n"
+         Content-Type: application/json\r\nContent-Length: {ANNOUNCED_BYTES}\r\n\r\n"
     );
     socket.write_all(head.as_bytes()).await.unwrap();
     let block = vec![b' '; 100_000];
-    for _ in 0..SENT / block.len() {
+    for _ in 0..SENT_BYTES / block.len() {
         // A server that has refused the body may close the connection.
         if tokio::time::timeout(Duration::from_secs(30), socket.write_all(&block)).await.is_err() {
             break;
@@ -58,15 +58,15 @@ async fn slow_senders_leave_room_for_others(on: On) {
     );
     figures.assert_served();
     assert!(installation.peak_resident_mib() <= MAX_RESIDENT_MIB);
-    assert!(!statuses.contains_key(&0), "every silent body is refused");
+    assert!(!statuses.contains_key(&0), "an unfinished body got no response");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_senders_leave_room_for_others_sqlite() {
+async fn slow_senders_leave_room_for_others_on_sqlite() {
     slow_senders_leave_room_for_others(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_senders_leave_room_for_others_postgres() {
+async fn slow_senders_leave_room_for_others_on_postgres() {
     slow_senders_leave_room_for_others(On::Postgres).await;
 }

@@ -12,13 +12,13 @@ use serde_json::json;
 use tests::On;
 
 use crate::{
+    attacker_connections::{ask_without_reading, responses},
     bystander::Bystander,
     installation::{Installation, MAX_RESIDENT_MIB, full_size},
-    unread::{ask_without_reading, responses},
 };
 
 /// Traces with large texts that the attacker stores.
-const TRACES: usize = 45;
+const TRACE_COUNT: usize = 45;
 /// Bytes of text of each.
 const TEXT_BYTES: usize = 200_000;
 
@@ -46,7 +46,7 @@ fn spans_of_control_characters(count: u8, bytes: usize) -> Vec<u8> {
 
 async fn store_large_traces(installation: &Installation) {
     let attacker = installation.attacker();
-    for n in 0..TRACES {
+    for n in 0..TRACE_COUNT {
         // Half of the texts grow when JSON escapes them.
         let text = if n % 2 == 0 { "x".repeat(TEXT_BYTES) } else { "\u{1}".repeat(TEXT_BYTES) };
         attacker.post("/v1/ingest", &json!({"id": format!("large-{n}"), "input": text})).await.ok();
@@ -55,7 +55,7 @@ async fn store_large_traces(installation: &Installation) {
     attacker.post_bytes("/v1/otlp/traces", "application/x-protobuf", body).await.ok();
 }
 
-async fn unread_responses_stay_within_the_share(on: On) {
+async fn unread_responses_stay_within_memory_share(on: On) {
     let installation = Installation::on(on).await;
     store_large_traces(&installation).await;
     let detail = format!("/v1/traces/{}", "07".repeat(16));
@@ -89,11 +89,11 @@ async fn unread_responses_stay_within_the_share(on: On) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unread_responses_stay_within_the_share_sqlite() {
-    unread_responses_stay_within_the_share(On::Sqlite).await;
+async fn unread_responses_stay_within_memory_share_on_sqlite() {
+    unread_responses_stay_within_memory_share(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unread_responses_stay_within_the_share_postgres() {
-    unread_responses_stay_within_the_share(On::Postgres).await;
+async fn unread_responses_stay_within_memory_share_on_postgres() {
+    unread_responses_stay_within_memory_share(On::Postgres).await;
 }

@@ -6,15 +6,15 @@ use serde_json::json;
 use tests::On;
 
 use crate::{
+    attacker_connections::{ask_without_reading, responses},
     bystander::Bystander,
     installation::{Installation, MAX_RESIDENT_MIB, full_size},
-    unread::{ask_without_reading, responses},
 };
 
 /// Bytes of text of a trace that is stored while the streams are open.
 const TEXT_BYTES: usize = 200_000;
 
-async fn unread_streams_stay_within_the_share(on: On) {
+async fn unread_streams_stay_within_memory_share(on: On) {
     let installation = Installation::on(on).await;
     let streams = if full_size() { 900 } else { 300 };
     let bystander = Bystander::start(&installation, false).await;
@@ -34,15 +34,18 @@ async fn unread_streams_stay_within_the_share(on: On) {
     );
     figures.assert_served();
     assert!(installation.peak_resident_mib() <= MAX_RESIDENT_MIB);
-    assert!(statuses.get(&429).is_some_and(|it| *it >= streams / 2), "streams of a tenant are bounded");
+    assert!(
+        statuses.get(&429).is_some_and(|it| *it >= streams / 2),
+        "the number of streams of a tenant is not limited"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unread_streams_stay_within_the_share_sqlite() {
-    unread_streams_stay_within_the_share(On::Sqlite).await;
+async fn unread_streams_stay_within_memory_share_on_sqlite() {
+    unread_streams_stay_within_memory_share(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unread_streams_stay_within_the_share_postgres() {
-    unread_streams_stay_within_the_share(On::Postgres).await;
+async fn unread_streams_stay_within_memory_share_on_postgres() {
+    unread_streams_stay_within_memory_share(On::Postgres).await;
 }

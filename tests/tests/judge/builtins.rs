@@ -4,7 +4,7 @@ use super::*;
 
 /// The built-in evaluators of the specification with a config and the type that evaluates it; evaluators of both types occur
 /// twice.
-const ROWS: [(&str, &str, &str); 28] = [
+const EVALUATOR_CASES: [(&str, &str, &str); 28] = [
     ("answer_relevance", "{}", "llm"),
     ("bias", "{}", "llm"),
     ("citation_correctness", "{}", "llm"),
@@ -46,7 +46,7 @@ fn config(text: &str) -> Value {
 impl Scene {
     /// Stores a trace with every input that a built-in evaluator may read, after an earlier trace of its
     /// session.
-    async fn say_everything(&self) -> Value {
+    async fn store_full_trace(&self) -> Value {
         let key = self.app.full_key();
         let earlier =
             json!({"session_id": "s", "input": "I have a question about order A-17.", "output": "Ask it."});
@@ -70,45 +70,45 @@ impl Scene {
 
 on_both! {
     /// Code evaluates when the config names the expected values; otherwise a judge does.
-    async fn each_comes_to_a_verdict(on: On) {
+    async fn every_builtin_evaluator_returns_a_verdict(on: On) {
         let scene = Scene::judging(on, &[]).await;
-        let trace = scene.say_everything().await;
-        for (metric, options, kind) in ROWS {
-            let done = scene.judged(&trace, metric, json!({"config": config(options)})).await;
+        let trace = scene.store_full_trace().await;
+        for (metric, options, kind) in EVALUATOR_CASES {
+            let done = scene.evaluate_trace(&trace, metric, json!({"config": config(options)})).await;
             assert_eq!((&done["status"], &done["evaluator_type"]), (&json!("complete"), &json!(kind)), "{done}");
             let version = done["evaluator_version"].as_str().unwrap();
             assert!(version.starts_with(&format!("{metric}@")), "{done}");
-            let (score, model, asked) = match kind {
+            let (score, model, request_count) = match kind {
                 "llm" => (json!(0.75), json!("gpt-4o"), 1),
                 _ => (json!(1.0), Value::Null, 0),
             };
             assert_eq!((&done["score"], &done["label"], &done["judge_model"]), (&score, &json!("pass"), &model), "{done}");
-            assert_eq!(scene.own.asked().len(), asked, "{metric}");
+            assert_eq!(scene.own.take_requests().len(), request_count, "{metric}");
         }
         let list = scene.get("/v1/evaluators?limit=200").await;
         let listed: Vec<&str> = list["evaluators"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-        assert!(ROWS.iter().all(|it| listed.contains(&it.0)), "{listed:?}");
+        assert!(EVALUATOR_CASES.iter().all(|it| listed.contains(&it.0)), "{listed:?}");
         scene.stop().await;
     }
 
     /// A requested type is used whatever the config; a type that is not offered is rejected.
     async fn evaluator_type_can_be_requested(on: On) {
         let scene = Scene::judging(on, &[]).await;
-        let trace = scene.say_everything().await;
+        let trace = scene.store_full_trace().await;
         let key = scene.app.full_key();
-        for (metric, options, kind) in ROWS {
-            let both = ROWS.iter().filter(|it| it.0 == metric).count() == 2;
-            for asked in ["llm", "rule"] {
-                let more = json!({"evaluator_type": asked, "config": config(options)});
+        for (metric, options, kind) in EVALUATOR_CASES {
+            let both = EVALUATOR_CASES.iter().filter(|it| it.0 == metric).count() == 2;
+            for requested in ["llm", "rule"] {
+                let more = json!({"evaluator_type": requested, "config": config(options)});
                 // Code needs expected values in the config; without them, tool calls are compared with the
                 // schemas of their tools.
-                let field = match (both, asked == kind, asked) {
+                let field = match (both, requested == kind, requested) {
                     (true, false, "rule") if metric != "function_call_correctness" => "config.",
                     (false, false, _) => "evaluator_type",
                     _ => {
-                        let done = scene.judged(&trace, metric, more).await;
-                        assert_eq!((&done["status"], &done["evaluator_type"]), (&json!("complete"), &json!(asked)), "{done}");
-                        assert_eq!(scene.own.asked().len(), usize::from(asked == "llm"), "{metric}");
+                        let done = scene.evaluate_trace(&trace, metric, more).await;
+                        assert_eq!((&done["status"], &done["evaluator_type"]), (&json!("complete"), &json!(requested)), "{done}");
+                        assert_eq!(scene.own.take_requests().len(), usize::from(requested == "llm"), "{metric}");
                         continue;
                     }
                 };
@@ -119,7 +119,7 @@ on_both! {
                 assert!(refused.json()["fields"][0]["field"].as_str().unwrap().starts_with(field), "{}", refused.text());
             }
         }
-        assert_eq!(scene.own.count(), 0);
+        assert_eq!(scene.own.request_count(), 0);
         scene.stop().await;
     }
 }

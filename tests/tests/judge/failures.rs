@@ -1,8 +1,8 @@
 //! Failing providers: the classification of failures, and the time for which the circuit breaker stays open.
 
-use std::time::{Duration, Instant};
-
 use sea_orm::{EntityTrait, Set};
+
+use tests::hang::must_end;
 
 use super::*;
 
@@ -22,19 +22,26 @@ async fn permanent_judge_failure_opens_circuit_breaker() {
         (404, "The model `gpt-4o` does not exist", "model_not_found"),
         (307, "", ""),
     ] {
-        let scene = Scene::own("openai").await;
-        scene.own.turn([Mood::Status(status, None, message, code)]);
-        let failure = scene.fails().await;
-        assert_eq!((failure.kind, scene.own.count()), (Kind::Broken, 1), "{status} {message}: {failure}");
+        let scene = Scene::with_own_provider("openai").await;
+        scene.own.set_behaviours([Behaviour::Status(status, None, message, code)]);
+        let failure = scene.request_failure().await;
+        assert_eq!(
+            (failure.kind, scene.own.request_count()),
+            (JudgeFailureKind::Broken, 1),
+            "{status} {message}: {failure}"
+        );
         assert!(failure.message.contains("PUT /v1/provider-credentials/openai"), "{failure}");
         assert!(failure.message.contains(message), "{failure}");
         // Other callers get the same failure without a request.
-        let again = scene.fails().await;
-        assert_eq!((again.kind, again.message.as_str()), (Kind::Broken, failure.message.as_str()));
-        assert_eq!(scene.own.count(), 1);
-        scene.own.turn([Mood::Well]);
+        let again = scene.request_failure().await;
+        assert_eq!(
+            (again.kind, again.message.as_str()),
+            (JudgeFailureKind::Broken, failure.message.as_str())
+        );
+        assert_eq!(scene.own.request_count(), 1);
+        scene.own.set_behaviours([Behaviour::Succeeds]);
         scene.app.advance(60);
-        assert!(scene.ask().await.is_ok());
+        assert!(scene.request_verdict().await.is_ok());
         scene.stop().await;
     }
 }
@@ -42,23 +49,23 @@ async fn permanent_judge_failure_opens_circuit_breaker() {
 /// A changed credential is used immediately; a missing model does not affect other models.
 #[tokio::test]
 async fn changed_credential_is_tried_immediately() {
-    let scene = Scene::own("openai").await;
-    scene.own.turn([Mood::Status(401, None, "no", "")]);
-    assert_eq!(scene.fails().await.kind, Kind::Broken);
-    scene.own.turn([Mood::Well]);
+    let scene = Scene::with_own_provider("openai").await;
+    scene.own.set_behaviours([Behaviour::Status(401, None, "no", "")]);
+    assert_eq!(scene.request_failure().await.kind, JudgeFailureKind::Broken);
+    scene.own.set_behaviours([Behaviour::Succeeds]);
     scene.app.advance(1);
     scene.store_credential("openai", json!({"api_key": "sk-another"})).await.ok();
-    assert!(scene.ask().await.is_ok());
-    assert_eq!(scene.own.asked().pop().unwrap().key, "sk-another");
+    assert!(scene.request_verdict().await.is_ok());
+    assert_eq!(scene.own.take_requests().pop().unwrap().key, "sk-another");
 
     let changes = json!({"api_key": "sk-another", "judge_model_premium": "other"});
     scene.store_credential("openai", changes).await.ok();
-    scene.own.turn([Mood::Status(404, None, "The model does not exist", "")]);
-    assert_eq!(scene.fails().await.kind, Kind::Broken);
-    scene.own.turn([Mood::Well]);
-    let other = scene.choose(Plan::Team, PreferredProvider::OpenAi, ModelTier::Premium).await.unwrap();
-    assert!(scene.app.app.judge.ask(&other, &question()).await.is_ok());
-    assert_eq!(scene.fails().await.kind, Kind::Broken);
+    scene.own.set_behaviours([Behaviour::Status(404, None, "The model does not exist", "")]);
+    assert_eq!(scene.request_failure().await.kind, JudgeFailureKind::Broken);
+    scene.own.set_behaviours([Behaviour::Succeeds]);
+    let other = scene.select_judge(Plan::Team, PreferredProvider::OpenAi, ModelTier::Premium).await.unwrap();
+    assert!(scene.app.app.judge.ask(&other, &judge_request()).await.is_ok());
+    assert_eq!(scene.request_failure().await.kind, JudgeFailureKind::Broken);
     scene.stop().await;
 }
 
@@ -69,53 +76,73 @@ async fn rejected_content_fails_only_its_evaluation() {
         (403, "Your input was flagged by moderation", ""),
         (413, "", ""),
     ] {
-        let scene = Scene::own("openai").await;
-        scene.own.turn([Mood::Status(status, None, message, code)]);
-        assert_eq!((scene.fails().await.kind, scene.own.count()), (Kind::Refused, 1), "{status} {message}");
-        scene.own.turn([Mood::Well]);
-        assert!(scene.ask().await.is_ok(), "others are judged");
+        let scene = Scene::with_own_provider("openai").await;
+        scene.own.set_behaviours([Behaviour::Status(status, None, message, code)]);
+        assert_eq!(
+            (scene.request_failure().await.kind, scene.own.request_count()),
+            (JudgeFailureKind::Refused, 1),
+            "{status} {message}"
+        );
+        scene.own.set_behaviours([Behaviour::Succeeds]);
+        assert!(scene.request_verdict().await.is_ok(), "other evaluations fail too");
         scene.stop().await;
     }
     // Too long for the context, with and without the space for the response.
-    let scene = Scene::own("openai").await;
-    scene.own.turn([Mood::Status(400, None, "maximum context length is 4096 tokens", "")]);
-    assert_eq!((scene.fails().await.kind, scene.own.count()), (Kind::Refused, 2));
-    scene.own.turn([Mood::Body(json!({"choices": [{"message": {"refusal": "I won't"}}]}).to_string())]);
-    assert_eq!(scene.fails().await.kind, Kind::Refused);
+    let scene = Scene::with_own_provider("openai").await;
+    scene.own.set_behaviours([Behaviour::Status(400, None, "maximum context length is 4096 tokens", "")]);
+    assert_eq!(
+        (scene.request_failure().await.kind, scene.own.request_count()),
+        (JudgeFailureKind::Refused, 2)
+    );
+    scene.own.set_behaviours([Behaviour::Body(
+        json!({"choices": [{"message": {"refusal": "I won't"}}]}).to_string(),
+    )]);
+    assert_eq!(scene.request_failure().await.kind, JudgeFailureKind::Refused);
     scene.stop().await;
 }
 
 /// `Retry-After` applies to all callers of the credential, and to no other credential.
 #[tokio::test]
-async fn too_many_requests_for_ever() {
-    let scene = Scene::own("openai").await;
-    scene.own.turn([Mood::Status(429, Some("30"), "Rate limit reached", "rate_limit_exceeded")]);
-    let failure = scene.fails().await;
-    assert_eq!((failure.kind, seconds(&failure), scene.own.count()), (Kind::Later, Some(30), 1));
-    let others = scene.fails().await;
-    assert_eq!((others.kind, seconds(&others), scene.own.count()), (Kind::Waiting, Some(30), 1));
-    let platform = scene.choose(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
-    assert!(scene.app.app.judge.ask(&platform, &question()).await.is_ok());
+async fn judge_rate_limit_applies_to_all_callers_of_a_credential() {
+    let scene = Scene::with_own_provider("openai").await;
+    scene.own.set_behaviours([Behaviour::Status(
+        429,
+        Some("30"),
+        "Rate limit reached",
+        "rate_limit_exceeded",
+    )]);
+    let failure = scene.request_failure().await;
+    assert_eq!(
+        (failure.kind, seconds(&failure), scene.own.request_count()),
+        (JudgeFailureKind::Later, Some(30), 1)
+    );
+    let others = scene.request_failure().await;
+    assert_eq!(
+        (others.kind, seconds(&others), scene.own.request_count()),
+        (JudgeFailureKind::Waiting, Some(30), 1)
+    );
+    let platform = scene.select_judge(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
+    assert!(scene.app.app.judge.ask(&platform, &judge_request()).await.is_ok());
     for _ in 0..3 {
         scene.app.advance(30);
-        let failure = scene.fails().await;
-        assert_eq!((failure.kind, seconds(&failure)), (Kind::Later, Some(30)));
+        let failure = scene.request_failure().await;
+        assert_eq!((failure.kind, seconds(&failure)), (JudgeFailureKind::Later, Some(30)));
     }
-    assert_eq!(scene.own.count(), 4);
+    assert_eq!(scene.own.request_count(), 4);
     scene.stop().await;
 }
 
 #[tokio::test]
 async fn transient_judge_failure_is_retried_immediately() {
     for broken in [
-        Mood::Status(500, None, "oops", ""),
-        Mood::Body(json!({"error": {"message": "upstream went away"}}).to_string()),
-        Mood::Body(json!({"error": {"message": "overloaded", "code": 503}}).to_string()),
+        Behaviour::Status(500, None, "oops", ""),
+        Behaviour::Body(json!({"error": {"message": "upstream went away"}}).to_string()),
+        Behaviour::Body(json!({"error": {"message": "overloaded", "code": 503}}).to_string()),
     ] {
-        let scene = Scene::own("openai").await;
-        scene.own.turn([broken.clone(), Mood::Well]);
-        assert!(scene.ask().await.is_ok(), "{broken:?}");
-        assert_eq!(scene.own.count(), 2);
+        let scene = Scene::with_own_provider("openai").await;
+        scene.own.set_behaviours([broken.clone(), Behaviour::Succeeds]);
+        assert!(scene.request_verdict().await.is_ok(), "{broken:?}");
+        assert_eq!(scene.own.request_count(), 2);
         scene.stop().await;
     }
 }
@@ -123,40 +150,39 @@ async fn transient_judge_failure_is_retried_immediately() {
 /// A few failures are tolerated; then single probes follow after growing pauses, and other callers wait.
 #[tokio::test]
 async fn unreachable_judge_opens_circuit_breaker() {
-    let scene = Scene::own("openai").await;
-    scene.own.turn([Mood::Status(503, None, "away", "")]);
+    let scene = Scene::with_own_provider("openai").await;
+    scene.own.set_behaviours([Behaviour::Status(503, None, "away", "")]);
     for _ in 0..2 {
-        let failure = scene.fails().await;
-        assert_eq!((failure.kind, failure.retry_after), (Kind::Later, None));
+        let failure = scene.request_failure().await;
+        assert_eq!((failure.kind, failure.retry_after), (JudgeFailureKind::Later, None));
     }
     for pause in [1, 2, 4, 8] {
-        let failure = scene.fails().await;
-        assert_eq!((failure.kind, seconds(&failure)), (Kind::Later, Some(pause)));
-        let before = scene.own.count();
-        assert_eq!(scene.fails().await.kind, Kind::Waiting);
-        assert_eq!(scene.own.count(), before);
+        let failure = scene.request_failure().await;
+        assert_eq!((failure.kind, seconds(&failure)), (JudgeFailureKind::Later, Some(pause)));
+        let before = scene.own.request_count();
+        assert_eq!(scene.request_failure().await.kind, JudgeFailureKind::Waiting);
+        assert_eq!(scene.own.request_count(), before);
         scene.app.advance(i64::try_from(pause).unwrap());
     }
-    scene.own.turn([Mood::Well]);
-    assert!(scene.ask().await.is_ok() && scene.ask().await.is_ok());
+    scene.own.set_behaviours([Behaviour::Succeeds]);
+    assert!(scene.request_verdict().await.is_ok() && scene.request_verdict().await.is_ok());
     scene.stop().await;
 }
 
 #[tokio::test]
-async fn silence_and_drops_are_bounded_in_time() {
-    for mood in [Mood::Stalls, Mood::Drips] {
-        let scene = Scene::own_with("openai", &["--judge-timeout", "1"]).await;
-        scene.own.turn([mood.clone()]);
-        let began = Instant::now();
-        let failure = scene.fails().await;
-        assert_eq!(failure.kind, Kind::Later, "{mood:?}");
+async fn silent_or_slow_judge_is_timed_out() {
+    for behaviour in [Behaviour::Stalls, Behaviour::SendsSlowly] {
+        let scene = Scene::with_own_provider_and_flags("openai", &["--judge-timeout", "1"]).await;
+        scene.own.set_behaviours([behaviour.clone()]);
+        let failure = must_end("the judge times out", scene.request_failure()).await;
+        assert_eq!(failure.kind, JudgeFailureKind::Later, "{behaviour:?}");
         assert!(failure.message.contains("no complete response in time"), "{failure}");
-        assert!(began.elapsed() < Duration::from_secs(10), "{mood:?} {:?}", began.elapsed());
         // The platform's provider uses another code path with the same limits.
-        scene.platform.turn([mood.clone()]);
-        let platform = scene.choose(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
-        let failure = scene.app.app.judge.ask(&platform, &question()).await.unwrap_err();
-        assert_eq!(failure.kind, Kind::Later, "{mood:?}");
+        scene.platform.set_behaviours([behaviour.clone()]);
+        let platform =
+            scene.select_judge(Plan::Pro, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap();
+        let failure = scene.app.app.judge.ask(&platform, &judge_request()).await.unwrap_err();
+        assert_eq!(failure.kind, JudgeFailureKind::Later, "{behaviour:?}");
         assert!(failure.message.contains("no complete response in time"), "{failure}");
         scene.stop().await;
     }
@@ -164,20 +190,23 @@ async fn silence_and_drops_are_bounded_in_time() {
 
 #[tokio::test]
 async fn closed_port_is_a_temporary_failure() {
-    let scene = Scene::own("openai").await;
+    let scene = Scene::with_own_provider("openai").await;
     let address = scene.own.address;
     let Scene { app, platform, own } = scene;
     drop(own);
     let scene = Scene { app, platform, own: Provider::start().await };
-    let failure = scene.fails().await;
+    let failure = scene.request_failure().await;
     // Another process may use the port by now, with another protocol.
-    assert!(matches!(failure.kind, Kind::Later | Kind::Broken), "{address} {failure}");
+    assert!(
+        matches!(failure.kind, JudgeFailureKind::Later | JudgeFailureKind::Broken),
+        "{address} {failure}"
+    );
     scene.stop().await;
 }
 
 /// A private address is never connected to, even if the database contains it.
 #[tokio::test]
-async fn addresses_that_lead_inside() {
+async fn private_judge_address_is_never_connected() {
     let scene = Scene::on(On::Sqlite, Plan::Team, &[]).await;
     let refused = json!({"base_url": scene.platform.url()});
     scene.store_credential("openai_compatible", refused).await.is(422, "validation_failed");
@@ -191,8 +220,8 @@ async fn addresses_that_lead_inside() {
     entities::provider_credential::Entity::update(row).exec(&scene.app.app.db.write).await.unwrap();
     let txn = scene.app.app.db.begin().await.unwrap();
     scene.app.app.commit(txn).await.unwrap();
-    let failure = scene.fails().await;
-    assert_eq!(failure.kind, Kind::Broken, "{failure}");
-    assert_eq!((scene.platform.count(), scene.own.count()), (0, 0));
+    let failure = scene.request_failure().await;
+    assert_eq!(failure.kind, JudgeFailureKind::Broken, "{failure}");
+    assert_eq!((scene.platform.request_count(), scene.own.request_count()), (0, 0));
     scene.stop().await;
 }

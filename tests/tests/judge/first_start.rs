@@ -27,7 +27,7 @@ async fn first_start(
     (made.tenant_id, list)
 }
 
-fn some(text: &str) -> Option<String> {
+fn owned(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
@@ -42,30 +42,30 @@ on_both! {
     async fn first_start_stores_operators_judge(on: On) {
         let scene = Scene::on(on, Plan::Enterprise, &[]).await;
         let judge = JudgeSettings {
-            judge_openai_api_key: some(PLATFORM_KEY),
+            judge_openai_api_key: owned(PLATFORM_KEY),
             judge_openai_base_url: Some(scene.platform.url()),
-            judge_openai_cheap_model: some("local"),
-            judge_anthropic_api_key: some("sk-of-the-other"),
+            judge_openai_cheap_model: owned("local"),
+            judge_anthropic_api_key: owned("sk-of-the-other"),
             ..JudgeSettings::default()
         };
         let (tenant, list) = first_start(&scene.app, &EmbeddingSettings::default(), &judge).await;
         let expected = ["anthropic ther - - -", &format!("openai form {} local -", scene.platform.url())];
         assert_eq!(shown(&list), expected);
         let judge = &scene.app.app.judge;
-        let chosen = judge.choose(tenant, Plan::Enterprise, None, ModelTier::Cheap).await.unwrap().unwrap();
-        assert_eq!(judge.ask(&chosen, &question()).await.unwrap().usage.model.as_deref(), Some("local"));
-        assert_eq!(scene.platform.asked()[0].key, PLATFORM_KEY);
+        let chosen = judge.select(tenant, Plan::Enterprise, None, ModelTier::Cheap).await.unwrap().unwrap();
+        assert_eq!(judge.ask(&chosen, &judge_request()).await.unwrap().usage.model.as_deref(), Some("local"));
+        assert_eq!(scene.platform.take_requests()[0].key, PLATFORM_KEY);
         scene.stop().await;
     }
 
     /// Each provider has one credential, even if the same provider embeds.
     async fn first_start_stores_one_credential_per_provider(on: On) {
         let app = TestApp::on(on).await;
-        let judge = JudgeSettings { judge_openai_api_key: some("sk-key-that-judges"), ..JudgeSettings::default() };
+        let judge = JudgeSettings { judge_openai_api_key: owned("sk-key-that-judges"), ..JudgeSettings::default() };
         let embedding = |key: &str, base_url: Option<&str>| EmbeddingSettings {
-            embedding_api_key: some(key),
+            embedding_api_key: owned(key),
             embedding_base_url: base_url.map(str::to_owned),
-            embedding_model: some("e"),
+            embedding_model: owned("e"),
         };
         for (embedding, expected) in [
             (embedding("sk-key-that-judges", None), vec!["openai dges - - e"]),

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use sea_orm::EntityTrait;
 
-use super::{over_http::METRIC, *};
+use super::{over_http::METRIC_NAME, *};
 
-type Asking = Vec<tokio::task::JoinHandle<Result<JudgeResult, JudgeFailure>>>;
+type RunningRequests = Vec<tokio::task::JoinHandle<Result<JudgeResult, JudgeFailure>>>;
 
 /// Starts as many evaluations as may wait for a provider that does not respond.
-async fn hold_all_turns(scene: &Arc<Scene>) -> Asking {
-    scene.own.turn([Mood::Stalls]);
-    let chosen = scene.chosen().await;
+async fn occupy_all_permits(scene: &Arc<Scene>) -> RunningRequests {
+    scene.own.set_behaviours([Behaviour::Stalls]);
+    let chosen = scene.selected_judge().await;
     let ask = |_| {
         let (scene, chosen) = (Arc::clone(scene), chosen.clone());
-        tokio::spawn(async move { scene.app.app.judge.ask(&chosen, &question()).await })
+        tokio::spawn(async move { scene.app.app.judge.ask(&chosen, &judge_request()).await })
     };
     let asking = (0..8).map(ask).collect();
-    scene.until_asked(8).await;
+    scene.wait_for_requests(8).await;
     asking
 }
 
-async fn let_go(asking: Asking) {
+async fn cancel_all(asking: RunningRequests) {
     for it in asking {
         it.abort();
         assert!(it.await.is_err());
@@ -29,31 +29,39 @@ async fn let_go(asking: Asking) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_wait_for_one_provider() {
-    let scene = Arc::new(Scene::own("openai").await);
-    let waiting = hold_all_turns(&scene).await;
-    let failure = scene.fails().await;
-    assert_eq!((failure.kind, failure.retry_after), (Kind::Waiting, Some(Duration::from_secs(1))));
-    assert_eq!(scene.own.count(), 8);
+async fn concurrent_requests_to_a_provider_are_limited() {
+    let scene = Arc::new(Scene::with_own_provider("openai").await);
+    let waiting = occupy_all_permits(&scene).await;
+    let failure = scene.request_failure().await;
+    assert_eq!(
+        (failure.kind, failure.retry_after),
+        (JudgeFailureKind::Waiting, Some(Duration::from_secs(1)))
+    );
+    assert_eq!(scene.own.request_count(), 8);
     // A cancelled caller releases its permit.
-    let_go(waiting).await;
-    scene.own.turn([Mood::Well]);
-    assert!(scene.ask().await.is_ok());
+    cancel_all(waiting).await;
+    scene.own.set_behaviours([Behaviour::Succeeds]);
+    assert!(scene.request_verdict().await.is_ok());
     Arc::into_inner(scene).unwrap().stop().await;
 }
 
 /// Waiting for a permit never fails an evaluation; a failing judge does after several attempts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiting_for_a_turn_never_ends() {
-    let scene = Arc::new(Scene::own("openai").await);
-    let stalled = hold_all_turns(&scene).await;
-    let (path, _) = scene.evaluated().await;
+async fn waiting_for_a_permit_never_fails_an_evaluation() {
+    let scene = Arc::new(Scene::with_own_provider("openai").await);
+    let stalled = occupy_all_permits(&scene).await;
+    let (path, _) = scene.evaluate_once().await;
     scene.app.advance(7 * 3_600);
     scene.app.drain().await;
     assert_eq!(scene.get(&path).await["status"], "pending");
-    let_go(stalled).await;
+    cancel_all(stalled).await;
     // One of them sends a request each time, and the others wait for its result.
-    scene.own.turn([Mood::Status(429, Some("3600"), "Come back later", "rate_limit_exceeded")]);
+    scene.own.set_behaviours([Behaviour::Status(
+        429,
+        Some("3600"),
+        "Come back later",
+        "rate_limit_exceeded",
+    )]);
     let paths = [path, scene.evaluate().await, scene.evaluate().await];
     let statuses = async || {
         let mut statuses = Vec::new();
@@ -78,18 +86,18 @@ async fn waiting_for_a_turn_never_ends() {
 /// A tenant whose judge does not respond occupies some workers and leaves the others to other tenants.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenant_with_hanging_judge_leaves_workers_to_others() {
-    let scene = Scene::own("openai").await;
+    let scene = Scene::with_own_provider("openai").await;
     let (_, other) = scene.app.other_tenant(Plan::Pro).await;
-    scene.own.turn([Mood::Stalls]);
+    scene.own.set_behaviours([Behaviour::Stalls]);
     let mut waiting = Vec::new();
     for _ in 0..40 {
         waiting.push(scene.evaluate().await);
     }
     queue::worker::start(&scene.app.app);
-    scene.until_asked(8).await;
+    scene.wait_for_requests(8).await;
     let item = json!({"name": "chat", "input": "Where?", "output": "There."});
     let trace = other.post("/v1/ingest", &item).await.ok()["id"].clone();
-    let body = json!({"trace_id": trace, "metric_name": METRIC});
+    let body = json!({"trace_id": trace, "metric_name": METRIC_NAME});
     let id = other.post("/v1/eval", &body).await.ok()["id"].clone();
     let path = format!("/v1/eval/{}", id.as_str().unwrap());
     while other.get(&path).await.ok()["status"] != "complete" {
@@ -98,16 +106,20 @@ async fn tenant_with_hanging_judge_leaves_workers_to_others() {
     // Evaluations without a permit were neither read nor written meanwhile.
     let rows = entities::evaluation::Entity::find().all(&scene.app.app.db.write).await.unwrap();
     let taken = rows.iter().filter(|it| it.tenant_id == scene.app.tenant && it.attempts > 0).count();
-    assert_eq!((taken, scene.own.count()), (8, 8));
+    assert_eq!((taken, scene.own.request_count()), (8, 8));
     scene.stop().await;
 }
 
 #[tokio::test]
 async fn judge_metrics_are_served() {
-    let scene = Scene::own("openai").await;
-    scene.own.turn([Mood::Says("?".to_owned()), Mood::Well, Mood::Status(401, None, "no", "")]);
-    scene.ask().await.unwrap();
-    scene.fails().await;
+    let scene = Scene::with_own_provider("openai").await;
+    scene.own.set_behaviours([
+        Behaviour::RepliesWith("?".to_owned()),
+        Behaviour::Succeeds,
+        Behaviour::Status(401, None, "no", ""),
+    ]);
+    scene.request_verdict().await.unwrap();
+    scene.request_failure().await;
     let page = scene.app.anonymous().get("/metrics").await.text();
     for line in [
         "loupe_judge_verdicts_total{outcome=\"ok\"} 1",

@@ -5,33 +5,33 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "providers run beside the test")]
 
-mod again;
-mod asked;
 mod builtins;
-mod by_http;
-mod chosen;
+mod changes_while_pending;
+mod custom_evaluators;
 mod failures;
 mod first_start;
+mod judge_selection;
+mod key_selection;
 mod labels;
-mod ladder;
 mod limits;
+mod llm_evaluations;
+mod output_modes;
 mod over_http;
-mod own_judges;
 mod provider;
 mod quota;
-mod taken_away;
-mod under_way;
-mod unreadable;
-mod whose;
+mod repeated_evaluations;
+mod running_evaluations;
+mod scene_requests;
+mod unparsable_replies;
 
 use std::sync::Arc;
 
 use api::{Plan, Role, eval::ModelTier};
 use evaluators::judge::{JudgeRequest, PreferredProvider, Scale};
 use evaluators::verdict::Threshold;
-use provider::{Mood, Provider};
+use provider::{Behaviour, Provider};
 use serde_json::{Value, json};
-use server::judging::{JudgeFailure, JudgeResult, Kind, NoJudge, SelectedJudge};
+use server::judging::{JudgeFailure, JudgeFailureKind, JudgeResult, NoJudge, SelectedJudge};
 use tests::{On, Reply, TestApp};
 
 /// Runs each test on SQLite and on PostgreSQL.
@@ -40,7 +40,7 @@ macro_rules! on_both {
         $(
             $(#[$meta])*
             mod $name {
-                #[allow(unused_imports, reason = "a test needs some of what its file imports")]
+                #[allow(unused_imports, reason = "a test uses only some of the imports of its file")]
                 use super::*;
 
                 async fn test($on: On) $body
@@ -61,7 +61,7 @@ macro_rules! on_both {
 pub(crate) use on_both;
 
 /// The tenant's key, which only its provider may receive.
-const KEY: &str = "sk-canary-of-the-tenant";
+const TENANT_KEY: &str = "sk-canary-of-the-tenant";
 /// The key of the platform's provider.
 const PLATFORM_KEY: &str = "sk-canary-of-the-platform";
 
@@ -95,12 +95,12 @@ impl Scene {
     }
 
     /// Creates a scene with a tenant on the plan Team whose own provider, of this kind, judges.
-    async fn own(provider: &str) -> Self {
-        Self::own_with(provider, &[]).await
+    async fn with_own_provider(provider: &str) -> Self {
+        Self::with_own_provider_and_flags(provider, &[]).await
     }
 
-    /// Creates a scene like [`Self::own`] with these settings.
-    async fn own_with(provider: &str, flags: &[&str]) -> Self {
+    /// Creates a scene like [`Self::with_own_provider`] with these settings.
+    async fn with_own_provider_and_flags(provider: &str, flags: &[&str]) -> Self {
         let scene = Self::on(On::Sqlite, Plan::Team, flags).await;
         scene.store_credential(provider, json!({})).await.ok();
         scene
@@ -108,39 +108,40 @@ impl Scene {
 
     /// Stores the tenant's own provider, with these fields changed.
     async fn store_credential(&self, provider: &str, changes: Value) -> Reply {
-        let mut body = json!({"api_key": KEY, "base_url": self.own.url(), "judge_model_cheap": "gpt-4o"});
+        let mut body =
+            json!({"api_key": TENANT_KEY, "base_url": self.own.url(), "judge_model_cheap": "gpt-4o"});
         body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         self.app.session(Role::Owner).put(&format!("/v1/provider-credentials/{provider}"), &body).await
     }
 
     /// Selects the judge.
-    async fn choose(
+    async fn select_judge(
         &self,
         plan: Plan,
         prefers: PreferredProvider,
         tier: ModelTier,
     ) -> Result<SelectedJudge, NoJudge> {
-        self.app.app.judge.choose(self.app.tenant, plan, Some(prefers), tier).await.unwrap()
+        self.app.app.judge.select(self.app.tenant, plan, Some(prefers), tier).await.unwrap()
     }
 
     /// Selects the judge for the plan Team.
-    async fn chosen(&self) -> SelectedJudge {
-        self.choose(Plan::Team, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap()
+    async fn selected_judge(&self) -> SelectedJudge {
+        self.select_judge(Plan::Team, PreferredProvider::OpenAi, ModelTier::Cheap).await.unwrap()
     }
 
     /// Requests a verdict from the tenant's own provider.
-    async fn ask(&self) -> Result<JudgeResult, JudgeFailure> {
-        let asked = self.app.app.judge.ask(&self.chosen().await, &question()).await;
-        if let Err(failure) = &asked {
-            let told = format!("{failure:?}");
-            assert!(!told.contains("canary"), "{told}");
+    async fn request_verdict(&self) -> Result<JudgeResult, JudgeFailure> {
+        let result = self.app.app.judge.ask(&self.selected_judge().await, &judge_request()).await;
+        if let Err(failure) = &result {
+            let message = format!("{failure:?}");
+            assert!(!message.contains("canary"), "{message}");
         }
-        asked
+        result
     }
 
     /// Requests a verdict and returns the failure.
-    async fn fails(&self) -> JudgeFailure {
-        self.ask().await.unwrap_err()
+    async fn request_failure(&self) -> JudgeFailure {
+        self.request_verdict().await.unwrap_err()
     }
 
     async fn stop(self) {
@@ -149,10 +150,10 @@ impl Scene {
 }
 
 /// Returns a question with a score from 0 to 1.
-fn question() -> JudgeRequest {
+fn judge_request() -> JudgeRequest {
     JudgeRequest {
         system: "Judge. Answer with one JSON object.".to_owned(),
-        user: "What is judged.".to_owned(),
+        user: "Output of the model: the invoice is paid.".to_owned(),
         schema: Scale::ZERO_TO_ONE.schema(),
         scale: Scale::ZERO_TO_ONE,
         threshold: Threshold::default(),

@@ -19,38 +19,38 @@ use tests::loopback::{LoopbackServer, endless_body};
 use tokio::sync::Notify;
 
 /// A valid verdict.
-pub const VERDICT: &str = r#"{"reasoning": "It answers the question.", "score": 0.75}"#;
+pub const VERDICT_JSON: &str = r#"{"reasoning": "It answers the question.", "score": 0.75}"#;
 
 /// The behaviour of a provider.
 #[derive(Clone, Debug)]
-pub enum Mood {
+pub enum Behaviour {
     /// Responds with a verdict in the requested mode.
-    Well,
+    Succeeds,
     /// Responds with this text in any mode.
-    Says(String),
-    /// Responds with a verdict that is cut off at the token limit.
-    Cut,
+    RepliesWith(String),
+    /// Responds with a verdict truncated at the token limit.
+    TruncatesReply,
     /// Responds with this status, this `Retry-After`, and this message and code.
     Status(u16, Option<&'static str>, &'static str, &'static str),
     /// Responds with this body and the status 200.
     Body(String),
     /// Rejects requests with one of these fields, and names the field.
-    Without(&'static [&'static str]),
+    RejectsFields(&'static [&'static str]),
     /// Rejects requests with one of these fields without naming it.
-    Mutely(&'static [&'static str]),
-    /// Behaves like this after the notification.
-    Held(Arc<Notify>, Box<Mood>),
+    RejectsFieldsUnnamed(&'static [&'static str]),
+    /// Behaves like this once the test has notified it.
+    Waits(Arc<Notify>, Box<Behaviour>),
     /// Sends no response.
     Stalls,
     /// Sends an endless response.
-    Endless,
+    SendsEndlessly,
     /// Sends single bytes slowly.
-    Drips,
+    SendsSlowly,
 }
 
 /// A recorded request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The path of the request.
     pub path: String,
     /// The token, from either header.
@@ -59,9 +59,9 @@ pub struct Asked {
     pub body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// Returns the structured-output mode of the request.
-    pub fn rung(&self) -> &'static str {
+    pub fn output_mode(&self) -> &'static str {
         match &self.body {
             it if it["response_format"]["type"] == "json_schema" => "schema",
             it if it["output_config"]["format"]["type"] == "json_schema" => "schema",
@@ -72,32 +72,32 @@ impl Asked {
     }
 
     /// Returns the texts of the messages.
-    pub fn said(&self) -> Vec<&str> {
+    pub fn message_texts(&self) -> Vec<&str> {
         let messages = self.body["messages"].as_array().unwrap();
         messages.iter().map(|it| it["content"].as_str().unwrap()).collect()
     }
 }
 
 #[derive(Clone, Default)]
-struct Inside {
-    moods: Arc<Mutex<VecDeque<Mood>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+struct ProviderState {
+    behaviours: Arc<Mutex<VecDeque<Behaviour>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A provider on a loopback address that speaks both protocols.
 pub struct Provider {
     /// The address of the provider.
     pub address: SocketAddr,
-    inside: Inside,
+    state: ProviderState,
     _server: LoopbackServer,
 }
 
 impl Provider {
     /// Starts a provider that responds correctly.
     pub async fn start() -> Self {
-        let inside = Inside::default();
-        let server = LoopbackServer::start(Router::new().fallback(answer).with_state(inside.clone())).await;
-        Self { address: server.address, inside, _server: server }
+        let state = ProviderState::default();
+        let server = LoopbackServer::start(Router::new().fallback(respond).with_state(state.clone())).await;
+        Self { address: server.address, state, _server: server }
     }
 
     /// Returns the base URL.
@@ -105,76 +105,76 @@ impl Provider {
         format!("http://{}/v1", self.address)
     }
 
-    /// Changes the behaviour: each mood serves one request, and the last one all further requests.
-    pub fn turn(&self, moods: impl IntoIterator<Item = Mood>) {
-        *self.inside.moods.lock().unwrap() = moods.into_iter().collect();
+    /// Sets the behaviours: each serves one request, and the last one all further requests.
+    pub fn set_behaviours(&self, behaviours: impl IntoIterator<Item = Behaviour>) {
+        *self.state.behaviours.lock().unwrap() = behaviours.into_iter().collect();
     }
 
     /// Takes the requests recorded so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.inside.asked.lock().unwrap())
+    pub fn take_requests(&self) -> Vec<ReceivedRequest> {
+        std::mem::take(&mut self.state.requests.lock().unwrap())
     }
 
     /// Takes the structured-output modes of the requests so far.
-    pub fn rungs(&self) -> Vec<&'static str> {
-        self.asked().iter().map(Asked::rung).collect()
+    pub fn take_output_modes(&self) -> Vec<&'static str> {
+        self.take_requests().iter().map(ReceivedRequest::output_mode).collect()
     }
 
     /// Returns the number of requests so far.
-    pub fn count(&self) -> usize {
-        self.inside.asked.lock().unwrap().len()
+    pub fn request_count(&self) -> usize {
+        self.state.requests.lock().unwrap().len()
     }
 }
 
-async fn answer(State(inside): State<Inside>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn respond(State(state): State<ProviderState>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let header = |name: &str| headers.get(name).map_or("", |it| it.to_str().unwrap()).to_owned();
     let key = match header("x-api-key") {
         key if key.is_empty() => header("authorization").replace("Bearer ", ""),
         key => key,
     };
-    let asked = Asked { path: uri.path().to_owned(), key: key.clone(), body };
-    inside.asked.lock().unwrap().push(asked.clone());
-    let mood = {
-        let mut moods = inside.moods.lock().unwrap();
-        let only = moods.front().cloned();
-        if moods.len() > 1 { moods.pop_front() } else { only }
+    let request = ReceivedRequest { path: uri.path().to_owned(), key: key.clone(), body };
+    state.requests.lock().unwrap().push(request.clone());
+    let behaviour = {
+        let mut behaviours = state.behaviours.lock().unwrap();
+        let only = behaviours.front().cloned();
+        if behaviours.len() > 1 { behaviours.pop_front() } else { only }
     };
-    let mood = match mood.unwrap_or(Mood::Well) {
-        Mood::Held(told, then) => {
+    let behaviour = match behaviour.unwrap_or(Behaviour::Succeeds) {
+        Behaviour::Waits(told, then) => {
             told.notified().await;
             *then
         }
-        mood => mood,
+        behaviour => behaviour,
     };
-    behave(&asked, &key, mood).await
+    behave(&request, &key, behaviour).await
 }
 
-async fn behave(asked: &Asked, key: &str, mood: Mood) -> Response {
-    let refused = |names: &[&'static str]| names.iter().find(|it| asked.body.get(**it).is_some()).copied();
-    match mood {
-        Mood::Well => well(asked),
-        Mood::Says(text) => says(asked, &text, false),
-        Mood::Cut => says(asked, &VERDICT[..20], true),
-        Mood::Status(status, retry_after, message, code) => {
+async fn behave(request: &ReceivedRequest, key: &str, behaviour: Behaviour) -> Response {
+    let refused = |names: &[&'static str]| names.iter().find(|it| request.body.get(**it).is_some()).copied();
+    match behaviour {
+        Behaviour::Succeeds => verdict_reply(request),
+        Behaviour::RepliesWith(text) => reply(request, &text, false),
+        Behaviour::TruncatesReply => reply(request, &VERDICT_JSON[..20], true),
+        Behaviour::Status(status, retry_after, message, code) => {
             // Some providers repeat the key in their errors.
             failure(status, retry_after, &format!("{message} (key {key})"), code)
         }
-        Mood::Body(body) => body.into_response(),
-        Mood::Without(names) => match refused(names) {
+        Behaviour::Body(body) => body.into_response(),
+        Behaviour::RejectsFields(names) => match refused(names) {
             Some(name) => failure(400, None, &format!("Unsupported parameter: '{name}'"), "unsupported"),
-            None => well(asked),
+            None => verdict_reply(request),
         },
-        Mood::Mutely(names) => match refused(names) {
+        Behaviour::RejectsFieldsUnnamed(names) => match refused(names) {
             Some(_) => failure(400, None, "Bad request", "invalid"),
-            None => well(asked),
+            None => verdict_reply(request),
         },
-        Mood::Held(..) | Mood::Stalls => {
+        Behaviour::Waits(..) | Behaviour::Stalls => {
             tokio::time::sleep(Duration::from_secs(600)).await;
             StatusCode::OK.into_response()
         }
-        Mood::Endless => endless_body().into_response(),
-        Mood::Drips => {
+        Behaviour::SendsEndlessly => endless_body().into_response(),
+        Behaviour::SendsSlowly => {
             let pieces = futures::stream::unfold((), |()| async {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 Some((Ok::<_, std::io::Error>(vec![b' ']), ()))
@@ -192,21 +192,21 @@ fn failure(status: u16, retry_after: Option<&str>, message: &str, code: &str) ->
 }
 
 /// Builds a response with a verdict in the requested mode.
-fn well(asked: &Asked) -> Response {
-    let verdict: Value = serde_json::from_str(VERDICT).unwrap();
-    if asked.rung() != "tool" {
-        return says(asked, VERDICT, false);
+fn verdict_reply(request: &ReceivedRequest) -> Response {
+    let verdict: Value = serde_json::from_str(VERDICT_JSON).unwrap();
+    if request.output_mode() != "tool" {
+        return reply(request, VERDICT_JSON, false);
     }
-    if asked.path.ends_with("/messages") {
+    if request.path.ends_with("/messages") {
         let call = json!({"type": "tool_use", "id": "t", "name": "verdict", "input": verdict});
         return message(&json!([call]), "tool_use");
     }
-    let function = json!({"name": "verdict", "arguments": VERDICT});
+    let function = json!({"name": "verdict", "arguments": VERDICT_JSON});
     choice(&json!({"content": null, "tool_calls": [{"type": "function", "function": function}]}), "stop")
 }
 
-fn says(asked: &Asked, text: &str, is_cut: bool) -> Response {
-    match asked.path.ends_with("/messages") {
+fn reply(request: &ReceivedRequest, text: &str, is_cut: bool) -> Response {
+    match request.path.ends_with("/messages") {
         true => {
             message(&json!([{"type": "text", "text": text}]), if is_cut { "max_tokens" } else { "end_turn" })
         }

@@ -22,7 +22,7 @@ async fn five_traces(caller: &Caller) -> String {
 }
 
 on_both_databases! {
-    async fn no_flipped_bit_is_accepted(app: TestApp) {
+    async fn cursor_with_flipped_bit_is_rejected(app: TestApp) {
         let key = app.full_key();
         let trace = five_traces(&key).await;
         app.new_key(api::Role::Owner, &[]).await;
@@ -57,7 +57,7 @@ on_both_databases! {
         }
     }
 
-    async fn a_cursor_belongs_to_its_tenant_list_and_filters(app: TestApp) {
+    async fn cursor_is_valid_for_its_tenant_list_and_filters_only(app: TestApp) {
         let key = app.full_key();
         let trace = five_traces(&key).await;
         let (_, other) = app.other_tenant(api::Plan::Enterprise).await;
@@ -93,7 +93,7 @@ on_both_databases! {
         key.get(&format!("/v1/traces/{others_trace}/spans?limit=2")).await.is(404, "not_found");
     }
 
-    async fn invented_cursors_are_refused(app: TestApp) {
+    async fn invented_cursor_is_always_rejected(app: TestApp) {
         let key = app.full_key();
         five_traces(&key).await;
         let good = cursor(&key, "/v1/traces?limit=2").await;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tests::{TestApp, app::START, on_both_databases};
+use tests::{TestApp, app::TEST_START_MICROS, on_both_databases};
 use uuid::Uuid;
 
-use super::model::{Cond, Row, expected, page, pages, store};
+use super::model::{Condition, Row, expected, page, pages, store};
 
 /// Returns the ids of the projects by name.
-async fn projects(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
+async fn project_ids(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
     let list = app.full_key().get("/v1/projects").await.ok();
     let rows = list["projects"].as_array().unwrap();
     let id =
@@ -18,7 +18,7 @@ async fn projects(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
 }
 
 on_both_databases! {
-    async fn filters_select_what_the_model_selects(app: TestApp) {
+    async fn filters_select_the_traces_of_the_model(app: TestApp) {
         let mut rng = fastrand::Rng::with_seed(20_260_615);
         let key = app.full_key();
         let items: Vec<_> = (0..300).map(|_| Row::random(&mut rng)).collect();
@@ -30,12 +30,12 @@ on_both_databases! {
         store(&other, &theirs, &[]).await;
 
         let rows: Vec<_> = items.into_iter().chain(spans).collect();
-        let projects = projects(app).await;
+        let project_ids = project_ids(app).await;
         // Each kind alone, several times, and then combinations.
-        let alone = (0..Cond::KINDS * 6).map(|i| vec![i % Cond::KINDS]);
+        let alone = (0..Condition::KIND_COUNT * 6).map(|i| vec![i % Condition::KIND_COUNT]);
         let mixed: Vec<Vec<usize>> = (0..150)
             .map(|_| {
-                let mut kinds: Vec<_> = (0..Cond::KINDS).collect();
+                let mut kinds: Vec<_> = (0..Condition::KIND_COUNT).collect();
                 rng.shuffle(&mut kinds);
                 kinds.truncate(rng.usize(2..5));
                 kinds
@@ -43,22 +43,22 @@ on_both_databases! {
             .collect();
         let mut selected = 0;
         for kinds in [vec![]].into_iter().chain(alone).chain(mixed) {
-            let mut conditions: Vec<_> = kinds.iter().map(|kind| Cond::random(&mut rng, &rows, *kind)).collect();
+            let mut conditions: Vec<_> = kinds.iter().map(|kind| Condition::random(&mut rng, &rows, *kind)).collect();
             drop_contradictions(&mut conditions);
-            let parameters: Vec<_> = conditions.iter().flat_map(|it| it.parameters(&projects)).collect();
+            let parameters: Vec<_> = conditions.iter().flat_map(|it| it.parameters(&project_ids)).collect();
             let limit = [7, 20, 200][rng.usize(..3)];
             let (listed, wanted) = (pages(&key, &parameters, limit).await, expected(&rows, &conditions));
             assert_eq!(listed, wanted, "{conditions:?}");
             selected += wanted.len();
         }
-        assert!(selected > 3_000, "the conditions select next to nothing: {selected}");
+        assert!(selected > 3_000, "the conditions select too few traces: {selected}");
         // For another tenant, the ids of these projects select nothing.
-        for id in projects.values() {
+        for id in project_ids.values() {
             assert_eq!(page(&other, &[("project_id", id.to_string())]).await, (Vec::new(), None));
         }
     }
 
-    async fn tags_are_asked_for_in_two_ways(app: TestApp) {
+    async fn tag_filter_accepts_both_notations(app: TestApp) {
         let key = app.full_key();
         let tagged = [
             ("both", json!({"env": "prod", "vip": ""})),
@@ -110,7 +110,7 @@ on_both_databases! {
         key.get(&format!("/v1/traces?{many}&tag=vip")).await.is(400, "invalid_query");
     }
 
-    async fn bounds_are_inclusive(app: TestApp) {
+    async fn filter_bounds_are_inclusive(app: TestApp) {
         let key = app.full_key();
         let item = json!({"started_at": "2026-06-15T10:00:00.000001Z", "latency_ms": 250, "cost": 0.3,
             "spans": [{"name": "s", "prompt_tokens": 60, "completion_tokens": 40}]});
@@ -144,9 +144,9 @@ on_both_databases! {
     }
 
     /// A page searches a bounded number of traces for words; the next page continues.
-    async fn a_search_goes_on_over_pages(app: TestApp) {
+    async fn word_search_continues_over_pages(app: TestApp) {
         let key = app.full_key();
-        let at = |i: i64| api::Timestamp::from_micros(START - i * 1_000_000);
+        let at = |i: i64| api::Timestamp::from_micros(TEST_START_MICROS - i * 1_000_000);
         for block in 0..3 {
             let items: Vec<_> = (0..900)
                 .map(|i| block * 900 + i)
@@ -156,25 +156,25 @@ on_both_databases! {
         }
         let (found, next) = page(&key, &[("q", "needle".to_owned())]).await;
         assert!(found.is_empty());
-        let next = next.expect("the search is not at its end");
+        let next = next.expect("the first page completes the search");
         let (found, next) = page(&key, &[("q", "needle".to_owned()), ("cursor", next)]).await;
         assert_eq!((found.len(), next), (1, None));
         let from = at(2_650).to_string();
         let (found, next) = page(&key, &[("q", "needle".to_owned()), ("to", at(2_500).to_string()), ("from", from)]).await;
-        assert_eq!((found.len(), next), (1, None), "in the range alone");
+        assert_eq!((found.len(), next), (1, None), "a search limited to the range");
     }
 }
 
 /// Keeps one condition of each kind, because a query has one value per parameter, and lower bounds below
 /// upper ones.
-fn drop_contradictions(conditions: &mut Vec<Cond>) {
-    let parts = |it: &Cond| matches!(it, Cond::TagParts(..));
+fn drop_contradictions(conditions: &mut Vec<Condition>) {
+    let parts = |it: &Condition| matches!(it, Condition::TagParts(..));
     if conditions.iter().filter(|it| parts(it)).count() > 1 {
         let first = conditions.iter().position(parts).unwrap();
         conditions.remove(first);
     }
-    let from = conditions.iter().find_map(|it| if let Cond::From(at) = it { Some(*at) } else { None });
+    let from = conditions.iter().find_map(|it| if let Condition::From(at) = it { Some(*at) } else { None });
     if let Some(from) = from {
-        conditions.retain(|it| !matches!(it, Cond::To(to) if *to < from));
+        conditions.retain(|it| !matches!(it, Condition::To(to) if *to < from));
     }
 }

@@ -37,7 +37,7 @@ on_both_databases! {
         assert_eq!(whole.iter().map(|it| it.0.len()).collect::<Vec<_>>(), [8, 4]);
     }
 
-    async fn a_page_is_bounded_after_escaping(app: TestApp) {
+    async fn page_size_is_bounded_after_escaping(app: TestApp) {
         let key = app.full_key();
         // 1.2 MB each as JSON.
         store(&key, 10, &"\u{1}".repeat(200_000)).await;
@@ -46,7 +46,7 @@ on_both_databases! {
         assert_eq!(pages.iter().map(|it| it.0.len()).collect::<Vec<_>>(), [6, 4]);
     }
 
-    async fn a_trace_larger_than_a_page_can_be_read(app: TestApp) {
+    async fn trace_larger_than_a_page_can_be_read(app: TestApp) {
         let key = app.full_key();
         // 12 MB as JSON, with a character on every chunk boundary.
         let text = format!("{}ä", "\u{1}".repeat(2_000_000));
@@ -105,7 +105,7 @@ on_both_databases! {
         assert_eq!(check(&serde_json::from_slice::<Value>(&export.body).unwrap()["spans"]), 1_000);
     }
 
-    async fn spans_beyond_a_page_follow_by_their_cursor(app: TestApp) {
+    async fn spans_beyond_a_page_are_reached_by_cursor(app: TestApp) {
         let key = app.full_key();
         // 600 kB each as JSON.
         let spans: Vec<_> =

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Timestamp;
 use serde_json::{Value, json};
-use tests::{Caller, app::START, otlp};
+use tests::{Caller, app::TEST_START_MICROS, otlp};
 use uuid::Uuid;
 
 /// A trace as it is sent.
@@ -31,7 +31,7 @@ pub struct Row {
 
 /// A condition of the list.
 #[derive(Clone, Debug)]
-pub enum Cond {
+pub enum Condition {
     Project(&'static str),
     Model(String),
     Error(bool),
@@ -55,47 +55,48 @@ pub enum Cond {
 }
 
 /// Errors of spans with their failure types.
-const FAILURES: [(&str, &str); 4] = [
+const SPAN_FAILURES: [(&str, &str); 4] = [
     ("request timed out", "timeout"),
     ("429 too many requests", "rate_limit"),
     ("JSONDecodeError: bad", "invalid_response"),
     ("maximum context length", "context_length"),
 ];
 /// Keys that are difficult to find in text: parts of each other, with characters of JSON syntax.
-const KEYS: [&str; 9] = ["env", "x\"env", "x,\"env", "{\"env", "en", "a:b", "back\\slash", "\u{1F600}", "%_"];
-const VALUES: [&str; 8] = ["prod", "", "dev", "\"env\":", ",\"env\":\"prod\"", "a:b", "caf\u{e9}", "'"];
-const MODELS: [&str; 3] = ["house-1", "house-2", "HOUSE-1"];
-const WORDS: [&str; 6] = ["Alpha", "beta", "gamma ray", "\u{c4}pfel", "delta_", "100%"];
+const TAG_KEYS: [&str; 9] =
+    ["env", "x\"env", "x,\"env", "{\"env", "en", "a:b", "back\\slash", "\u{1F600}", "%_"];
+const TAG_VALUES: [&str; 8] = ["prod", "", "dev", "\"env\":", ",\"env\":\"prod\"", "a:b", "caf\u{e9}", "'"];
+const MODEL_NAMES: [&str; 3] = ["house-1", "house-2", "HOUSE-1"];
+const SEARCH_WORDS: [&str; 6] = ["Alpha", "beta", "gamma ray", "\u{c4}pfel", "delta_", "100%"];
 
 impl Row {
     /// Returns a random row. Start times are few, so that many rows have the same.
     pub fn random(rng: &mut fastrand::Rng) -> Self {
         let mut maybe = |list: &[&str]| rng.bool().then(|| list[rng.usize(..list.len())].to_owned());
         let mut row = Self {
-            name: maybe(&WORDS),
-            model: maybe(&MODELS),
+            name: maybe(&SEARCH_WORDS),
+            model: maybe(&MODEL_NAMES),
             session: maybe(&["s-1", "s-2", "S-1"]),
             user: maybe(&["u-1", "u-2"]),
             external: maybe(&["e-1", "e-2", "e-3"]),
             error: maybe(&["boom", "Alpha failed", "beta"]),
-            input: maybe(&WORDS),
-            output: maybe(&WORDS),
+            input: maybe(&SEARCH_WORDS),
+            output: maybe(&SEARCH_WORDS),
             ..Self::default()
         };
         row.id = Uuid::from_u128(rng.u128(..));
-        row.started_at = START - rng.i64(0..40) * 1_000_000 + rng.i64(0..2);
+        row.started_at = TEST_START_MICROS - rng.i64(0..40) * 1_000_000 + rng.i64(0..2);
         row.project = rng.bool().then_some("second");
         // The bounds of classes, and the values next to them.
         row.latency = rng.bool().then(|| (1_i64 << rng.u32(0..14)) + rng.i64(-1..2));
         row.tokens = if rng.bool() { 0 } else { (1_i64 << rng.u32(1..18)) + rng.i64(-1..2) };
         row.cost = rng.bool().then(|| f64::from(rng.u32(0..40)) / 1_000.0);
         if rng.u8(..4) == 0 {
-            row.failures.insert(FAILURES[rng.usize(..4)].1);
+            row.failures.insert(SPAN_FAILURES[rng.usize(..4)].1);
         }
         for _ in 0..rng.usize(..4) {
             row.tags.insert(
-                KEYS[rng.usize(..KEYS.len())].to_owned(),
-                VALUES[rng.usize(..VALUES.len())].to_owned(),
+                TAG_KEYS[rng.usize(..TAG_KEYS.len())].to_owned(),
+                TAG_VALUES[rng.usize(..TAG_VALUES.len())].to_owned(),
             );
         }
         if row.tokens > 0 || !row.failures.is_empty() {
@@ -118,7 +119,7 @@ impl Row {
             spans.push(json!({"name": "c"}));
         }
         for failure in &self.failures {
-            let error = FAILURES.iter().find(|it| it.1 == *failure).unwrap().0;
+            let error = SPAN_FAILURES.iter().find(|it| it.1 == *failure).unwrap().0;
             spans.push(json!({"name": "f", "parent_span_id": "gone", "error": error}));
         }
         json!({
@@ -177,7 +178,7 @@ impl Row {
     }
 }
 
-impl Cond {
+impl Condition {
     /// Returns a condition of a kind, usually one that some of the `rows` meet.
     pub fn random(rng: &mut fastrand::Rng, rows: &[Row], kind: usize) -> Self {
         let row = rows[rng.usize(..rows.len())].clone();
@@ -197,7 +198,7 @@ impl Cond {
             0 => Self::Project(row.project.unwrap_or("default")),
             1 => Self::Model(or(row.model, "house-3")),
             2 => Self::Error(rng.bool()),
-            3 => Self::Failure(FAILURES[rng.usize(..4)].1),
+            3 => Self::Failure(SPAN_FAILURES[rng.usize(..4)].1),
             4 => Self::From(row.started_at),
             5 => Self::To(row.started_at),
             6 => {
@@ -228,7 +229,7 @@ impl Cond {
     }
 
     /// Number of kinds of [`Self::random`].
-    pub const KINDS: usize = 17;
+    pub const KIND_COUNT: usize = 17;
 
     /// Returns whether a row meets the condition.
     pub fn holds(&self, row: &Row) -> bool {
@@ -288,7 +289,7 @@ impl Cond {
 }
 
 /// Returns the ids of the rows that meet all conditions, in the order of the list.
-pub fn expected(rows: &[Row], conditions: &[Cond]) -> Vec<Uuid> {
+pub fn expected(rows: &[Row], conditions: &[Condition]) -> Vec<Uuid> {
     let mut found: Vec<_> = rows.iter().filter(|row| conditions.iter().all(|it| it.holds(row))).collect();
     found.sort_by_key(|it| std::cmp::Reverse((it.started_at, it.id)));
     found.into_iter().map(|it| it.id).collect()

@@ -1,14 +1,18 @@
 //! Pages: order, size, and changes between two pages.
 
 use serde_json::{Value, json};
-use tests::{app::START, on_both_databases};
+use tests::{app::TEST_START_MICROS, on_both_databases};
 use uuid::Uuid;
 
 use super::model::{Row, expected, page, pages, store};
 
 /// Returns a row that starts `seconds` before the start of the test.
 fn row(rng: &mut fastrand::Rng, seconds: i64) -> Row {
-    Row { id: Uuid::from_u128(rng.u128(..)), started_at: START - seconds * 1_000_000, ..Row::default() }
+    Row {
+        id: Uuid::from_u128(rng.u128(..)),
+        started_at: TEST_START_MICROS - seconds * 1_000_000,
+        ..Row::default()
+    }
 }
 
 on_both_databases! {
@@ -23,14 +27,14 @@ on_both_databases! {
             assert_eq!(pages(&key, &[], limit).await, wanted, "{limit}");
         }
         let (first, next) = page(&key, &[]).await;
-        assert_eq!(first, wanted[..50], "50 unless asked for otherwise");
+        assert_eq!(first, wanted[..50], "the default page size is 50");
         assert!(next.is_some());
         // Exactly as many rows as the limit: there is no empty next page.
-        let (all, next) = page(&key, &[("limit", "200".to_owned()), ("to", api::Timestamp::from_micros(START - 1_000_000).to_string())]).await;
+        let (all, next) = page(&key, &[("limit", "200".to_owned()), ("to", api::Timestamp::from_micros(TEST_START_MICROS - 1_000_000).to_string())]).await;
         assert_eq!((all.len(), next), (200, None));
     }
 
-    async fn rows_that_arrive_between_pages_hide_none(app: TestApp) {
+    async fn rows_stored_between_pages_hide_no_others(app: TestApp) {
         let mut rng = fastrand::Rng::with_seed(2);
         let key = app.full_key();
         let rows: Vec<_> = (0..60).map(|i| row(&mut rng, i)).collect();
@@ -53,12 +57,12 @@ on_both_databases! {
         let mut unique = listed.clone();
         unique.sort_unstable();
         unique.dedup();
-        assert_eq!(unique.len(), listed.len(), "a row came twice");
+        assert_eq!(unique.len(), listed.len(), "a row is listed twice");
         let of_the_first: Vec<_> = listed.into_iter().filter(|id| rows.iter().any(|it| it.id == *id)).collect();
         assert_eq!(of_the_first, expected(&rows, &[]));
     }
 
-    async fn previews_are_cut_by_characters(app: TestApp) {
+    async fn previews_are_truncated_by_characters(app: TestApp) {
         let key = app.full_key();
         let long = "\u{e4}\u{1F600}".repeat(2_000);
         let exact = "x".repeat(2_048);
@@ -74,7 +78,7 @@ on_both_databases! {
         assert_eq!(detail["input"], long);
     }
 
-    async fn a_page_of_large_texts_ends_early(app: TestApp) {
+    async fn page_of_large_texts_is_shortened(app: TestApp) {
         let key = app.full_key();
         for i in 0..6 {
             let text = char::from(b'a' + i).to_string().repeat(3 << 20);
@@ -93,13 +97,13 @@ on_both_databases! {
             }
         }
         assert_eq!(names, ["t5", "t4", "t3", "t2", "t1", "t0"]);
-        assert_eq!(sizes, [2, 2, 2], "the third would pass 8 MiB");
+        assert_eq!(sizes, [2, 2, 2], "a third trace would exceed 8 MiB");
     }
 
-    async fn spans_are_paged_too(app: TestApp) {
+    async fn spans_of_a_trace_are_paged(app: TestApp) {
         let key = app.full_key();
         let spans: Vec<_> = (0..2_300)
-            .map(|i| json!({"id": format!("s{i}"), "name": format!("n{i}"), "start_time": api::Timestamp::from_micros(START + i64::from(i % 700))}))
+            .map(|i| json!({"id": format!("s{i}"), "name": format!("n{i}"), "start_time": api::Timestamp::from_micros(TEST_START_MICROS + i64::from(i % 700))}))
             .collect();
         let made = key.post("/v1/ingest", &json!({"spans": spans})).await.ok();
         assert_eq!(made["span_count"], 2_300);
@@ -116,7 +120,7 @@ on_both_databases! {
         }
         assert_eq!(rows.len(), 2_300);
         let order: Vec<_> = rows.iter().map(|it| (it["start_time"].as_str().unwrap(), it["id"].as_str().unwrap())).collect();
-        assert!(order.is_sorted_by(|a, b| a < b), "by start and id, each once");
+        assert!(order.is_sorted_by(|a, b| a < b), "not sorted by start and ID, or listed twice");
         let first = key.get(&format!("{path}/spans")).await.ok();
         assert_eq!(first["spans"].as_array().unwrap()[..], rows[..50]);
     }

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod changes;
-mod naive;
+mod folding;
 mod project;
-mod questions;
-mod upkeep;
+mod queries;
+mod recount;
+mod reference;

@@ -15,7 +15,7 @@ on_both_databases! {
         }
     }
 
-    async fn what_is_asked_must_be_known(app: TestApp) {
+    async fn invalid_project_metrics_query_is_rejected(app: TestApp) {
         let key = app.full_key();
         let path = |query: &str| format!("/v1/projects/{}/metrics?{query}", app.project);
         for query in [

@@ -5,6 +5,6 @@
 
 mod keys;
 mod provider;
-mod recipes;
 mod settings;
 mod signer;
+mod tokens;

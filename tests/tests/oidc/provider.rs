@@ -18,47 +18,67 @@ use axum::{
 use serde_json::{Value, json};
 use server::clock::Clock;
 use tests::{On, TestApp, loopback::LoopbackServer};
+use tokio::sync::Notify;
 
 use crate::signer::Signer;
 
 /// The audience of the tests' tokens.
-pub const AUDIENCE: &str = "https://loupe.example";
+pub const TOKEN_AUDIENCE: &str = "https://loupe.example";
 
 /// The behaviour of the provider.
 #[derive(Clone, Debug, Default)]
-pub enum Mood {
+pub enum Behaviour {
     /// Responds correctly.
     #[default]
-    Well,
+    Succeeds,
     /// Responds with this status.
-    Failing(u16),
+    Fails(u16),
     /// Responds correctly after this delay.
-    Slow(Duration),
+    Delays(Duration),
+    /// Responds correctly once the test releases the response.
+    Waits(Arc<Notify>),
     /// Responds with this body.
-    Saying(String),
+    RespondsWith(String),
 }
 
 /// A running provider.
 pub struct Provider {
     /// The issuer.
     pub issuer: String,
-    state: Arc<Published>,
+    state: Arc<ProviderState>,
     _server: LoopbackServer,
 }
 
 #[derive(Default)]
-struct Published {
+struct ProviderState {
     issuer: Mutex<Value>,
     jwks_uri: Mutex<String>,
     keys: Mutex<Vec<Value>>,
-    mood: Mutex<Mood>,
+    behaviour: Mutex<Behaviour>,
     fetches: AtomicUsize,
+    open_fetches: AtomicUsize,
+}
+
+/// A fetch without a response yet; counts itself among the open ones.
+struct OpenFetch<'a>(&'a AtomicUsize);
+
+impl<'a> OpenFetch<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for OpenFetch<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Provider {
     /// Starts a provider with these keys.
     pub async fn with(keys: &[&Signer]) -> Self {
-        let state = Arc::<Published>::default();
+        let state = Arc::<ProviderState>::default();
         let router = Router::new()
             .route("/.well-known/openid-configuration", routing::get(discovery))
             .route("/keys", routing::get(jwks))
@@ -66,7 +86,7 @@ impl Provider {
             .with_state(Arc::clone(&state));
         let server = LoopbackServer::start(router).await;
         let provider = Self { issuer: server.url(), state, _server: server };
-        provider.claims_to_be(json!(provider.issuer), &format!("{}/keys", provider.issuer));
+        provider.set_discovery_document(json!(provider.issuer), &format!("{}/keys", provider.issuer));
         provider.publish(keys);
         provider
     }
@@ -82,12 +102,12 @@ impl Provider {
     }
 
     /// Changes the behaviour.
-    pub fn is(&self, mood: Mood) {
-        *self.state.mood.lock().unwrap() = mood;
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
+        *self.state.behaviour.lock().unwrap() = behaviour;
     }
 
     /// Sets the issuer and the address of the keys in the discovery document.
-    pub fn claims_to_be(&self, issuer: Value, jwks_uri: &str) {
+    pub fn set_discovery_document(&self, issuer: Value, jwks_uri: &str) {
         *self.state.issuer.lock().unwrap() = issuer;
         jwks_uri.clone_into(&mut self.state.jwks_uri.lock().unwrap());
     }
@@ -97,6 +117,11 @@ impl Provider {
         self.state.fetches.load(Ordering::SeqCst)
     }
 
+    /// Returns the number of fetches that the provider has not answered and the server has not given up.
+    pub fn open_fetches(&self) -> usize {
+        self.state.open_fetches.load(Ordering::SeqCst)
+    }
+
     /// Starts a server on SQLite that trusts the provider, with these flags.
     pub async fn app(&self, flags: &[&str]) -> TestApp {
         self.app_on(On::Sqlite, flags).await
@@ -104,7 +129,7 @@ impl Provider {
 
     /// Starts a server that trusts the provider, with these flags.
     pub async fn app_on(&self, database: On, flags: &[&str]) -> TestApp {
-        let trust = ["--oidc-issuer", &self.issuer, "--oidc-audience", AUDIENCE];
+        let trust = ["--oidc-issuer", &self.issuer, "--oidc-audience", TOKEN_AUDIENCE];
         TestApp::with(database, api::Plan::Enterprise, &[&trust, flags].concat()).await
     }
 
@@ -112,38 +137,43 @@ impl Provider {
     pub fn claims(&self, app: &TestApp) -> Value {
         let now = app.clock.now() / 1_000_000;
         json!({
-            "iss": self.issuer, "aud": AUDIENCE, "sub": "auth0|ada", "tenant_id": app.tenant, "role": "owner",
+            "iss": self.issuer, "aud": TOKEN_AUDIENCE, "sub": "auth0|ada", "tenant_id": app.tenant, "role": "owner",
             "iat": now, "exp": now + 3_600,
         })
     }
 }
 
-async fn discovery(State(state): State<Arc<Published>>) -> Response {
+async fn discovery(State(state): State<Arc<ProviderState>>) -> Response {
     // Requested before the keys each time; both count as one fetch unless only the document is requested.
     let document =
         json!({"issuer": *state.issuer.lock().unwrap(), "jwks_uri": *state.jwks_uri.lock().unwrap()});
-    let mood = state.mood.lock().unwrap().clone();
-    match mood {
-        Mood::Failing(_) => answer(&state, String::new()).await,
+    let behaviour = state.behaviour.lock().unwrap().clone();
+    match behaviour {
+        Behaviour::Fails(_) => respond(&state, String::new()).await,
         _ => document.to_string().into_response(),
     }
 }
 
-async fn jwks(State(state): State<Arc<Published>>) -> Response {
+async fn jwks(State(state): State<Arc<ProviderState>>) -> Response {
     let keys = json!({"keys": *state.keys.lock().unwrap()}).to_string();
-    answer(&state, keys).await
+    respond(&state, keys).await
 }
 
-async fn answer(state: &Published, good: String) -> Response {
+async fn respond(state: &ProviderState, good: String) -> Response {
+    let _open = OpenFetch::new(&state.open_fetches);
     state.fetches.fetch_add(1, Ordering::SeqCst);
-    let mood = state.mood.lock().unwrap().clone();
-    match mood {
-        Mood::Well => good.into_response(),
-        Mood::Failing(status) => StatusCode::from_u16(status).unwrap().into_response(),
-        Mood::Slow(time) => {
+    let behaviour = state.behaviour.lock().unwrap().clone();
+    match behaviour {
+        Behaviour::Succeeds => good.into_response(),
+        Behaviour::Fails(status) => StatusCode::from_u16(status).unwrap().into_response(),
+        Behaviour::Delays(time) => {
             tokio::time::sleep(time).await;
             good.into_response()
         }
-        Mood::Saying(body) => body.into_response(),
+        Behaviour::Waits(released) => {
+            released.notified().await;
+            good.into_response()
+        }
+        Behaviour::RespondsWith(body) => body.into_response(),
     }
 }

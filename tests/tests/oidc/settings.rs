@@ -8,12 +8,12 @@ use server::{access::session::Claims, clock::Clock, config};
 use tests::{On, TestApp, process::Setup};
 
 use crate::{
-    provider::{AUDIENCE, Provider},
+    provider::{Provider, TOKEN_AUDIENCE},
     signer::Signer,
 };
 
 #[tokio::test]
-async fn claims_have_the_names_that_are_set() {
+async fn claim_names_follow_the_settings() {
     let signer = Signer::p256("only");
     let provider = Provider::with(&[&signer]).await;
     let flags =
@@ -33,7 +33,7 @@ async fn claims_have_the_names_that_are_set() {
 }
 
 #[tokio::test]
-async fn without_an_audience_it_is_not_looked_at() {
+async fn audience_is_ignored_without_the_setting() {
     let signer = Signer::p256("only");
     let provider = Provider::with(&[&signer]).await;
     let app = TestApp::with(On::Sqlite, Plan::Starter, &["--oidc-issuer", &provider.issuer]).await;
@@ -48,7 +48,7 @@ async fn without_an_audience_it_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn keys_at_an_address_need_no_discovery() {
+async fn jwks_url_setting_skips_discovery() {
     let signer = Signer::p256("only");
     let provider = Provider::with(&[&signer]).await;
     let keys = format!("{}/keys", provider.issuer);
@@ -65,7 +65,7 @@ async fn keys_at_an_address_need_no_discovery() {
 
 /// A document must name the configured issuer exactly; otherwise any issuer could have written it.
 #[tokio::test]
-async fn discovery_has_to_lead_to_the_issuers_own_keys() {
+async fn discovery_document_must_name_the_issuer() {
     let signer = Signer::p256("only");
     let provider = Provider::with(&[&signer]).await;
     let (issuer, keys) = (provider.issuer.clone(), format!("{}/keys", provider.issuer));
@@ -84,7 +84,7 @@ async fn discovery_has_to_lead_to_the_issuers_own_keys() {
     let token = app.bearer(&signer.token(&provider.claims(&app)));
     token.get("/v1/me").await.ok();
     for (issuer, keys) in documents {
-        provider.claims_to_be(issuer, &keys);
+        provider.set_discovery_document(issuer, &keys);
         let app = provider.app(&[]).await;
         app.bearer(&signer.token(&provider.claims(&app))).get("/v1/me").await.is(503, "overloaded");
         app.stop().await;
@@ -93,7 +93,7 @@ async fn discovery_has_to_lead_to_the_issuers_own_keys() {
 }
 
 #[tokio::test]
-async fn the_local_issuer_is_off_beside_a_provider_unless_it_has_a_secret() {
+async fn local_issuer_beside_a_provider_requires_a_secret() {
     let signer = Signer::p256("only");
     let provider = Provider::with(&[&signer]).await;
     let secret = ["--session-secret", "0123456789abcdef0123456789abcdef"];
@@ -117,7 +117,7 @@ async fn the_local_issuer_is_off_beside_a_provider_unless_it_has_a_secret() {
 }
 
 #[test]
-fn a_useless_token_is_not_issued() {
+fn unusable_session_token_is_not_issued() {
     let folder = tempfile::tempdir().unwrap();
     let make = ["admin", "create-tenant", "--name", "acme", "--plan", "team", "--json"];
     let made: Value = serde_json::from_slice(&Setup::new(folder.path()).run(&make).stdout).unwrap();
@@ -141,9 +141,9 @@ fn a_useless_token_is_not_issued() {
 }
 
 #[test]
-fn settings_that_can_not_be_meant() {
+fn invalid_oidc_setting_is_rejected() {
     let checked = |flags: &[&str]| config::from_flags(flags).unwrap().check().map_err(|it| format!("{it:#}"));
-    let issuer = |url: &str| checked(&["--oidc-issuer", url, "--oidc-audience", AUDIENCE]);
+    let issuer = |url: &str| checked(&["--oidc-issuer", url, "--oidc-audience", TOKEN_AUDIENCE]);
     for url in [
         "https://issuer.example",
         "https://issuer.example/a/b/",

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod answers;
-mod basic;
-mod calls;
+mod basic_authentication;
 mod captured;
-mod pieces;
+mod model_call_texts;
+mod outputs;
+mod partial_traces;
 mod protocol;
 mod providers;
 mod usage;

@@ -10,32 +10,32 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tests::{
     Caller, Reply,
-    app::START,
+    app::TEST_START_MICROS,
     on_both_databases,
     otlp::{Span, request, request_of},
 };
 
-const PROTOBUF: &str = "application/x-protobuf";
-const JSON: &str = "application/json";
+const PROTOBUF_TYPE: &str = "application/x-protobuf";
+const JSON_TYPE: &str = "application/json";
 
 /// The paths of the ingest handler.
-const ADDRESSES: [&str; 4] = ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces", LANGFUSE];
+const INGEST_PATHS: [&str; 4] = ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces", LANGFUSE_PATH];
 /// The path of Langfuse's exporter.
-const LANGFUSE: &str = "/api/public/otel/v1/traces";
+const LANGFUSE_PATH: &str = "/api/public/otel/v1/traces";
 
 on_both_databases! {
-    async fn every_address_takes_every_form_and_encoding(app: TestApp) {
+    async fn every_path_accepts_every_format_and_encoding(app: TestApp) {
         let key = app.full_key();
         let mut trace = 0x100_u128;
-        for address in ADDRESSES {
-            for form in [PROTOBUF, JSON] {
+        for address in INGEST_PATHS {
+            for form in [PROTOBUF_TYPE, JSON_TYPE] {
                 for encoding in ["identity", "gzip", "zstd"] {
                     trace += 1;
-                    let body = encoded(form, &request([&Span::new(trace, 1, "sent", START)]));
+                    let body = encoded(form, &request([&Span::new(trace, 1, "sent", TEST_START_MICROS)]));
                     let reply = post(&key, address, form, encoding, packed(encoding, body)).await;
                     assert_eq!(reply.status, 200, "{address} {form} {encoding}: {}", reply.text());
                     assert_eq!(reply.headers["content-type"], form);
-                    assert_eq!(reply.body, if form == JSON { b"{}".to_vec() } else { Vec::new() });
+                    assert_eq!(reply.body, if form == JSON_TYPE { b"{}".to_vec() } else { Vec::new() });
                     let stored = key.get(&format!("/v1/traces/{trace:032x}")).await.ok();
                     assert_eq!((&stored["name"], &stored["span_count"]), (&json!("sent"), &json!(1)));
                 }
@@ -43,84 +43,84 @@ on_both_databases! {
         }
     }
 
-    async fn other_signals_are_answered_and_not_stored(app: TestApp) {
+    async fn logs_and_metrics_are_acknowledged_but_not_stored(app: TestApp) {
         let key = app.full_key();
         for (address, word) in [
             ("/v1/otlp/v1/metrics", "metrics"), ("/v1/metrics", "metrics"),
             ("/v1/otlp/v1/logs", "log"), ("/v1/logs", "log"),
         ] {
-            let reply = post(&key, address, JSON, "identity", b"{}".to_vec()).await.ok();
+            let reply = post(&key, address, JSON_TYPE, "identity", b"{}".to_vec()).await.ok();
             let message = reply["partialSuccess"]["errorMessage"].as_str().unwrap().to_owned();
             assert!(message.contains(word) && message.contains("not stored"), "{message}");
-            let reply = post(&key, address, PROTOBUF, "gzip", packed("gzip", Vec::new())).await;
-            assert_eq!((reply.status, reply.headers["content-type"].to_str().unwrap()), (200, PROTOBUF));
-            assert!(!answer(&reply).partial_success.unwrap().error_message.is_empty());
+            let reply = post(&key, address, PROTOBUF_TYPE, "gzip", packed("gzip", Vec::new())).await;
+            assert_eq!((reply.status, reply.headers["content-type"].to_str().unwrap()), (200, PROTOBUF_TYPE));
+            assert!(!export_response(&reply).partial_success.unwrap().error_message.is_empty());
         }
         assert_eq!(key.get("/v1/traces").await.ok()["traces"], json!([]));
         app.anonymous().post("/v1/otlp/v1/logs", &json!({})).await.is(401, "unauthorized");
     }
 
-    async fn what_can_not_be_read_is_counted_and_the_rest_is_stored(app: TestApp) {
+    async fn invalid_spans_are_counted_and_valid_ones_stored(app: TestApp) {
         let key = app.full_key();
-        let mut body = request([&Span::new(1, 1, "good", START), &Span::new(0, 2, "no trace", START), &Span::new(1, 0, "no id", START)]);
-        let reply = post(&key, ADDRESSES[0], JSON, "identity", encoded(JSON, &body)).await.ok();
+        let mut body = request([&Span::new(1, 1, "good", TEST_START_MICROS), &Span::new(0, 2, "no trace", TEST_START_MICROS), &Span::new(1, 0, "no id", TEST_START_MICROS)]);
+        let reply = post(&key, INGEST_PATHS[0], JSON_TYPE, "identity", encoded(JSON_TYPE, &body)).await.ok();
         assert_eq!(reply["partialSuccess"]["rejectedSpans"], "2", "{reply}");
         assert!(reply["partialSuccess"]["errorMessage"].as_str().is_some_and(|it| !it.is_empty()));
         assert_eq!(key.get(&format!("/v1/traces/{:032x}", 1)).await.ok()["span_count"], 1);
 
         body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = json!(format!("{:032x}", 2));
-        let reply = post(&key, ADDRESSES[0], PROTOBUF, "identity", encoded(PROTOBUF, &body)).await;
-        assert_eq!(answer(&reply).partial_success.unwrap().rejected_spans, 2);
+        let reply = post(&key, INGEST_PATHS[0], PROTOBUF_TYPE, "identity", encoded(PROTOBUF_TYPE, &body)).await;
+        assert_eq!(export_response(&reply).partial_success.unwrap().rejected_spans, 2);
         assert_eq!(key.get(&format!("/v1/traces/{:032x}", 2)).await.ok()["span_count"], 1);
     }
 
-    async fn an_empty_request_is_a_success(app: TestApp) {
+    async fn empty_otlp_request_is_a_success(app: TestApp) {
         let key = app.full_key();
-        assert_eq!(post(&key, ADDRESSES[0], PROTOBUF, "identity", Vec::new()).await.status, 200);
-        post(&key, ADDRESSES[0], JSON, "identity", b"{}".to_vec()).await.ok();
-        post(&key, ADDRESSES[0], JSON, "identity", request([]).to_string().into_bytes()).await.ok();
+        assert_eq!(post(&key, INGEST_PATHS[0], PROTOBUF_TYPE, "identity", Vec::new()).await.status, 200);
+        post(&key, INGEST_PATHS[0], JSON_TYPE, "identity", b"{}".to_vec()).await.ok();
+        post(&key, INGEST_PATHS[0], JSON_TYPE, "identity", request([]).to_string().into_bytes()).await.ok();
     }
 
-    async fn broken_requests_are_refused_and_store_nothing(app: TestApp) {
+    async fn broken_otlp_request_is_rejected_as_a_whole(app: TestApp) {
         let key = app.full_key();
-        let good = encoded(PROTOBUF, &request([&Span::new(7, 1, "good", START).with("gen_ai.prompt", "text")]));
+        let good = encoded(PROTOBUF_TYPE, &request([&Span::new(7, 1, "good", TEST_START_MICROS).with("gen_ai.prompt", "text")]));
         let cut = good[..good.len() - 3].to_vec();
         let cases: [(&str, &str, Vec<u8>, u16); 8] = [
-            (PROTOBUF, "identity", cut, 400),
-            (PROTOBUF, "gzip", good.clone(), 400),
-            (PROTOBUF, "zstd", good.clone(), 400),
-            (PROTOBUF, "br", good.clone(), 415),
+            (PROTOBUF_TYPE, "identity", cut, 400),
+            (PROTOBUF_TYPE, "gzip", good.clone(), 400),
+            (PROTOBUF_TYPE, "zstd", good.clone(), 400),
+            (PROTOBUF_TYPE, "br", good.clone(), 415),
             ("text/plain", "identity", good.clone(), 415),
-            (JSON, "identity", good.clone(), 400),
-            (JSON, "identity", b"[]".to_vec(), 400),
-            (JSON, "identity", br#"{"resourceSpans": 5}"#.to_vec(), 400),
+            (JSON_TYPE, "identity", good.clone(), 400),
+            (JSON_TYPE, "identity", b"[]".to_vec(), 400),
+            (JSON_TYPE, "identity", br#"{"resourceSpans": 5}"#.to_vec(), 400),
         ];
         for (form, encoding, body, status) in cases {
-            let reply = post(&key, ADDRESSES[0], form, encoding, body).await;
+            let reply = post(&key, INGEST_PATHS[0], form, encoding, body).await;
             assert_eq!(reply.status, status, "{form} {encoding}: {}", reply.text());
             assert!(reply.headers.contains_key("x-error-code"), "{form} {encoding}: {:?}", reply.headers);
         }
         assert_eq!(key.get("/v1/traces").await.ok()["traces"], json!([]));
     }
 
-    async fn an_error_has_the_form_of_its_request(app: TestApp) {
-        let stranger = app.bearer("lp_nobody");
-        let reply = post(&stranger, ADDRESSES[1], JSON, "identity", b"{}".to_vec()).await;
+    async fn error_response_has_the_format_of_its_request(app: TestApp) {
+        let stranger = app.bearer("lp_unknown");
+        let reply = post(&stranger, INGEST_PATHS[1], JSON_TYPE, "identity", b"{}".to_vec()).await;
         reply.is(401, "unauthorized");
-        let reply = post(&stranger, ADDRESSES[1], PROTOBUF, "identity", Vec::new()).await;
+        let reply = post(&stranger, INGEST_PATHS[1], PROTOBUF_TYPE, "identity", Vec::new()).await;
         assert_eq!((reply.status, reply.headers["x-error-code"].to_str().unwrap()), (401, "unauthorized"));
-        assert_eq!(reply.headers["content-type"], PROTOBUF);
-        let message = Status::decode(reply.body.as_slice()).unwrap().message;
+        assert_eq!(reply.headers["content-type"], PROTOBUF_TYPE);
+        let message = RpcStatus::decode(reply.body.as_slice()).unwrap().message;
         assert!(message.starts_with("unauthorized: "), "{message}");
     }
 
-    async fn the_resource_names_the_project(app: TestApp) {
+    async fn resource_attribute_selects_the_project(app: TestApp) {
         let key = app.full_key();
-        let named = |name, trace| request_of(&[("openinference.project.name", name)], [&Span::new(trace, 1, "a", START)]);
-        key.post(ADDRESSES[0], &named("shop", 1)).await.ok();
-        key.post(ADDRESSES[0], &named("shop", 2)).await.ok();
-        key.post(ADDRESSES[0], &named("desk", 3)).await.ok();
-        key.post(ADDRESSES[0], &request([&Span::new(4, 1, "a", START)])).await.ok();
+        let named = |name, trace| request_of(&[("openinference.project.name", name)], [&Span::new(trace, 1, "a", TEST_START_MICROS)]);
+        key.post(INGEST_PATHS[0], &named("shop", 1)).await.ok();
+        key.post(INGEST_PATHS[0], &named("shop", 2)).await.ok();
+        key.post(INGEST_PATHS[0], &named("desk", 3)).await.ok();
+        key.post(INGEST_PATHS[0], &request([&Span::new(4, 1, "a", TEST_START_MICROS)])).await.ok();
         let projects = app.session(api::Role::Owner).get("/v1/projects").await.ok();
         let id = |name: &str| {
             let projects = projects["projects"].as_array().unwrap();
@@ -131,21 +131,21 @@ on_both_databases! {
             assert_eq!(list["traces"].as_array().unwrap().len(), count, "{name}");
         }
         // A trace stays in the project it first arrived in.
-        let elsewhere = request_of(&[("openinference.project.name", "desk")], [&Span::new(1, 2, "b", START)]);
-        key.post(ADDRESSES[0], &elsewhere).await.ok();
+        let elsewhere = request_of(&[("openinference.project.name", "desk")], [&Span::new(1, 2, "b", TEST_START_MICROS)]);
+        key.post(INGEST_PATHS[0], &elsewhere).await.ok();
         let stored = key.get(&format!("/v1/traces/{:032x}", 1)).await.ok();
         assert_eq!((stored["project_id"].as_str().unwrap(), &stored["span_count"]), (id("shop").as_str(), &json!(2)));
         // The header has precedence over the resource.
-        let header = key.request(Method::POST, ADDRESSES[0]).header("x-project-name", "desk").json(&named("shop", 9));
+        let header = key.request(Method::POST, INGEST_PATHS[0]).header("x-project-name", "desk").json(&named("shop", 9));
         key.send(header).await.ok();
         let stored = key.get(&format!("/v1/traces/{:032x}", 9)).await.ok();
         assert_eq!(stored["project_id"].as_str().unwrap(), id("desk"));
         // An archived project accepts no traces.
         let archived = app.session(api::Role::Owner).post(&format!("/v1/projects/{}/archive", id("shop")), &json!({})).await;
         assert!(archived.status < 300, "{}", archived.text());
-        key.post(ADDRESSES[0], &named("shop", 5)).await.is(403, "error.project.archived");
-        let reply = post(&key, ADDRESSES[0], PROTOBUF, "identity", encoded(PROTOBUF, &named("shop", 5))).await;
-        let message = Status::decode(reply.body.as_slice()).unwrap().message;
+        key.post(INGEST_PATHS[0], &named("shop", 5)).await.is(403, "error.project.archived");
+        let reply = post(&key, INGEST_PATHS[0], PROTOBUF_TYPE, "identity", encoded(PROTOBUF_TYPE, &named("shop", 5))).await;
+        let message = RpcStatus::decode(reply.body.as_slice()).unwrap().message;
         assert!(message.starts_with("error.project.archived: "), "{message}");
         assert_eq!(key.get(&format!("/v1/traces/{:032x}", 5)).await.status, 404);
     }
@@ -153,7 +153,7 @@ on_both_databases! {
 
 /// `google.rpc.Status`, as exporters read it.
 #[derive(Clone, PartialEq, Message)]
-struct Status {
+struct RpcStatus {
     #[prost(int32, tag = "1")]
     code: i32,
     #[prost(string, tag = "2")]
@@ -167,7 +167,7 @@ async fn post(key: &Caller, address: &str, form: &str, encoding: &str, body: Vec
 }
 
 fn encoded(form: &str, request: &Value) -> Vec<u8> {
-    if form == JSON {
+    if form == JSON_TYPE {
         return request.to_string().into_bytes();
     }
     let message: ExportTraceServiceRequest = serde_json::from_value(request.clone()).unwrap();
@@ -186,7 +186,7 @@ fn packed(encoding: &str, body: Vec<u8>) -> Vec<u8> {
     }
 }
 
-fn answer(reply: &Reply) -> ExportTraceServiceResponse {
+fn export_response(reply: &Reply) -> ExportTraceServiceResponse {
     assert_eq!(reply.status, 200, "{}", reply.text());
     ExportTraceServiceResponse::decode(reply.body.as_slice()).unwrap()
 }

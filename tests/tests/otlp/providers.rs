@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::{
     Caller,
-    app::START,
+    app::TEST_START_MICROS,
     on_both_databases,
     otlp::{Span, request_from},
 };
@@ -12,7 +12,7 @@ const BEDROCK_MODEL: &str = "anthropic.claude-3-5-sonnet-20241022-v2:0";
 
 on_both_databases! {
     /// As captured from botocore and OpenLLMetry: 31 input tokens, plus 5 read from the cache.
-    async fn cache_reads_of_bedrock_are_priced_apart(app: TestApp) {
+    async fn cache_reads_of_bedrock_are_priced_separately(app: TestApp) {
         let key = app.full_key();
         let call = |span: Span| span.with("gen_ai.operation.name", "chat").with("gen_ai.request.model", BEDROCK_MODEL)
             .with("gen_ai.usage.input_tokens", 31).with("gen_ai.usage.output_tokens", 12)
@@ -27,7 +27,7 @@ on_both_databases! {
         }
     }
 
-    async fn model_asked_prices_a_call_of_an_unknown_model(app: TestApp) {
+    async fn requested_model_prices_call_of_unknown_model(app: TestApp) {
         let key = app.full_key();
         let call = |asked: &'static str, answered: &'static str| move |span: Span| {
             span.calls(answered, 33, 13).with("gen_ai.request.model", asked)
@@ -37,8 +37,8 @@ on_both_databases! {
         assert_eq!(span["cost"], 0.000_294);
         let span = stored(&key, "test", call("gpt-4o", "gpt-4o-mini")).await;
         let details = &span["metadata"]["cost_details"];
-        assert_eq!(details["model"], "gpt-4o-mini", "the model that answered comes first");
-        assert_eq!(stored(&key, "test", call("nobody-knows", "neither")).await["cost"], Value::Null);
+        assert_eq!(details["model"], "gpt-4o-mini", "the responding model has precedence");
+        assert_eq!(stored(&key, "test", call("unknown-model", "neither")).await["cost"], Value::Null);
         // OpenInference names the requested model in the parameters of the call.
         let span = stored(&key, "openinference.instrumentation.openai", |span| span.with("openinference.span.kind", "LLM")
             .with("llm.model_name", "my-deployment").with("llm.invocation_parameters", r#"{"model":"gpt-4o"}"#)
@@ -54,7 +54,7 @@ on_both_databases! {
         }
     }
 
-    async fn failures_are_told_by_status_kind_and_words(app: TestApp) {
+    async fn failure_type_follows_from_status_type_and_message(app: TestApp) {
         let key = app.full_key();
         for (kind, message, failure) in [
             ("429", "", "rate_limit"),
@@ -80,7 +80,7 @@ on_both_databases! {
 /// Stores a span of this instrumentation that `make` extends, and returns it as shown.
 async fn stored(key: &Caller, scope: &str, make: impl FnOnce(Span) -> Span) -> Value {
     let trace = fastrand::u128(1..);
-    let span = make(Span::new(trace, 1, "span", START));
+    let span = make(Span::new(trace, 1, "span", TEST_START_MICROS));
     assert_eq!(key.post("/v1/otlp/traces", &request_from(scope, [&span])).await.ok(), json!({}));
     key.get(&format!("/v1/traces/{trace:032x}")).await.ok()["spans"][0].clone()
 }

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod guarantees;
 mod merging_jobs;
-mod promises;
 mod simulation;
 mod worker;
 
@@ -15,7 +15,7 @@ use tests::TestApp;
 use uuid::Uuid;
 
 /// The worker pool of all jobs in this suite.
-const POOL: &WorkerPool = &server::pools::INGEST;
+const POOL: &WorkerPool = &server::pools::INGEST_POOL;
 
 /// A job that no worker of the server executes.
 #[derive(Serialize)]

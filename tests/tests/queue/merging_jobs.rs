@@ -15,7 +15,7 @@ fn number(payload: &str) -> usize {
 }
 
 on_both_databases! {
-    async fn those_that_wait_whenever_they_are_due(app: TestApp) {
+    async fn waiting_jobs_are_merged_whenever_due(app: TestApp) {
         let (db, now) = (&app.app.db, now(app));
         for (n, due) in [(1, now), (2, now), (4, now + 9), (3, now + 5)] {
             enqueue(app, app.tenant, n, due).await;
@@ -32,7 +32,7 @@ on_both_databases! {
         assert!(finish(db, &claimed[0], &JobResult::Done, now).await.unwrap());
     }
 
-    async fn as_many_as_are_wanted(app: TestApp) {
+    async fn only_the_selected_number_of_jobs_is_merged(app: TestApp) {
         let (db, now) = (&app.app.db, now(app));
         for n in 1..=5 {
             enqueue(app, app.tenant, n, now).await;
@@ -47,7 +47,7 @@ on_both_databases! {
     }
 
     /// A worker that lost its claim merges nothing.
-    async fn not_without_the_claim(app: TestApp) {
+    async fn worker_without_claim_merges_no_job(app: TestApp) {
         let (db, now) = (&app.app.db, now(app));
         for n in 1..=3 {
             enqueue(app, app.tenant, n, now).await;

@@ -12,14 +12,14 @@ use uuid::Uuid;
 use super::{POOL, enqueue, now, stored};
 
 /// Number of runs on each database, and of commands in each.
-const SEEDS: u64 = 200;
-const COMMANDS: usize = 40;
+const RUN_COUNT: u64 = 200;
+const COMMANDS_PER_RUN: usize = 40;
 /// The same as in [`super::Work`].
 const MAX_ATTEMPTS: i32 = 3;
 
 on_both_databases! {
-    async fn the_queue_does_what_its_model_does(app: TestApp) {
-        for seed in 0..SEEDS {
+    async fn queue_behaves_like_its_model(app: TestApp) {
+        for seed in 0..RUN_COUNT {
             run(app, seed).await;
         }
     }
@@ -27,7 +27,7 @@ on_both_databases! {
 
 /// The model of a job.
 #[derive(Clone, Debug, PartialEq)]
-struct Known {
+struct ModelJob {
     tenant: Uuid,
     status: &'static str,
     run_at: i64,
@@ -38,7 +38,7 @@ struct Known {
 
 #[derive(Default)]
 struct Model {
-    jobs: BTreeMap<Uuid, Known>,
+    jobs: BTreeMap<Uuid, ModelJob>,
     /// All claims, including lost ones: a worker may return at any time.
     claims: Vec<job::Model>,
 }
@@ -46,10 +46,11 @@ struct Model {
 async fn run(app: &TestApp, seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
     let mut model = Model::default();
-    for step in 0..COMMANDS {
+    for step in 0..COMMANDS_PER_RUN {
         command(app, &mut model, &mut dice, &format!("seed {seed}, step {step}")).await;
     }
-    let rows: BTreeMap<Uuid, Known> = stored(app).await.into_iter().map(|it| (it.id, known(&it))).collect();
+    let rows: BTreeMap<Uuid, ModelJob> =
+        stored(app).await.into_iter().map(|it| (it.id, to_model_job(&it))).collect();
     assert_eq!(rows, model.jobs, "seed {seed}");
     let expired = model.jobs.values().filter(|it| it.status == "running").count();
     app.clock.advance(2 * LEASE_MICROS);
@@ -70,7 +71,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
             let id = enqueue(app, tenant, 0, run_at).await;
             model.jobs.insert(
                 id,
-                Known { tenant, status: "ready", run_at, attempts: 0, lease_until: None, fence: 0 },
+                ModelJob { tenant, status: "ready", run_at, attempts: 0, lease_until: None, fence: 0 },
             );
         }
         3 | 4 => {
@@ -111,7 +112,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
                 1 => JobResult::Snooze { until: now + dice.signed(LEASE_MICROS) },
                 2 => JobResult::Discard { why: "drawn".to_owned() },
                 3 => {
-                    assert_eq!(release_claim(db, &claim, now).await.unwrap(), held, "{at}: give back");
+                    assert_eq!(release_claim(db, &claim, now).await.unwrap(), held, "{at}: release claim");
                     return model.finish(&claim, &JobResult::Snooze { until: now }, now);
                 }
                 _ => JobResult::Retry { why: "drawn".to_owned() },
@@ -122,7 +123,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
     }
 }
 
-impl Known {
+impl ModelJob {
     fn is_due(&self, now: i64) -> bool {
         self.status == "ready" && self.run_at <= now
     }
@@ -176,7 +177,7 @@ impl Model {
     }
 
     /// Returns the job if this claim is the newest and has not ended.
-    fn holds(&mut self, claim: &job::Model) -> Option<&mut Known> {
+    fn holds(&mut self, claim: &job::Model) -> Option<&mut ModelJob> {
         self.jobs.get_mut(&claim.id).filter(|it| it.status == "running" && it.fence == claim.fence)
     }
 
@@ -186,10 +187,10 @@ impl Model {
     }
 }
 
-fn known(row: &job::Model) -> Known {
+fn to_model_job(row: &job::Model) -> ModelJob {
     let status = ["ready", "running", "dead"].into_iter().find(|it| *it == row.status).unwrap();
     let job::Model { tenant_id, run_at, attempts, lease_until, fence, .. } = *row;
-    Known { tenant: tenant_id, status, run_at, attempts, lease_until, fence }
+    ModelJob { tenant: tenant_id, status, run_at, attempts, lease_until, fence }
 }
 
 /// Pseudo-random numbers from a seed (xorshift).

@@ -1,26 +1,24 @@
 //! Execution of jobs by workers, with jobs that the server knows.
 
-use std::time::Duration;
-
 use entities::job;
 use queue::{JobResult, claim, finish, worker};
 use serde_json::json;
-use tests::{app::START, on_both_databases};
+use tests::{app::TEST_START_MICROS, hang::wait_until, on_both_databases};
 use uuid::Uuid;
 
 use super::{POOL, Work, enqueue, insert, now, stored};
 
 on_both_databases! {
-    async fn a_job_of_an_unknown_kind_is_left_for_a_newer_version(app: TestApp) {
+    async fn job_of_unknown_kind_is_left_for_newer_version(app: TestApp) {
         enqueue(app, app.tenant, 1, now(app)).await;
         assert_eq!(app.drain().await, 1);
         let job = stored(app).await.remove(0);
         assert_eq!((job.status.as_str(), job.attempts, job.kind.as_str()), ("ready", 0, "test_work"));
         assert!(job.run_at > now(app));
-        assert_eq!(app.drain().await, 0, "not before its time");
+        assert_eq!(app.drain().await, 0, "a job ran before it was due");
     }
 
-    async fn a_job_that_can_not_be_read_is_dead_and_hinders_no_other(app: TestApp) {
+    async fn unreadable_job_is_dead_letter_and_blocks_no_other(app: TestApp) {
         let key = app.full_key();
         let mut row = queue::new_job(app.tenant, &Work { n: 1 }, now(app) - 1, now(app));
         row.kind = "trace_ready".to_owned();
@@ -33,23 +31,23 @@ on_both_databases! {
         assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["ready"], true);
     }
 
-    async fn running_workers_do_what_is_enqueued_while_they_run(app: TestApp) {
+    async fn running_workers_execute_new_jobs(app: TestApp) {
         worker::start(&app.app);
         let key = app.full_key();
         for n in 0..30 {
             key.post("/v1/ingest", &json!({"id": format!("r{n}")})).await.ok();
         }
-        until("every trace is ready and no job is left", async || {
+        wait_until("every trace is ready and no job is left", async || {
             let list = key.get("/v1/traces").await.ok();
             let all_ready = list["traces"].as_array().unwrap().iter().all(|it| it["ready"] == true);
             all_ready && stored(app).await.is_empty()
         }).await;
     }
 
-    async fn a_job_that_another_process_held_is_taken_up(app: TestApp) {
+    async fn job_with_expired_lease_is_executed_again(app: TestApp) {
         let row = job::Model {
             kind: "trace_ready".to_owned(),
-            payload: json!({"ready_at": START, "traces": [Uuid::from_u128(1)]}).to_string(),
+            payload: json!({"ready_at": TEST_START_MICROS, "traces": [Uuid::from_u128(1)]}).to_string(),
             ..queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app))
         };
         insert(app, row).await;
@@ -61,15 +59,4 @@ on_both_databases! {
         assert!(!finish(&app.app.db, &held, &JobResult::Done, now(app)).await.unwrap());
         assert_eq!(stored(app).await, []);
     }
-}
-
-/// Waits for an effect of the workers; panics if it does not occur.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..100 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("never: {what}");
 }

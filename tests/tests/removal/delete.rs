@@ -8,7 +8,7 @@ use server::trace_removal;
 use store::traces;
 use tests::{
     TestApp,
-    app::START,
+    app::TEST_START_MICROS,
     on_both_databases,
     otlp::{Span, request},
 };
@@ -16,21 +16,21 @@ use uuid::Uuid;
 
 use crate::{orphans, rows};
 
-const LONG: u128 = 0x10;
+const LONG_TRACE_ID: u128 = 0x10;
 /// Number of spans of the long trace: more than one transaction removes, with texts on both sides of its
 /// limit.
-const SPANS: u64 = 4_500;
+const LONG_TRACE_SPANS: u64 = 4_500;
 
 async fn send(app: &TestApp, spans: &[Span]) {
     app.full_key().post("/v1/otlp/traces", &request(spans)).await.ok();
 }
 
 async fn send_long(app: &TestApp) {
-    for first in (1..=SPANS).step_by(900) {
+    for first in (1..=LONG_TRACE_SPANS).step_by(900) {
         let spans: Vec<Span> = (first..first + 900)
             .map(|it| {
-                let span =
-                    Span::new(LONG, it, "step", START).with("input.value", format!("{it} ").repeat(20));
+                let span = Span::new(LONG_TRACE_ID, it, "step", TEST_START_MICROS)
+                    .with("input.value", format!("{it} ").repeat(20));
                 if it == 1 {
                     span.with("tag.tags", json!(["env:prod"]))
                 } else {
@@ -48,14 +48,14 @@ fn item(id: &str) -> Value {
 }
 
 on_both_databases! {
-    async fn a_deleted_trace_is_gone_with_all_that_hung_on_it(app: TestApp) {
+    async fn deleted_trace_is_removed_with_all_its_rows(app: TestApp) {
         let owner = app.session(Role::Owner);
         let keep = app.full_key().post("/v1/ingest", &item("keep")).await.ok();
         let kept = rows(app).await;
         let gone = app.full_key().post("/v1/ingest", &item("gone")).await.ok();
         send(app, &[
-            Span::new(7, 1, "root", START).with("tag.tags", json!(["env:prod"])).noting("began"),
-            Span::new(7, 2, "call", START).under(1).with("input.value", "hello"),
+            Span::new(7, 1, "root", TEST_START_MICROS).with("tag.tags", json!(["env:prod"])).noting("began"),
+            Span::new(7, 2, "call", TEST_START_MICROS).under(1).with("input.value", "hello"),
         ]).await;
         let path = format!("/v1/traces/{}", gone["id"].as_str().unwrap());
         assert_eq!(owner.delete(&path).await.status, 204);
@@ -77,45 +77,45 @@ on_both_databases! {
         assert_eq!((again.status, &again.json()["id"]), (201, &gone["id"]));
     }
 
-    async fn a_long_trace_is_gone_too_and_its_id_is_free(app: TestApp) {
+    async fn deleted_long_trace_frees_its_id(app: TestApp) {
         send_long(app).await;
         let before = rows(app).await;
         assert_eq!((before[1], before[2]), (4_500, 4_499));
-        let path = format!("/v1/traces/{LONG:032x}");
+        let path = format!("/v1/traces/{LONG_TRACE_ID:032x}");
         assert_eq!(app.session(Role::Owner).delete(&path).await.status, 204);
         assert_eq!(rows(app).await, [0; 5]);
         app.advance(1);
-        send(app, &[Span::new(LONG, 1, "anew", START)]).await;
+        send(app, &[Span::new(LONG_TRACE_ID, 1, "second", TEST_START_MICROS)]).await;
         // The job that would have completed the removal does not touch the new trace.
         app.advance(100);
         app.drain().await;
-        assert_eq!(app.full_key().get(&path).await.ok()["name"], "anew");
+        assert_eq!(app.full_key().get(&path).await.ok()["name"], "second");
     }
 
-    async fn a_removal_that_was_cut_off_is_ended_by_its_job(app: TestApp) {
+    async fn interrupted_removal_is_completed_by_its_job(app: TestApp) {
         send_long(app).await;
-        let id = Uuid::from_u128(LONG);
+        let id = Uuid::from_u128(LONG_TRACE_ID);
         let now = app.app.clock.now();
         let job = |row: &trace::Model| trace_removal::job(app.tenant, row, now);
         let removal = traces::remove(&app.app.db, app.tenant, &[id], |_| true, None, job, now).await.unwrap();
         assert_eq!((removal.traces, removal.more), (0, true));
-        assert_eq!(rows(app).await[0], 1, "the row is there as long as anything is");
+        assert_eq!(rows(app).await[0], 1, "the trace's row is deleted last");
         assert_eq!(app.full_key().get(&format!("/v1/traces/{id}")).await.status, 200);
         // A span that arrives meanwhile is removed with the trace.
-        send(app, &[Span::new(LONG, 9_999, "late", START).under(1).with("input.value", "late")]).await;
+        send(app, &[Span::new(LONG_TRACE_ID, 9_999, "late", TEST_START_MICROS).under(1).with("input.value", "late")]).await;
         app.advance(61);
         app.drain().await;
         assert_eq!(rows(app).await, [0; 5]);
     }
 
     /// The late span conflicts with the row and waits for it until the row is removed.
-    async fn a_span_that_waited_for_a_trace_that_went_begins_a_new_one(app: TestApp) {
+    async fn span_waiting_for_a_deletion_starts_a_new_trace(app: TestApp) {
         let id = Uuid::from_u128(7);
-        send(app, &[Span::new(7, 1, "old", START).with("input.value", "text")]).await;
+        send(app, &[Span::new(7, 1, "old", TEST_START_MICROS).with("input.value", "text")]).await;
         let txn = app.app.db.begin().await.unwrap();
         trace::Entity::find_by_id((app.tenant, id)).lock_exclusive().one(&txn).await.unwrap().unwrap();
         let remove = async {
-            await_lock(app).await;
+            wait_for_lock(app).await;
             for table in ["span", "body", "trace"] {
                 let sql = format!("DELETE FROM {table} WHERE tenant_id = $1");
                 let statement = Statement::from_sql_and_values(txn.get_database_backend(), sql, [app.tenant.into()]);
@@ -123,7 +123,7 @@ on_both_databases! {
             }
             txn.commit().await.unwrap();
         };
-        let late = [Span::new(7, 2, "late", START).with("input.value", "text")];
+        let late = [Span::new(7, 2, "late", TEST_START_MICROS).with("input.value", "text")];
         tokio::join!(send(app, &late), remove);
         assert_eq!((rows(app).await, orphans(app).await), ([1, 1, 0, 0, 1], [0; 4]));
         assert_eq!(app.full_key().get(&format!("/v1/traces/{id}")).await.ok()["name"], "late");
@@ -133,7 +133,7 @@ on_both_databases! {
         let owner = app.session(Role::Owner);
         for round in 1..=12 {
             let span = |id: u64| {
-                let span = Span::new(round, id, "s", START).with("input.value", "text").noting("e");
+                let span = Span::new(round, id, "s", TEST_START_MICROS).with("input.value", "text").noting("e");
                 if id == 1 { span.with("tag.tags", json!(["a:b"])) } else { span.under(1) }
             };
             send(app, &[span(1)]).await;
@@ -151,7 +151,7 @@ on_both_databases! {
 }
 
 /// Waits until a statement waits for a lock. On SQLite a writer waits before its transaction begins.
-async fn await_lock(app: &TestApp) {
+async fn wait_for_lock(app: &TestApp) {
     let db = &app.app.db;
     let waiting = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pid IN \
         (SELECT pid FROM pg_stat_activity WHERE datname = current_database())";

@@ -12,7 +12,7 @@ use crate::{orphans, rows};
 const DAY: i64 = 86_400;
 
 /// Sets the retention of a project directly in the database.
-async fn db_keep(app: &TestApp, project: Uuid, days: Option<i32>) {
+async fn set_retention(app: &TestApp, project: Uuid, days: Option<i32>) {
     let row = project::ActiveModel {
         tenant_id: Set(app.tenant),
         id: Set(project),
@@ -36,8 +36,8 @@ async fn names(app: &TestApp) -> Vec<String> {
     list["traces"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn keep_house(app: &TestApp) {
-    housekeeping::round(&app.app, server::features::ALL).await.unwrap();
+async fn run_housekeeping(app: &TestApp) {
+    housekeeping::run_round(&app.app, server::features::ALL).await.unwrap();
 }
 
 async fn jobs(app: &TestApp) -> Vec<job::Model> {
@@ -46,50 +46,50 @@ async fn jobs(app: &TestApp) -> Vec<job::Model> {
 }
 
 on_both_databases! {
-    async fn old_traces_go_and_others_stay(app: TestApp) {
+    async fn expired_traces_are_purged_and_others_stay(app: TestApp) {
         send(app, "young", 29 * DAY, None).await;
         send(app, "just within", 30 * DAY, None).await;
         send(app, "just over", 30 * DAY + 1, None).await;
         send(app, "ancient", 4_000 * DAY, None).await;
         send(app, "elsewhere", 4_000 * DAY, Some("keeps all")).await;
         app.drain().await;
-        keep_house(app).await;
-        assert!(jobs(app).await.is_empty(), "nothing is kept for a time only");
+        run_housekeeping(app).await;
+        assert!(jobs(app).await.is_empty(), "a project without retention has a purge job");
 
-        db_keep(app, app.project, Some(30)).await;
-        keep_house(app).await;
-        keep_house(app).await;
-        assert_eq!(jobs(app).await.len(), 1, "one job a project");
+        set_retention(app, app.project, Some(30)).await;
+        run_housekeeping(app).await;
+        run_housekeeping(app).await;
+        assert_eq!(jobs(app).await.len(), 1, "not one job per project");
         app.drain().await;
         assert_eq!(names(app).await, ["young", "just within", "elsewhere"]);
         assert_eq!((rows(app).await, orphans(app).await), ([3; 5], [0; 4]));
 
-        keep_house(app).await;
-        assert!(jobs(app).await.is_empty(), "nothing is left to do");
+        run_housekeeping(app).await;
+        assert!(jobs(app).await.is_empty(), "a finished purge left a job");
         app.advance(2 * DAY);
-        keep_house(app).await;
+        run_housekeeping(app).await;
         app.drain().await;
         assert_eq!(names(app).await, ["elsewhere"]);
     }
 
-    async fn many_old_traces_go_in_batches(app: TestApp) {
+    async fn many_expired_traces_are_purged_in_batches(app: TestApp) {
         for _ in 0..3 {
             let items: Vec<_> = (0..150).map(|it| json!({"started_at": "2020-01-01T00:00:00Z", "name": it.to_string(),
                 "tags": {"n": it.to_string()}, "spans": [{"name": "a"}, {"name": "b", "input": "x"}]})).collect();
             app.full_key().post("/v1/ingest/batch", &json!({"traces": items})).await.ok();
         }
-        db_keep(app, app.project, Some(1)).await;
-        keep_house(app).await;
+        set_retention(app, app.project, Some(1)).await;
+        run_housekeeping(app).await;
         app.drain().await;
         assert_eq!(rows(app).await, [0; 5]);
     }
 
-    async fn whoever_keeps_all_after_all_keeps_all(app: TestApp) {
+    async fn removed_retention_cancels_the_purge(app: TestApp) {
         send(app, "ancient", 4_000 * DAY, None).await;
-        db_keep(app, app.project, Some(30)).await;
-        keep_house(app).await;
+        set_retention(app, app.project, Some(30)).await;
+        run_housekeeping(app).await;
         assert_eq!(jobs(app).await.len(), 1);
-        db_keep(app, app.project, None).await;
+        set_retention(app, app.project, None).await;
         app.drain().await;
         assert_eq!(names(app).await, ["ancient"]);
         assert!(jobs(app).await.is_empty());

@@ -8,11 +8,11 @@ use tests::{On, TestApp, on_both_databases};
 
 use super::{distance, item, names, search, store, vector};
 
-const SPANS: usize = 150;
+const SPAN_COUNT: usize = 150;
 
-async fn compare(app: &TestApp) {
+async fn check_search(app: &TestApp) {
     let mut random = fastrand::Rng::with_seed(7);
-    let vectors: Vec<Vec<f32>> = (0..SPANS).map(|_| vector(&mut random)).collect();
+    let vectors: Vec<Vec<f32>> = (0..SPAN_COUNT).map(|_| vector(&mut random)).collect();
     let items: Vec<Value> = vectors.iter().enumerate().map(|(i, it)| item(&format!("t{i}"), it)).collect();
     store(app, &items).await;
     for _ in 0..5 {
@@ -33,13 +33,16 @@ async fn compare(app: &TestApp) {
             let score = (1.0 - distance).clamp(0.0, 1.0);
             assert!((result["score"].as_f64().unwrap() - score).abs() < 3e-4, "{result}");
         }
-        assert_eq!((page["searched"].as_i64(), page["not_searched"].as_i64()), (Some(SPANS as i64), Some(0)));
+        assert_eq!(
+            (page["searched"].as_i64(), page["not_searched"].as_i64()),
+            (Some(SPAN_COUNT as i64), Some(0))
+        );
         assert_eq!(page["has_more"], true);
     }
 }
 
 on_both_databases! {
-    async fn of_sparse_vectors_none_is_missed(app: TestApp) {
+    async fn search_finds_all_nearest_sparse_vectors(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(8);
         let mut sparse = || {
             let mut numbers = vec![0.0; crate::DIMENSIONS];
@@ -62,11 +65,11 @@ on_both_databases! {
         }
     }
 
-    async fn the_nearest_are_found_in_their_order(app: TestApp) {
-        compare(app).await;
+    async fn nearest_spans_are_found_in_order(app: TestApp) {
+        check_search(app).await;
     }
 
-    async fn a_span_is_shown_as_its_trace_shows_it(app: TestApp) {
+    async fn search_result_equals_the_span_of_its_trace(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(1);
         let one = vector(&mut random);
         store(app, &[item("one", &one)]).await;
@@ -99,9 +102,9 @@ on_both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_project_that_fits_into_no_memory_is_searched_all_the_same() {
+async fn project_larger_than_memory_is_searched_completely() {
     let app = TestApp::with(On::Sqlite, Plan::Pro, &["--vector-cache-mib", "0"]).await;
-    compare(&app).await;
+    check_search(&app).await;
     assert_eq!(app.app.search.bytes(), 0);
     app.stop().await;
 }

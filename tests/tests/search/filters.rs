@@ -3,7 +3,7 @@
 use api::Plan;
 use serde_json::{Value, json};
 use store::vectors::{self, UnitVector};
-use tests::{TestApp, app::START, on_both_databases};
+use tests::{TestApp, app::TEST_START_MICROS, on_both_databases};
 use uuid::Uuid;
 
 use super::{distance, item, names, search, store, vector};
@@ -21,17 +21,21 @@ async fn embed(app: &TestApp, model: &str, random: &mut fastrand::Rng) -> usize 
     let rows: Vec<_> =
         missing.into_iter().map(|it| (it, UnitVector::of(&vector(random)[..384]).unwrap())).collect();
     let stored = vectors::insert(&app.app.db, app.tenant, model, &rows).await.unwrap();
-    assert_eq!(vectors::insert(&app.app.db, app.tenant, "another", &rows).await.unwrap(), 0, "they stay");
+    assert_eq!(
+        vectors::insert(&app.app.db, app.tenant, "another", &rows).await.unwrap(),
+        0,
+        "existing vectors were replaced"
+    );
     stored
 }
 
 on_both_databases! {
-    async fn each_filter_lets_through_what_it_says(app: TestApp) {
+    async fn every_search_filter_selects_matching_spans(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(3);
         let mut spans = Vec::new();
         for i in 0..40_i64 {
             let kind = ["llm", "tool", "retrieval", "other"][i as usize % 4];
-            let start = api::Timestamp::from_micros(START + i * 1_000_000);
+            let start = api::Timestamp::from_micros(TEST_START_MICROS + i * 1_000_000);
             spans.push(json!({"name": format!("s{i}"), "type": kind, "model": (i % 3 == 0).then_some("m1"),
                 "start_time": start, "embedding": vector(&mut random)}));
         }
@@ -53,7 +57,7 @@ on_both_databases! {
             names.sort();
             names
         };
-        let at = |i: i64| api::Timestamp::from_micros(START + i * 1_000_000);
+        let at = |i: i64| api::Timestamp::from_micros(TEST_START_MICROS + i * 1_000_000);
         let project = app.project;
         assert_eq!(told(json!({})).await.len(), 41);
         assert_eq!(told(json!({"project_id": project})).await, expected(&|_| true));
@@ -66,7 +70,7 @@ on_both_databases! {
         }
     }
 
-    async fn vectors_of_other_models_are_not_compared_when_one_is_named(app: TestApp) {
+    async fn embedding_model_filter_excludes_other_models(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(4);
         store(app, &(0..5).map(|i| item(&format!("own{i}"), &vector(&mut random))).collect::<Vec<_>>()).await;
         let bare: Vec<Value> = (0..8).map(|i| json!({"id": format!("bare{i}"), "spans": [{"name": "bare", "input": "x"}]})).collect();
@@ -78,13 +82,13 @@ on_both_databases! {
         };
         assert_eq!(counts(json!({"vector": question})).await, (5, 5, 0));
         assert_eq!(embed(app, "small", &mut random).await, 8);
-        assert_eq!(counts(json!({"vector": question})).await, (13, 13, 0), "late vectors are found");
+        assert_eq!(counts(json!({"vector": question})).await, (13, 13, 0), "late vectors are missing");
         assert_eq!(counts(json!({"vector": question, "embedding_model": "small"})).await, (8, 8, 5));
         assert_eq!(counts(json!({"vector": question, "embedding_model": "small", "limit": 3})).await, (3, 8, 5));
         assert_eq!(counts(json!({"vector": question, "embedding_model": "large"})).await, (0, 0, 13));
     }
 
-    async fn a_filter_that_selects_a_hundredth_finds_all_of_it(app: TestApp) {
+    async fn selective_filter_finds_all_matching_spans(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(5);
         let mut meant = Vec::new();
         let mut items = Vec::new();
@@ -111,7 +115,7 @@ on_both_databases! {
         }
     }
 
-    async fn tenants_and_projects_of_others_are_not_searched(app: TestApp) {
+    async fn search_excludes_other_tenants_and_projects(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(6);
         let one = vector(&mut random);
         store(app, &[item("mine", &one)]).await;

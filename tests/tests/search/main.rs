@@ -4,11 +4,11 @@
 
 mod exact;
 mod filters;
-mod input;
-mod near;
+mod graph_search;
+mod index_updates;
+mod invalid_input;
 mod pages;
-mod standing;
-mod walk;
+mod similar_spans;
 
 use serde_json::{Value, json};
 use tests::{Reply, TestApp};

@@ -25,7 +25,7 @@ async fn all(app: &TestApp, question: &[f32], limit: usize) -> Vec<(String, Stri
 }
 
 on_both_databases! {
-    async fn pages_neither_repeat_nor_leave_out(app: TestApp) {
+    async fn search_pages_contain_every_span_once(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(11);
         let same = vector(&mut random);
         let mut items: Vec<Value> =
@@ -51,7 +51,7 @@ on_both_databases! {
     }
 
     /// Sparse vectors, many of them equal: the case in which coarse codes are least precise.
-    async fn equal_sparse_vectors_are_paged_through(app: TestApp) {
+    async fn equal_sparse_vectors_are_paged_completely(app: TestApp) {
         let of = |numbers: &[(usize, f32)]| {
             let mut vector = vec![0.0; crate::DIMENSIONS];
             numbers.iter().for_each(|(at, number)| vector[*at] = *number);
@@ -71,7 +71,7 @@ on_both_databases! {
         }
     }
 
-    async fn a_cursor_is_good_for_its_search_only(app: TestApp) {
+    async fn search_cursor_is_valid_for_its_search_only(app: TestApp) {
         let mut random = fastrand::Rng::with_seed(12);
         let items: Vec<Value> = (0..5).map(|i| item(&format!("t{i}"), &vector(&mut random))).collect();
         store(app, &items).await;

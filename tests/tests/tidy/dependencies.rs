@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::report;
-use crate::source::{CRATES, folder_of, root};
+use crate::source::{CRATE_NAMES, folder_of, root};
 
 /// The crates of the workspace that each crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("api", &["stub"]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
@@ -19,7 +19,20 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("outbound", &[]),
     // For the tests of clients only.
     ("stub", &[]),
-    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue", "outbound"]),
+    (
+        "server",
+        &[
+            "anomalies",
+            "api",
+            "semantics",
+            "evaluators",
+            "clustering",
+            "entities",
+            "store",
+            "queue",
+            "outbound",
+        ],
+    ),
     ("present", &["api"]),
     ("clustering", &[]),
     ("tui", &["api", "present", "stub"]),
@@ -27,13 +40,14 @@ const ARROWS: [(&str, &[&str]); 15] = [
 ];
 
 /// Libraries of the server that programs on a user's machine do not need.
-const SERVER_ONLY: [&str; 5] = ["sea-orm", "sea-orm-migration", "sqlx", "axum", "utoipa"];
+const SERVER_ONLY_LIBRARIES: [&str; 5] = ["sea-orm", "sea-orm-migration", "sqlx", "axum", "utoipa"];
 
 #[test]
-fn arrows_point_one_way() {
+fn crate_dependencies_point_one_way() {
     let mut found = Vec::new();
-    for (name, allowed) in ARROWS {
-        let ours = Manifest::of(name).dependencies.into_keys().filter(|it| CRATES.contains(&it.as_str()));
+    for (name, allowed) in ALLOWED_DEPENDENCIES {
+        let ours =
+            Manifest::of(name).dependencies.into_keys().filter(|it| CRATE_NAMES.contains(&it.as_str()));
         for it in ours.filter(|it| !allowed.contains(&it.as_str())) {
             found.push(format!(
                 "{name}/Cargo.toml: `{it}`: {name} may use {allowed:?} only; move what both need to api"
@@ -44,11 +58,11 @@ fn arrows_point_one_way() {
 }
 
 #[test]
-fn programs_for_users_carry_no_database() {
+fn user_programs_have_no_database_dependency() {
     let mut found = Vec::new();
     for name in ["cli", "tui"] {
         let manifest = Manifest::of(name);
-        for it in manifest.dependencies.keys().filter(|it| SERVER_ONLY.contains(&it.as_str())) {
+        for it in manifest.dependencies.keys().filter(|it| SERVER_ONLY_LIBRARIES.contains(&it.as_str())) {
             found.push(format!("{name}/Cargo.toml: `{it}`: speak to the server through api::client"));
         }
         let features = manifest.dependencies.get("api").cloned().unwrap_or_default();
@@ -58,7 +72,7 @@ fn programs_for_users_carry_no_database() {
     }
     // The rule above holds only while `api` keeps such libraries behind those features.
     for (dependency, how) in Manifest::of("api").dependencies {
-        if SERVER_ONLY.contains(&dependency.as_str()) && !how.contains("optional = true") {
+        if SERVER_ONLY_LIBRARIES.contains(&dependency.as_str()) && !how.contains("optional = true") {
             found.push(format!("api/Cargo.toml: `{dependency}` has to be optional, behind `db` or `schema`"));
         }
     }
@@ -68,7 +82,7 @@ fn programs_for_users_carry_no_database() {
 #[test]
 fn versions_are_in_the_workspace_manifest() {
     let mut found = Vec::new();
-    for name in CRATES {
+    for name in CRATE_NAMES {
         for (dependency, how) in Manifest::of(name).dependencies {
             if !how.contains("workspace = true") && how.trim() != "true" {
                 let instead = "put the version into the root manifest and write `.workspace = true`";
@@ -80,7 +94,7 @@ fn versions_are_in_the_workspace_manifest() {
 }
 
 #[test]
-fn the_lock_file_names_only_the_registry() {
+fn lock_file_names_only_the_registry() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let mut names = BTreeSet::new();
     let mut found = Vec::new();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::report;
-use crate::source::{CRATES, collect, relative, root};
+use crate::source::{CRATE_NAMES, collect, relative, root};
 
 #[test]
 fn links_and_paths_in_documents_exist() {
@@ -36,5 +36,7 @@ fn links_and_paths_in_documents_exist() {
 fn is_path(text: &str) -> bool {
     let first = text.split('/').next().unwrap_or_default();
     let plain = text.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it));
-    plain && text.contains('/') && (CRATES.contains(&first) || ["crates", "docs", ".ci"].contains(&first))
+    plain
+        && text.contains('/')
+        && (CRATE_NAMES.contains(&first) || ["crates", "docs", ".ci"].contains(&first))
 }

@@ -4,27 +4,35 @@ use crate::report;
 use crate::source::{has_word, product_files, rust_files};
 
 /// Maximum length of a file; longer ones need a table of contents.
-const MOST_LINES: usize = 700;
+const MAX_FILE_LINES: usize = 700;
 
 /// Files that write to the terminal; all others emit `tracing` events.
-const SPEAKERS: [&str; 4] = ["cli/src/output/", "cli/src/output.rs", "cli/src/main.rs", "server/src/main.rs"];
+const PRINTING_FILES: [&str; 4] =
+    ["cli/src/output/", "cli/src/output.rs", "cli/src/main.rs", "server/src/main.rs"];
 
 #[test]
-fn files_are_short() {
-    let long = rust_files().into_iter().filter(|it| it.lines.len() > MOST_LINES);
-    let say = |it: usize| format!("{it} lines, at most {MOST_LINES}: split it by subject");
+fn source_files_are_short_enough() {
+    let long = rust_files().into_iter().filter(|it| it.lines.len() > MAX_FILE_LINES);
+    let say = |it: usize| format!("{it} lines, at most {MAX_FILE_LINES}: split it by subject");
     report(long.map(|it| it.at(it.lines.len(), &say(it.lines.len()))).collect());
 }
 
 #[test]
-fn files_open_with_what_they_are() {
+fn source_files_begin_with_a_module_comment() {
     let silent =
         rust_files().into_iter().filter(|it| !it.lines.first().is_some_and(|line| line.starts_with("//! ")));
     report(silent.map(|it| it.at(1, "begin with `//! …`: what is here, and what is not")).collect());
 }
 
+/// Returns the words that mark unfinished work in comments. They are joined from halves because this file obeys the
+/// rule, too, and searches of the repository for such marks should find nothing.
+fn unfinished_marks() -> [String; 3] {
+    [("FIX", "ME"), ("XX", "X"), ("TO", "DO")].map(|(first, second)| format!("{first}{second}"))
+}
+
 #[test]
-fn nothing_is_left_for_later() {
+fn unfinished_code_is_not_committed() {
+    let marks = unfinished_marks();
     let mut found = Vec::new();
     for file in rust_files() {
         for (index, line) in file.code.iter().enumerate() {
@@ -32,12 +40,8 @@ fn nothing_is_left_for_later() {
                 found.push(file.at(index + 1, &format!("`{name}`: finish it, or leave it out")));
             }
         }
-        // The marks occur in comments; this file must name them.
-        if file.is_in("tests/tests/tidy/hygiene.rs") {
-            continue;
-        }
         for (index, line) in file.lines.iter().enumerate() {
-            for mark in ["FIXME", "XXX", "TODO"].into_iter().filter(|it| has_word(line, it)) {
+            for mark in marks.iter().filter(|it| has_word(line, it)) {
                 found.push(
                     file.at(index + 1, &format!("{mark}: open an issue that says what would settle it")),
                 );
@@ -48,9 +52,9 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn only_the_output_modules_print() {
+fn only_output_modules_print() {
     let mut found = Vec::new();
-    for file in product_files().filter(|it| !SPEAKERS.iter().any(|place| it.is_in(place))) {
+    for file in product_files().filter(|it| !PRINTING_FILES.iter().any(|place| it.is_in(place))) {
         for (number, line) in file.product_code() {
             for name in
                 ["println!", "eprintln!", "print!", "eprint!"].into_iter().filter(|it| has_word(line, it))
@@ -64,7 +68,7 @@ fn only_the_output_modules_print() {
 }
 
 #[test]
-fn exceptions_from_lints_say_why() {
+fn lint_exceptions_state_a_reason() {
     let mut found = Vec::new();
     for file in product_files() {
         for (number, line) in file.product_code() {

@@ -8,8 +8,9 @@
 mod dependencies;
 mod documents;
 mod hygiene;
+mod libraries;
+mod library_modules;
 mod modules;
-mod places;
 mod source;
 mod tables;
 mod words;

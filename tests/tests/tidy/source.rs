@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
 /// in `crates`.
-pub const CRATES: [&str; 16] = [
+pub const CRATE_NAMES: [&str; 16] = [
     "api",
     "semantics",
     "evaluators",
@@ -92,7 +92,7 @@ pub fn folder_of(name: &str) -> String {
 pub fn rust_files() -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
-    for name in CRATES {
+    for name in CRATE_NAMES {
         collect(&root.join(folder_of(name)), "rs", &mut found);
     }
     assert!(found.len() > 30, "only {} Rust files found: is this the repository?", found.len());
@@ -214,7 +214,7 @@ fn raw_text_end(chars: &[char], from: usize) -> Option<usize> {
 }
 
 #[test]
-fn comments_and_literals_are_no_code() {
+fn comments_and_literals_are_not_code() {
     let check = |text: &str, code: &str| {
         assert_eq!(blank(text).split_whitespace().collect::<Vec<_>>().join(" "), code)
     };
@@ -227,7 +227,7 @@ fn comments_and_literals_are_no_code() {
 }
 
 #[test]
-fn words_are_whole() {
+fn has_word_matches_whole_words() {
     assert!(has_word("use axum::Router;", "axum"));
     assert!(!has_word("use axum_extra::Form;", "axum"));
     assert!(!has_word("let maxum = 1;", "axum"));

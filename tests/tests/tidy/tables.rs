@@ -38,7 +38,7 @@ fn primary_keys_begin_with_the_tenant() {
 }
 
 #[test]
-fn exemptions_are_of_tables_that_exist() {
+fn tenant_exemptions_name_existing_tables() {
     let entities: String =
         product_files().filter(|it| it.is_in("entities/src/")).flat_map(|it| it.lines).collect();
     for (name, why) in NOT_OF_A_TENANT {

@@ -195,7 +195,7 @@ fn fill(app: &mut App, purpose: &Purpose, response: Response) -> Result<Vec<Effe
             shell.projects.fill(response.decoded()?);
             return Ok(resolve_project(app));
         }
-        Purpose::Projects => fill_projects(shell, response.decoded()?),
+        Purpose::Projects => shell.fill_projects(response.decoded()?),
         Purpose::Evaluators => {
             let list: Vec<Evaluator> = response.decoded()?;
             if let Some(Dialog { body: Body::Form(form), .. }) = &mut shell.dialog {
@@ -206,20 +206,6 @@ fn fill(app: &mut App, purpose: &Purpose, response: Response) -> Result<Vec<Effe
         Purpose::Change | Purpose::Check => {}
     }
     Ok(Vec::new())
-}
-
-/// Stores a fresh list of projects.
-pub fn fill_projects(shell: &mut Shell, projects: Vec<Project>) {
-    shell.projects.fill(projects);
-    let active = shell.active_projects();
-    if let Some(Dialog { body: Body::Form(form), .. }) = &mut shell.dialog {
-        form.fill_projects(active);
-    }
-    // The header shows the status of the current project.
-    let shown = shell.project_id().and_then(|id| shell.projects.get(id));
-    if let Some(project) = shown.cloned() {
-        shell.project = Some(project);
-    }
 }
 
 /// Handles a failed request that belongs to no screen.

@@ -1,4 +1,4 @@
-//! Going to another context: another server, with its own credentials and nothing of this one's.
+//! Switches to another context: its server, its credentials, and none of the loaded records.
 
 use crate::{
     keymap::Action,

@@ -4,7 +4,7 @@ use crate::{keymap::Action, net::Effect};
 
 use super::App;
 
-/// Maximum size of a text that a terminal can be expected to take as one escape sequence, in bytes.
+/// Maximum size of a copied text in bytes; terminals ignore longer escape sequences.
 const MAX_CLIPBOARD_BYTES: usize = 512 * 1024;
 
 /// Performs a copy action on the current screen.

@@ -1,7 +1,7 @@
 //! The loop between terminal, clock, server and `update`.
 //!
-//! Everything that waits happens here. Each request is a task of its own that reports back
-//! over one channel, so a slow server never holds up a key.
+//! Only the driver waits. Each request is a task that reports over one channel, so a slow
+//! server never delays a key.
 
 use std::{io, ops::ControlFlow, path::PathBuf, time::Duration};
 
@@ -28,16 +28,16 @@ use crate::{
     terminal,
 };
 
-/// Between two drawings; a burst of traces is drawn once.
+/// Time between two frames; a burst of traces is drawn once.
 const FRAME_INTERVAL: Duration = Duration::from_millis(16);
-/// Messages that are taken in before the next drawing.
+/// Maximum number of messages that are handled before the next frame.
 const MAX_BATCHED_MESSAGES: usize = 1_000;
 
-/// Runs until the reader quits. `contexts` are where else to go, `state_dir` is where
-/// bookmarks are kept, `effects` are the first ones.
+/// Runs until the reader quits. `contexts` are the contexts to switch to, `state_dir` is the folder of the
+/// bookmarks, `effects` are performed first.
 ///
 /// # Errors
-/// When the terminal can't be read or drawn to.
+/// The terminal can't be read or drawn to.
 pub async fn run(
     client: Client,
     contexts: Vec<Connection>,
@@ -66,17 +66,17 @@ pub async fn run(
                 None => return Ok(()),
             },
             Some(msg) = inbox.recv() => Some(msg),
-            // The caller gives the terminal back on the way out.
+            // The caller restores the terminal.
             () = hangup.wait() => return Ok(()),
             _ = clock.tick() => Some(Msg::Tick(now())),
         };
         let Some(msg) = msg else { continue };
         if matches!(msg, Msg::Stream(..)) {
-            // A burst is taken in and drawn once per frame; keys wait no longer than that.
+            // All messages of a burst are handled before one frame, so a key waits for one frame at most.
             sleep_until(drawn + FRAME_INTERVAL).await;
         }
         for msg in gather(&mut inbox, msg) {
-            // A dialog counts in less than the seconds of the clock.
+            // A dialog needs the time more precisely than the clock ticks.
             let mut effects =
                 if matches!(msg, Msg::Key(_)) { update(app, Msg::Tick(now())) } else { Vec::new() };
             effects.extend(update(app, msg));
@@ -89,7 +89,7 @@ pub async fn run(
     }
 }
 
-/// A message and those that are there already, neighbouring traces of one stream as one.
+/// Returns a message and those that already arrived. Consecutive traces of one stream become one message.
 fn gather(inbox: &mut UnboundedReceiver<Msg>, first: Msg) -> Vec<Msg> {
     let mut msgs = vec![first];
     for _ in 0..MAX_BATCHED_MESSAGES {
@@ -107,7 +107,7 @@ fn gather(inbox: &mut UnboundedReceiver<Msg>, first: Msg) -> Vec<Msg> {
     msgs
 }
 
-/// The time, which is handed to `update` and read nowhere else.
+/// Returns the time. No other code of the console reads the clock.
 #[expect(clippy::disallowed_methods, reason = "the one clock of the console")]
 pub fn now() -> Timestamp {
     Utc::now().into()
@@ -181,7 +181,7 @@ impl Driver {
                 Effect::Suspend => {
                     terminal::suspend()?;
                     terminal.clear()?;
-                    // The window may have another size than when the shell took over.
+                    // The window may have been resized while the shell had the terminal.
                     let (cols, rows) = crossterm::terminal::size()?;
                     self.server.tell(Msg::Resize(cols, rows));
                 }
@@ -191,7 +191,7 @@ impl Driver {
                     }
                 }
                 Effect::KeepBookmarks(bookmarks) => {
-                    // A few lines of text: not worth a task that could overtake another.
+                    // The file is small, and tasks could overtake each other.
                     let kept = self.state_dir.as_deref().map_or(Ok(()), |dir| bookmarks.save(dir));
                     if let Err(error) = kept {
                         let why = api::plain::io_error(&error);

@@ -14,7 +14,12 @@ use present::{
     text::{clean, fit, wrap},
 };
 
-/// Number of lines of the overlay, for scrolling.
+/// Columns of the keys of an action.
+const KEY_COLS: usize = 16;
+/// Columns of the help of an action.
+const HELP_COLS: usize = 56;
+
+/// Returns the number of lines of the overlay, for scrolling.
 pub fn overlay_len(shell: &Shell) -> usize {
     lines(shell).len()
 }
@@ -60,14 +65,19 @@ fn help(shell: &Shell, words: &str) -> Vec<Pieces> {
         if !words.is_empty() && !found {
             continue;
         }
-        let line = Pieces::new().plain("  ").add(Tone::Field, fit(&keys, 16, glyphs)).plain(fit(
-            binding.help,
-            56,
-            glyphs,
-        ));
-        // The name is what a key is bound by; without room for a whole one it says nothing.
-        let named = shell.size.0 >= 100;
-        lines.push(if named { line.add(Tone::Dim, format!("  {}", binding.name)) } else { line });
+        let key = Pieces::new().plain("  ").add(Tone::Field, fit(&keys, KEY_COLS, glyphs));
+        // A configuration binds a key by the name of its action, so a shortened name is useless.
+        if shell.size.0 >= 100 {
+            let name = format!("  {}", binding.name);
+            lines.push(key.plain(fit(binding.help, HELP_COLS, glyphs)).add(Tone::Dim, name));
+            continue;
+        }
+        let mut first = Some(key);
+        let room = usize::from(shell.size.0).saturating_sub(KEY_COLS + 3).min(HELP_COLS);
+        for part in wrap(binding.help, room) {
+            let start = first.take().unwrap_or_else(|| Pieces::new().plain(" ".repeat(KEY_COLS + 2)));
+            lines.push(start.plain(part));
+        }
     }
     if words.is_empty() {
         lines.push(Pieces::new());

@@ -59,6 +59,7 @@ impl App {
     /// Returns the ids of all loaded records.
     pub fn loaded_ids(&self) -> LoadedIds {
         let mut ids = LoadedIds::default();
+        ids.records.extend(self.shell.projects.items.iter().map(|project| project.id));
         for screen in self.screens.all() {
             screen.loaded_ids(&mut ids);
         }

@@ -9,7 +9,7 @@ pub fn refusal(shell: &Shell, binding: &Binding) -> Option<String> {
         return Some("this console is read-only: it changes nothing".to_owned());
     }
     if shell.failure().is_some_and(NetError::is_transient) {
-        return Some("the server does not answer; nothing was sent".to_owned());
+        return Some("the server does not respond; nothing was sent".to_owned());
     }
     if binding.group == API_KEYS && !shell.has_session() {
         return Some("keys are managed with a session token, and there is none".to_owned());

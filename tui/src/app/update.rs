@@ -9,7 +9,7 @@ use crate::{
     net::{Destination, Effect, Msg},
     screen::{
         SCREEN_COUNT, evals,
-        traces::{SCREEN_DIGIT as TRACES, feed, keys::LIST_SCOPE},
+        traces::{SCREEN_DIGIT as TRACES, detail, feed, keys::LIST_SCOPE},
     },
     shell::{Location, Overlay},
     travel,
@@ -74,6 +74,7 @@ pub fn resolve(app: &mut App, effects: Vec<Effect>) -> Vec<Effect> {
         let inner = match effect {
             Effect::Go(destination) => go(app, destination),
             Effect::RefreshList => connection::refresh_list(app),
+            Effect::ShowEvaluations => show_evaluations(app),
             Effect::Reconnected { refused } => connection::reconnected(app, refused),
             effect => {
                 resolved.push(effect);
@@ -85,8 +86,21 @@ pub fn resolve(app: &mut App, effects: Vec<Effect>) -> Vec<Effect> {
     resolved
 }
 
+/// Shows the evaluation that was just created, on the current screen if it can.
+fn show_evaluations(app: &mut App) -> Vec<Effect> {
+    if app.shell.screen == evals::SCREEN_DIGIT {
+        return evals::update::created(&mut app.screens.evals, &mut app.shell);
+    }
+    if app.shell.screen == TRACES && app.screens.traces.detail.is_some() {
+        return detail::update::show_evals(&mut app.screens.traces, &mut app.shell);
+    }
+    let key = app.shell.key_named("trace.evals");
+    app.shell.notify(format!("the evaluation was requested; {key} shows it"));
+    Vec::new()
+}
+
 fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
-    // A notice was read by now; a failure stays its time.
+    // A key dismisses a notice; a failure stays for its time.
     if app.shell.toast.as_ref().is_some_and(|toast| !toast.is_failure) {
         app.shell.toast = None;
     }
@@ -182,7 +196,7 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
             };
             return evals::update::show(&mut app.screens.evals, &mut app.shell, "trace", trace);
         }
-        // An evaluation under the cursor is the model of the new one, so Evals handles the action itself.
+        // Evals copies the evaluation under the cursor, so it handles the action itself.
         Action::Evaluate if app.shell.overlay.is_none() && app.shell.screen != evals::SCREEN_DIGIT => {
             let trace = app.screen().current_trace();
             return evals::update::run_form(&mut app.shell, trace);

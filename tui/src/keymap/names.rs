@@ -23,7 +23,7 @@ const KEY_NAMES: &[(&str, KeyCode)] = &[
     ("delete", KeyCode::Delete),
 ];
 
-/// The name of a pressed key as the table writes it, or nothing for keys it can't name.
+/// Returns the name of a pressed key as the table writes it; none for a key without a name.
 pub fn key_name(key: KeyEvent) -> Option<String> {
     let named = KEY_NAMES.iter().find(|(_, code)| *code == key.code);
     let base = match (named, key.code) {
@@ -35,7 +35,7 @@ pub fn key_name(key: KeyEvent) -> Option<String> {
     Some(if key.modifiers.contains(KeyModifiers::ALT) { format!("alt-{modified}") } else { modified })
 }
 
-/// Whether a sequence is one that [`key_name`] can bring about: keys separated by one blank.
+/// Returns whether a sequence consists of names that [`key_name`] returns, separated by one blank.
 pub fn is_sequence(text: &str) -> bool {
     text.split(' ').all(|key| {
         let base = key.strip_prefix("alt-").unwrap_or(key);

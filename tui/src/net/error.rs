@@ -5,15 +5,15 @@ use api::client;
 /// The error of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetError {
-    /// The HTTP status; nothing when no answer came.
+    /// The HTTP status; none without a response.
     pub status: Option<u16>,
-    /// The machine-readable code, where the server sent one.
+    /// The machine-readable code, if the server sent one.
     pub code: Option<String>,
     /// The message.
     pub message: String,
     /// Identifier of the request, for the server's log.
     pub request_id: Option<String>,
-    /// The plan that it takes, when that is why.
+    /// The required plan, if the plan is the reason.
     pub required_plan: Option<String>,
     /// Seconds to wait before the next request.
     pub retry_after: Option<u64>,
@@ -75,27 +75,31 @@ impl NetError {
 pub fn net_error(error: client::Error) -> NetError {
     let message = error.to_string();
     match error {
-        client::Error::Answer(answer) => {
+        client::Error::Response(response) => {
             // An error of the API is an object with a sentence; anything else, such as a redirect, comes
             // from another server.
-            let not_api = !answer.body.is_object();
-            let status = answer.status;
+            let not_api = !response.body.is_object();
+            let status = response.status;
             let redirected = (300..400).contains(&status);
             NetError {
                 status: Some(status),
-                code: Some(answer.code).filter(|code| !code.is_empty()),
-                required_plan: answer.body.get("required_plan").and_then(|it| it.as_str()).map(str::to_owned),
+                code: Some(response.code).filter(|code| !code.is_empty()),
+                required_plan: response
+                    .body
+                    .get("required_plan")
+                    .and_then(|it| it.as_str())
+                    .map(str::to_owned),
                 message: if not_api && !redirected {
                     "the answer is not the JSON of the API".to_owned()
                 } else {
-                    answer.message
+                    response.message
                 },
-                request_id: answer.request_id,
-                retry_after: answer.retry_after.map(|wait| wait.as_secs()),
+                request_id: response.request_id,
+                retry_after: response.retry_after.map(|wait| wait.as_secs()),
                 not_api,
             }
         }
-        // Nothing was sent, and nothing will be until there is a usable credential.
+        // Nothing was sent, and nothing is sent until there is a usable credential.
         client::Error::NoCredential { .. } | client::Error::BadCredential => {
             NetError { status: Some(401), message, ..NetError::default() }
         }
@@ -112,9 +116,9 @@ pub fn net_error(error: client::Error) -> NetError {
 }
 
 /// Returns the error for a successful response that is not the API's.
-pub fn unreadable(answer: &client::ApiResponse) -> NetError {
-    let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let what = if kind.starts_with("text/html") || answer.body.trim_ascii_start().starts_with(b"<") {
+pub fn unreadable(response: &client::ApiResponse) -> NetError {
+    let kind = response.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let what = if kind.starts_with("text/html") || response.body.trim_ascii_start().starts_with(b"<") {
         "an HTML page"
     } else if kind.starts_with("application/json") {
         "JSON that this version of the console does not understand"
@@ -122,5 +126,5 @@ pub fn unreadable(answer: &client::ApiResponse) -> NetError {
         "something else than JSON"
     };
     let message = format!("the answer is {what}");
-    NetError { status: Some(answer.status), message, not_api: true, ..NetError::default() }
+    NetError { status: Some(response.status), message, not_api: true, ..NetError::default() }
 }

@@ -1,4 +1,4 @@
-//! Writing files of the reader's.
+//! Writes files that the reader exports.
 
 use std::io;
 

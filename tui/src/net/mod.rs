@@ -1,8 +1,8 @@
 //! Messages to the console and the effects that it returns.
 //!
-//! `update` takes a [`Msg`] and answers [`Effect`]s; the driver performs them and feeds the
-//! results back as messages. A reply carries the number of its request, so that one that was
-//! overtaken is recognised and dropped.
+//! `update` takes a [`Msg`] and returns [`Effect`]s; the driver performs them and sends their
+//! results back as messages. A reply carries the number of its request, so that the reply to a
+//! superseded request is recognised and dropped.
 
 mod error;
 mod files;
@@ -26,7 +26,7 @@ pub type RequestId = u64;
 pub struct TraceQuery {
     /// The filter.
     pub filter: Filter,
-    /// Only this project's.
+    /// The project; none means all.
     pub project: Option<Uuid>,
 }
 
@@ -39,13 +39,13 @@ pub enum Msg {
     Paste(String),
     /// The terminal has this many columns and rows.
     Resize(u16, u16),
-    /// The clock moved on.
+    /// The time changed.
     Tick(Timestamp),
-    /// A request came to its end.
+    /// A request ended.
     Reply(RequestId, Result<Response, NetError>),
     /// Something arrived on a stream.
     Stream(RequestId, StreamEvent),
-    /// A file was written, or why it was not; a sentence either way.
+    /// The notice of a file that was written, or why it was not.
     Written(Result<String, String>),
     /// The rate limit of a response.
     Limit(RateLimit),
@@ -132,6 +132,8 @@ pub enum Effect {
     Go(Destination),
     /// Request the first page of the list of traces, or the newest one.
     RefreshList,
+    /// Show the evaluations among which one was just created.
+    ShowEvaluations,
     /// Repeat the requests that failed during an outage or a refusal of the server.
     Reconnected {
         /// Whether the server refused.

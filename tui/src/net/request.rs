@@ -1,4 +1,4 @@
-//! A request that its owner defines: calls of the API, and the type of their response.
+//! Requests, which their owners define: a call of the API and the type of its response.
 //!
 //! The owner, a screen or the shell, states the call where it needs it and reads the response as the type that the
 //! call declares. Nothing here lists the requests of the console.
@@ -12,6 +12,7 @@ use api::{
 };
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
@@ -19,9 +20,9 @@ use super::{
     error::{net_error, unreadable},
 };
 
-/// Longest time for a request.
+/// Maximum duration of a request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pages of a list that is shown as a whole; beyond them it is cut.
+/// Maximum number of pages of a list that is shown as a whole; further pages are left out.
 const MAX_PAGES: usize = 10;
 
 type SentRequest = BoxFuture<'static, Result<Response, NetError>>;
@@ -101,8 +102,18 @@ impl Request {
 
 fn summary_of<T>(call: &Call<T>) -> String {
     let auth = if call.auth == Auth::Key { String::new() } else { format!(" as {:?}", call.auth) };
-    let body = if let Body::Json(body) = &call.body { format!(" {body}") } else { String::new() };
+    let body =
+        if let Body::Json(body) = &call.body { format!(" {}", without_secret(body)) } else { String::new() };
     format!("{} {}{auth}{body}", call.method, call.target())
+}
+
+/// Returns a body without the secret of a webhook, because summaries can be logged.
+fn without_secret(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(secret) = body.get_mut("secret") {
+        *secret = Value::from("***");
+    }
+    body
 }
 
 impl fmt::Debug for Request {

@@ -1,4 +1,4 @@
-//! The requests of one server, each a task of its own that reports back as a message.
+//! The requests to one server. Each is a task that reports its result as a message.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::options::Connection;
 
-/// A client for a server and its credentials.
+/// Returns a client for a server and its credentials.
 ///
 /// # Errors
 /// An address or a credential that can't be used.
@@ -35,7 +35,7 @@ pub fn connect(connection: &Connection) -> Result<Client, client::Error> {
 
 /// A server and the open requests to it.
 pub struct Server {
-    /// The client; an address that can't be used answers each request with why.
+    /// The client, or why there is none; each request is then answered with this error.
     client: Result<Client, NetError>,
     sender: UnboundedSender<Msg>,
     stream: Option<AbortHandle>,
@@ -56,7 +56,7 @@ impl Server {
 
     /// Reports a message.
     pub fn tell(&self, msg: Msg) {
-        // The receiver lives as long as the loop that would read this.
+        // Without a receiver, the loop that reads the messages has ended.
         let _ = self.sender.send(msg);
     }
 
@@ -70,6 +70,7 @@ impl Server {
             Effect::Connect(_)
             | Effect::Go(_)
             | Effect::RefreshList
+            | Effect::ShowEvaluations
             | Effect::Reconnected { .. }
             | Effect::KeepBookmarks(_)
             | Effect::Copy(_)
@@ -111,7 +112,7 @@ impl Server {
         }
     }
 
-    /// The client, or an answer that says why there is none.
+    /// Returns the client. Without one, answers the request with the reason.
     fn client(&self, request: RequestId) -> Option<Client> {
         match &self.client {
             Ok(client) => Some(client.clone()),

@@ -1,11 +1,13 @@
 //! The screens, one folder each.
 
 pub mod evals;
+mod failures;
 pub mod manage;
 pub mod metrics;
 mod planned;
 pub mod search;
 pub mod traces;
+mod webhooks;
 
 use crate::{
     keymap::{Binding, Keymap, KeymapError, OVERLAY_SCOPES, Rebinding, SHARED_BINDINGS, Scope},
@@ -23,6 +25,8 @@ const BINDING_TABLES: &[&[Binding]] = &[
     search::keys::SCREEN_BINDINGS,
     traces::keys::SCREEN_BINDINGS,
     metrics::keys::SCREEN_BINDINGS,
+    failures::keys::SCREEN_BINDINGS,
+    webhooks::keys::SCREEN_BINDINGS,
     planned::SCREEN_BINDINGS,
 ];
 
@@ -33,6 +37,8 @@ const SCREEN_SCOPES: &[&[Scope]] = &[
     metrics::keys::SCREEN_SCOPES,
     search::keys::SCREEN_SCOPES,
     manage::keys::SCREEN_SCOPES,
+    failures::keys::SCREEN_SCOPES,
+    webhooks::keys::SCREEN_SCOPES,
     &[planned::PANEL_SCOPE],
     OVERLAY_SCOPES,
 ];
@@ -59,8 +65,12 @@ pub struct Screens {
     pub evals: evals::state::Evals,
     /// Screen 3.
     pub metrics: metrics::state::Metrics,
-    /// Screens 4 to 6.
-    planned: [planned::Planned; 3],
+    /// Screen 4.
+    pub failures: failures::state::Failures,
+    /// Screen 5.
+    planned: planned::Planned,
+    /// Screen 6.
+    pub webhooks: webhooks::state::Webhooks,
     /// Screen 7.
     pub manage: manage::state::Manage,
     /// Screen 8.
@@ -73,7 +83,9 @@ impl Default for Screens {
             traces: Default::default(),
             evals: Default::default(),
             metrics: Default::default(),
-            planned: planned::PLANNED_SCREENS,
+            failures: Default::default(),
+            planned: planned::PLANNED_SCREEN,
+            webhooks: Default::default(),
             manage: Default::default(),
             search: Default::default(),
         }
@@ -83,20 +95,27 @@ impl Default for Screens {
 impl Screens {
     /// Returns the screens in the order of their digits.
     pub fn all(&self) -> [&dyn Screen; SCREEN_COUNT as usize] {
-        let [failures, approvals, webhooks] = &self.planned;
-        [&self.traces, &self.evals, &self.metrics, failures, approvals, webhooks, &self.manage, &self.search]
+        [
+            &self.traces,
+            &self.evals,
+            &self.metrics,
+            &self.failures,
+            &self.planned,
+            &self.webhooks,
+            &self.manage,
+            &self.search,
+        ]
     }
 
     /// Returns the screens in the order of their digits.
     pub fn all_mut(&mut self) -> [&mut dyn Screen; SCREEN_COUNT as usize] {
-        let [failures, approvals, webhooks] = &mut self.planned;
         [
             &mut self.traces,
             &mut self.evals,
             &mut self.metrics,
-            failures,
-            approvals,
-            webhooks,
+            &mut self.failures,
+            &mut self.planned,
+            &mut self.webhooks,
             &mut self.manage,
             &mut self.search,
         ]

@@ -1,14 +1,18 @@
-//! Screens that are not built yet: their future contents, and the commands to use until then.
+//! Screens that this version does not have: their purpose, and the commands to use instead.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
+    change::NoChange,
     keymap::{
         Action, Binding, Scope, bindings,
         groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_KEYS, SCREEN_STEP_KEYS},
     },
     net::{Destination, Effect, NetError, RequestId, Response},
-    shell::{Screen, ScreenActions, ScreenLines, ScreenRecords, ScreenReplies, ScreenView, Shell, Tab},
+    shell::{
+        Screen, ScreenActions, ScreenChanges, ScreenLines, ScreenRecords, ScreenReplies, ScreenView, Shell,
+        Tab,
+    },
     theme::Tone,
     widgets::table::put_panel,
 };
@@ -18,12 +22,10 @@ pub const PANEL_SCOPE: Scope = Scope::screen("Screen", &[COPY_CURL_KEYS, END_STE
 
 /// The bindings of these screens.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
-    Action::Screen(4), "screen.failures", ["4"], SCREEN_KEYS, "Failures";
     Action::Screen(5), "screen.approvals", ["5"], SCREEN_KEYS, "Approvals";
-    Action::Screen(6), "screen.webhooks", ["6"], SCREEN_KEYS, "Webhooks";
 };
 
-/// A screen that is still to come.
+/// A screen that this version does not have.
 #[derive(Debug)]
 pub struct Planned {
     tab: Tab,
@@ -31,24 +33,12 @@ pub struct Planned {
     alternative: &'static str,
 }
 
-/// The screens that are still to come.
-pub const PLANNED_SCREENS: [Planned; 3] = [
-    Planned {
-        tab: Tab { digit: 4, title: "Failures", short: "Failures" },
-        content: "Clusters of failures and the control actions for them. Acting will need a session token.",
-        alternative: "The filter error:true or failure:timeout on screen 1, and loupe traces list --filter.",
-    },
-    Planned {
-        tab: Tab { digit: 5, title: "Approvals", short: "Appr" },
-        content: "Remediations and deployments that wait for a decision.",
-        alternative: "Nothing is waiting: this server takes no actions yet. Decisions will need a session token.",
-    },
-    Planned {
-        tab: Tab { digit: 6, title: "Webhooks", short: "Hooks" },
-        content: "Endpoints that receive events, and their deliveries.",
-        alternative: "loupe traces tail -o ndjson feeds any program as traces arrive.",
-    },
-];
+/// The screen that this version does not have.
+pub const PLANNED_SCREEN: Planned = Planned {
+    tab: Tab { digit: 5, title: "Approvals", short: "Appr" },
+    content: "Remediations and deployments that wait for a decision.",
+    alternative: "Nothing waits for a decision, because servers take no actions yet. Deciding will need a session token.",
+};
 
 impl Screen for Planned {
     fn tab(&self) -> Tab {
@@ -80,7 +70,7 @@ impl ScreenView for Planned {
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("Until then: {}", self.alternative)),
             (Tone::Plain, String::new()),
-            (Tone::Dim, "1 or esc goes to Traces, - to the previous place.".to_owned()),
+            (Tone::Dim, "1 or esc goes to Traces, - to the previous screen.".to_owned()),
         ];
         put_panel(buffer, area, &shell.theme, &lines);
     }
@@ -104,6 +94,10 @@ impl ScreenReplies for Planned {
     ) -> Vec<Effect> {
         Vec::new()
     }
+}
+
+impl ScreenChanges for Planned {
+    type Change = NoChange;
 }
 
 impl ScreenRecords for Planned {}

@@ -2,8 +2,10 @@
 //!
 //! A screen keeps its own records; see [`Screen`].
 
+mod changes;
 pub mod freshness;
 pub mod notice;
+mod paged;
 mod parts;
 mod pending;
 mod projects;
@@ -11,7 +13,7 @@ mod requests;
 mod screen;
 pub mod trouble;
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
 use api::{
     Timestamp,
@@ -27,6 +29,8 @@ use api::{
 use serde::de::DeserializeOwned;
 
 pub use crate::ids::LoadedIds;
+pub use changes::ScreenChanges;
+pub use paged::{PagedRow, PagedRows, RowPage};
 pub use parts::{Link, Location, Older, Outage, Overlay, Problem, Purpose, Toast};
 pub use pending::{Pending, Ticket};
 pub use projects::{Projects, Rows};
@@ -38,7 +42,7 @@ pub use screen::{
 
 use crate::{
     bookmarks::Bookmarks,
-    dialog::Dialog,
+    dialog::{Body, Dialog},
     input::Input,
     keymap::{
         Action, BOOKMARKS_SCOPE, CONTEXTS_SCOPE, HELP_SCOPE, Keymap, OVERLAY_SCOPES, PROJECTS_SCOPE,
@@ -82,7 +86,7 @@ pub struct Shell {
     pub theme: Theme,
     /// The digit of the current screen.
     pub screen: u8,
-    /// The key scope of the current screen, without what lies over it.
+    /// The key scope of the current screen, without overlays.
     pub scope: Scope,
     /// The place before this one.
     pub last_place: Option<Location>,
@@ -104,7 +108,7 @@ pub struct Shell {
     pub problems: VecDeque<Problem>,
     /// The identity of the credential: the session's, else the key's.
     pub me: Option<Me>,
-    /// Why the session was refused, while a key goes on reading.
+    /// Why the session was refused; set only while an API key can still read.
     pub refused_session: Option<NetError>,
     /// Whether the end of the session was announced.
     pub expiry_announced: bool,
@@ -242,14 +246,16 @@ impl Shell {
         self.pending.send_all(ticket, purpose, call)
     }
 
-    /// Sends a call that belongs to no screen and may take this long.
-    pub fn send_within<T>(&mut self, purpose: Purpose, call: Call<T>, timeout: Duration) -> Effect
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-    {
+    /// Sends the request of a change, if there is one.
+    pub fn send_request(
+        &mut self,
+        purpose: Purpose,
+        request: impl FnOnce(RequestId) -> Option<Request>,
+    ) -> Option<Effect> {
         let ticket = self.ticket();
-        let id = self.pending.start(ticket, purpose);
-        Effect::Request(Request::new(id, call).within(timeout))
+        let request = request(ticket.id)?;
+        self.pending.start(ticket, purpose);
+        Some(Effect::Request(request))
     }
 
     /// Sends a call that belongs to no screen. An open request for the same purpose is superseded.
@@ -275,6 +281,20 @@ impl Shell {
     /// Requests the projects for a purpose, archived ones too.
     pub fn request_projects(&mut self, purpose: Purpose) -> Effect {
         self.send_all(purpose, |page| calls::projects(None, page))
+    }
+
+    /// Stores a fresh list of projects.
+    pub fn fill_projects(&mut self, projects: Vec<Project>) {
+        self.projects.fill(projects);
+        let active = self.active_projects();
+        if let Some(Dialog { body: Body::Form(form), .. }) = &mut self.dialog {
+            form.fill_projects(active);
+        }
+        // The header shows the status of the current project.
+        let shown = self.project_id().and_then(|id| self.projects.get(id));
+        if let Some(project) = shown.cloned() {
+            self.project = Some(project);
+        }
     }
 
     /// Requests the projects unless they are known or already requested.
@@ -402,7 +422,7 @@ impl Shell {
 
     /// Returns the projects that a rule can be created in.
     pub fn active_projects(&self) -> Vec<(uuid::Uuid, String)> {
-        // The project shown is known before all of them are.
+        // The project shown is loaded before the list of projects.
         let shown = self.project.as_ref().filter(|_| !self.projects.loaded);
         let projects = self.projects.items.iter().chain(shown);
         let active = projects.filter(|it| it.status == ProjectStatus::Active);

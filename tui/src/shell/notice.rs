@@ -64,7 +64,7 @@ pub fn advice(shell: &Shell, error: &NetError) -> Vec<String> {
                 shell.me.as_ref().map(|me| format!("; yours is {}", capital(me.tenant.plan.as_str())));
             let yours = yours.unwrap_or_default();
             let needed = match &error.required_plan {
-                Some(plan) => format!("This takes the plan {}{yours}.", capital(plan)),
+                Some(plan) => format!("This requires the plan {}{yours}.", capital(plan)),
                 None => format!("The plan does not include this{yours}."),
             };
             vec![needed, "`loupe auth status` shows the plan, its limits and the usage.".to_owned()]
@@ -77,7 +77,7 @@ pub fn advice(shell: &Shell, error: &NetError) -> Vec<String> {
                 "The API key is restricted; `loupe auth status` shows its scopes.".to_owned()
             }
             _ => format!(
-                "This takes another role or API key; `loupe auth status` shows yours, {} goes to another context.",
+                "This requires another role or API key; `loupe auth status` shows yours, {} goes to another context.",
                 shell.key(scope, Action::Contexts)
             ),
         }],
@@ -108,11 +108,28 @@ pub fn failure(shell: &Shell, error: &NetError, next: Option<Timestamp>) -> Vec<
     let scope = shell.scope;
     let (again, log) = (shell.key(scope, Action::Refresh), shell.key(scope, Action::Problems));
     let wait = match next {
-        Some(at) if at > shell.now => format!("The console asks again in {}s; ", shell.seconds_until(at)),
-        Some(_) => format!("The console asks again now{} ", shell.theme.glyphs.ellipsis),
+        Some(at) if at > shell.now => format!("The console retries in {}s; ", shell.seconds_until(at)),
+        Some(_) => format!("The console retries now{} ", shell.theme.glyphs.ellipsis),
         None => String::new(),
     };
-    lines.push((Tone::Plain, format!("{wait}{again} asks now, {log} shows the log.")));
+    lines.push((Tone::Plain, format!("{wait}{again} retries now, {log} shows the log.")));
+    lines
+}
+
+/// Builds the panel in place of records that only a session token can read. `sentence` names them.
+pub fn session_needed(shell: &Shell, sentence: &str) -> Vec<(Tone, String)> {
+    let mut lines = vec![match &shell.refused_session {
+        Some(error) => (Tone::Bad, format!("The session token was refused: {}", describe(error))),
+        None => (Tone::Strong, sentence.to_owned()),
+    }];
+    lines.extend([
+        (Tone::Plain, String::new()),
+        (Tone::Plain, "In another terminal, one of these, then start the console again:".to_owned()),
+        (Tone::Field, format!("loupe auth login --session --url {}", shell.target.url)),
+        (Tone::Field, "export LOUPE_SESSION_TOKEN=...".to_owned()),
+        (Tone::Plain, String::new()),
+        (Tone::Dim, "The operator of the server makes one with loupe-server admin issue-token.".to_owned()),
+    ]);
     lines
 }
 
@@ -171,7 +188,7 @@ fn no_server(shell: &Shell, micros: i64, waiting: bool) -> Vec<(Tone, String)> {
         (
             Tone::Plain,
             if waiting {
-                format!("The server took the request and has not answered it yet; {again} asks again.")
+                format!("The server accepted the request but has not responded yet; {again} retries.")
             } else {
                 format!(
                     "The request is repeated automatically; {again} repeats it now, {log} shows the cause."

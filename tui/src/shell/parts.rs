@@ -8,11 +8,11 @@ use crate::net::NetError;
 /// The way in which new traces arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Nothing has been heard of the server yet.
+    /// The server has not responded yet.
     Connecting,
     /// Over the stream.
     Streaming,
-    /// By asking every two seconds.
+    /// By polling every two seconds.
     Polling,
     /// Requests for the list fail. They are repeated until one succeeds.
     Down(Outage),
@@ -34,8 +34,8 @@ pub struct Outage {
 pub struct Older {
     /// The cursor.
     pub cursor: String,
-    /// The instant that the times of the filter were reckoned from. The server takes a cursor only
-    /// with the filter it was made for, and `from:-1h` is another one a second later.
+    /// The instant from which the relative times of the filter count. The server accepts a cursor only
+    /// with the filter that it was created for, and `from:-1h` is another filter a second later.
     pub at: Timestamp,
 }
 
@@ -83,7 +83,7 @@ pub struct Toast {
     pub text: String,
     /// Whether it reports a failure.
     pub is_failure: bool,
-    /// When it goes.
+    /// When it disappears.
     pub until: Timestamp,
 }
 
@@ -119,7 +119,7 @@ pub enum Overlay {
     },
     /// The palette of actions and places, filtered by the words typed.
     Palette {
-        /// The row under the cursor, among those that fit.
+        /// The row under the cursor, among the matches.
         selected: usize,
     },
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Shell, freshness::Stale, requests::ScreenReplies};
+use super::{Shell, changes::ScreenChangeReplies, freshness::Stale, requests::ScreenReplies};
 use crate::{
     ids::LoadedIds,
     input::LineKind,
@@ -67,7 +67,9 @@ impl Export {
 ///
 /// The console calls these methods; a screen never calls another screen. A screen that leads
 /// elsewhere returns an [`Effect::Go`].
-pub trait Screen: ScreenActions + ScreenReplies + ScreenView + ScreenRecords + ScreenLines {
+pub trait Screen:
+    ScreenActions + ScreenReplies + ScreenChangeReplies + ScreenView + ScreenRecords + ScreenLines
+{
     /// Returns the entry in the tab line.
     fn tab(&self) -> Tab;
 

@@ -5,7 +5,8 @@ use api::{
     evaluator::Evaluator,
 };
 
-use crate::{change::Change, fixture::evaluation};
+use crate::fixture::evaluation;
+use crate::screen::evals::change::EvalsChange;
 use crate::{
     screen::evals::tests::{answer_all, evaluation_requests, evaluators, judged, judging, list},
     screen::manage::tests as manage,
@@ -27,7 +28,7 @@ fn new_evaluation_is_sent_once_and_selected() {
     key(&mut state, KeyCode::Tab);
     key(&mut state, KeyCode::Tab);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::Evaluate(new)] = &sent_changes(&state, &effects)[..] else {
+    let [EvalsChange::Evaluate(new)] = &sent_changes(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!(only_request(&effects).auth, "Session");
@@ -95,7 +96,7 @@ fn running_again_begins_with_what_is_known_of_the_row() {
         key(&mut state, KeyCode::Tab);
     }
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::Evaluate(new)] = &sent_changes(&state, &effects)[..] else { panic!("{effects:?}") };
+    let [EvalsChange::Evaluate(new)] = &sent_changes(&state, &effects)[..] else { panic!("{effects:?}") };
     let row = &judged()[0];
     assert_eq!((new.trace_id, new.span_id), (row.trace_id, row.span_id));
     assert_eq!((new.metric_name.as_str(), new.evaluator_type.as_deref()), ("faithfulness", Some("llm")));
@@ -123,7 +124,7 @@ fn span_is_resolved_by_id_or_loaded_suffix() {
         }
         let effects = key(&mut state, KeyCode::Enter);
         match (&sent_changes(&state, &effects)[..], span) {
-            ([Change::Evaluate(new)], Ok(span)) => assert_eq!(new.span_id, span),
+            ([EvalsChange::Evaluate(new)], Ok(span)) => assert_eq!(new.span_id, span),
             ([], Err(told)) => {
                 let complaint = state.shell.dialog.as_ref().unwrap().complaint.clone().unwrap();
                 assert!(complaint.contains(told), "{complaint}");
@@ -139,7 +140,7 @@ fn evaluator_name_is_edited_like_other_fields() {
         let Some(crate::dialog::Body::Form(form)) = state.shell.dialog.as_ref().map(|it| &it.body) else {
             panic!()
         };
-        let crate::dialog::Value::Choice(metric) = &form.fields[2].value else { panic!() };
+        let crate::dialog::FieldValue::Choice(metric) = &form.fields[2].value else { panic!() };
         (metric.typed().to_owned(), metric.word().map(str::to_owned), form.about.clone())
     };
     let with = |code: char, modifiers| Msg::Key(KeyEvent::new(KeyCode::Char(code), modifiers));

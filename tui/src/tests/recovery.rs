@@ -129,7 +129,7 @@ impl Console {
 fn refusals() -> Vec<(StubResponse, &'static str, &'static str)> {
     vec![
         (error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
-        (error(402, "plan_upgrade_required"), "402 plan", "takes the plan Pro"),
+        (error(402, "plan_upgrade_required"), "402 plan", "requires the plan Pro"),
         (error(403, "member_removed"), "403 forbidden", "loupe members restore"),
         (error(403, "forbidden_role"), "403 forbidden", "another role or API key"),
         (error(404, "not_found"), "404 not found", "server is older"),

@@ -8,10 +8,10 @@ use present::text::{cut, width};
 
 /// Columns of a box where there is room for them.
 const MAX_BOX_COLS: u16 = 62;
-/// Columns of a box that are not its lines'.
+/// Columns of the frame and the margins of a box.
 const FRAME_COLS: u16 = 8;
 
-/// Columns that the lines of a box have on a screen of this width.
+/// Returns the columns of the lines in a box on a screen of this width.
 pub fn inner_cols(screen: u16) -> usize {
     usize::from(MAX_BOX_COLS.min(screen).saturating_sub(FRAME_COLS))
 }
@@ -57,7 +57,7 @@ pub fn put_box(buffer: &mut Buffer, area: Rect, theme: &Theme, title: &str, foot
     }
 }
 
-/// The upper or lower edge with a few words in it.
+/// Returns the upper or lower edge with a few words in it.
 fn edge(theme: &Theme, left: &str, right: &str, words: &str, at_left: bool, inner: usize) -> Pieces {
     let rule = |count: usize| theme.glyphs.rule.repeat(count);
     let words = match cut(words, inner.saturating_sub(6), &theme.glyphs) {

@@ -1,8 +1,8 @@
 //! A JSON text as foldable lines.
 //!
-//! Values are read lazily from their own text, so the order of fields and every digit of a
-//! number stay as they were sent. Wrapping to a width happens here too, because a string
-//! value may run over many lines.
+//! Values are parsed lazily from their text, so the order of fields and every digit of a
+//! number stay as they were sent. Lines are wrapped here too, because a string value can have
+//! many lines.
 
 use std::{collections::HashSet, fmt};
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::theme::{Glyphs, Tone};
 use present::text::{clean, wrap};
 
-/// Levels that are opened; what lies deeper is shown as its text.
+/// Maximum depth of containers that can be unfolded; deeper ones are shown as text.
 const MAX_DEPTH: usize = 40;
 /// Containers of more bytes than this start folded, unless they are near the top.
 const FOLD_OVER: usize = 1_200;
@@ -20,7 +20,7 @@ const FOLD_OVER: usize = 1_200;
 /// A run of text in one tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its tone.
+    /// The tone.
     pub tone: Tone,
     /// Clean text.
     pub text: String,
@@ -29,7 +29,7 @@ pub struct Piece {
 /// One line of a pane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PaneLine {
-    /// The line before goes on here.
+    /// Whether this line continues the one before.
     pub continued: bool,
     /// The pieces of the line.
     pub pieces: Vec<Piece>,
@@ -52,7 +52,7 @@ impl PaneLine {
 /// The containers whose folding was changed by hand, by path: their default is inverted.
 pub type Toggled = HashSet<String>;
 
-/// Lays a JSON text out in lines of `cols` columns. Nothing, when it is neither an object nor
+/// Lays out a JSON text in lines of `cols` columns. Returns none if the text is neither an object nor
 /// an array.
 pub fn lines(text: &str, cols: usize, toggled: &Toggled, glyphs: &Glyphs) -> Option<Vec<PaneLine>> {
     let trimmed = text.trim_start();
@@ -125,7 +125,7 @@ impl Writer<'_> {
         self.push(depth, head, None);
     }
 
-    /// Adds one logical line, wrapped. PaneLine breaks within a string break the line as well.
+    /// Adds one logical line, wrapped. Line breaks within a string start a new line.
     fn push(&mut self, depth: usize, pieces: Vec<Piece>, node: Option<(String, bool)>) {
         let margin = (2 * depth).min(self.cols / 2);
         let room = self.cols - margin;
@@ -184,7 +184,7 @@ fn summary(
     format!("{{{}}} {fields}, {size} bytes", glyphs.ellipsis)
 }
 
-/// The members of an object in their own order, repeated names included.
+/// The members of an object in their original order, with repeated names.
 fn members(raw: &str) -> Vec<(Option<String>, &RawValue)> {
     struct Members<'a>(Vec<(Option<String>, &'a RawValue)>);
     struct JsonReader;

@@ -1,4 +1,4 @@
-//! Pieces that screens are drawn with.
+//! Widgets that the screens are drawn with.
 
 pub mod boxed;
 pub mod json;

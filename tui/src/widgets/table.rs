@@ -1,4 +1,4 @@
-//! Lines put together from pieces in tones, and put on the screen.
+//! Lines that consist of pieces in tones.
 
 use ratatui::{
     buffer::Buffer,
@@ -8,14 +8,14 @@ use ratatui::{
 };
 
 use crate::theme::{Theme, Tone};
-use present::text::{cut, width};
+use present::text::{clean, cut, width};
 
 /// A line under construction. Its texts are clean already.
 #[derive(Debug, Default)]
 pub struct Pieces(Vec<(Tone, String)>);
 
 impl Pieces {
-    /// An empty line.
+    /// Returns an empty line.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,13 +57,13 @@ impl Pieces {
         self
     }
 
-    /// Display columns.
+    /// Returns the width in columns.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// Fills up with blanks so that `end` stands at the right edge of `cols` columns; when
-    /// both do not fit, this line gives way.
+    /// Adds blanks so that `end` is at the right edge of `cols` columns. If both do not fit, this line is
+    /// cut.
     pub fn with_end(self, end: Self, cols: usize, theme: &Theme) -> Self {
         let room = cols.saturating_sub(end.width());
         let mut line = self.cut(room.saturating_sub(1), theme);
@@ -145,7 +145,7 @@ pub fn put_panel(buffer: &mut Buffer, area: Rect, theme: &Theme, lines: &[(Tone,
     let cols = usize::from(area.width.saturating_sub(4));
     let mut wrapped = Vec::new();
     for (tone, text) in lines {
-        let clean = present::text::clean(text);
+        let clean = clean(text);
         wrapped.extend(present::text::wrap(&clean, cols).into_iter().map(|part| (*tone, part)));
     }
     let free = usize::from(area.height).saturating_sub(wrapped.len());
@@ -160,4 +160,45 @@ pub fn put_panel(buffer: &mut Buffer, area: Rect, theme: &Theme, lines: &[(Tone,
 /// once the list is longer than the screen.
 pub fn first_visible(selected: usize, total: usize, rows: usize) -> usize {
     selected.saturating_sub(rows / 2).min(total.saturating_sub(rows))
+}
+
+/// Returns a rule with a title at its left and a note at its right.
+pub fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
+    let glyphs = &theme.glyphs;
+    let note = if note.is_empty() { String::new() } else { format!(" {note} {}", glyphs.rule.repeat(2)) };
+    let room = cols.saturating_sub(4 + width(&note));
+    let title = format!("{} {} ", glyphs.rule.repeat(2), cut(title, room, glyphs));
+    let gap = cols.saturating_sub(width(&title) + width(&note));
+    Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
+}
+
+/// Lays fields out on as few lines as possible, so that none is cut.
+pub fn packed(fields: &[(&str, String)], cols: usize) -> Vec<Pieces> {
+    let mut lines: Vec<Pieces> = Vec::new();
+    for (name, value) in fields {
+        let field = Pieces::new().add(Tone::Field, format!("{name} ")).plain(clean(value).into_owned());
+        let line = match lines.pop() {
+            Some(line) if line.width() + 3 + field.width() <= cols => line.plain("   "),
+            before => {
+                lines.extend(before);
+                Pieces::new().plain("  ")
+            }
+        };
+        lines.push(line.join(field));
+    }
+    lines
+}
+
+/// Draws a pane: its rule, and the lines below it. Where lines have no room, the last visible one ends with an ellipsis.
+pub fn put_pane(buffer: &mut Buffer, area: Rect, theme: &Theme, rule: Pieces, lines: Vec<Pieces>) {
+    let cols = usize::from(area.width);
+    put(buffer, area, 0, &rule.line(theme, false));
+    let room = usize::from(area.height.saturating_sub(1));
+    let is_cut = lines.len() > room;
+    for (at, line) in lines.into_iter().take(room).enumerate() {
+        let more =
+            if is_cut && at + 1 == room { format!(" {}", theme.glyphs.ellipsis) } else { String::new() };
+        let line = line.cut(cols.saturating_sub(width(&more)), theme).add(Tone::Dim, more);
+        put(buffer, area, 1 + at, &line.line(theme, false));
+    }
 }

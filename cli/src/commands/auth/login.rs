@@ -6,7 +6,7 @@ use api::{
 };
 use clap::Args;
 
-use super::status::who;
+use super::status::describe_caller;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -29,12 +29,12 @@ pub struct LoginArgs {
 
 /// Kinds of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CredentialKind {
     Key,
     Session,
 }
 
-impl Kind {
+impl CredentialKind {
     /// Returns the kind of a secret by its form; `None` if it has neither form.
     fn of(secret: &str) -> Option<Self> {
         if secret.starts_with("lp_") {
@@ -53,41 +53,41 @@ impl Kind {
 
 /// Prompts for a secret, checks it and stores it.
 pub async fn run(ctx: &mut Ctx, args: LoginArgs) -> Result {
-    let asked = match (&args.key, &args.session) {
-        (Some(_), _) => Some(Kind::Key),
-        (_, Some(_)) => Some(Kind::Session),
+    let requested = match (&args.key, &args.session) {
+        (Some(_), _) => Some(CredentialKind::Key),
+        (_, Some(_)) => Some(CredentialKind::Session),
         _ => None,
     };
     let name =
         ctx.settings.context_name.as_ref().map_or_else(|| "default".to_owned(), |name| name.value.clone());
-    check_place(ctx, &name)?;
-    let secret = secret(ctx, asked, args.session.or(args.key)).await?;
-    let looks = Kind::of(&secret);
-    let kind = asked.or(looks).unwrap_or(Kind::Key);
-    if let Some(looks) = looks.filter(|looks| *looks != kind) {
-        let message = format!("this does not look like what {} takes", kind.flag());
-        return Err(CliError::usage(message).hint(format!("loupe auth login {}", looks.flag())));
+    check_context_server(ctx, &name)?;
+    let secret = secret(ctx, requested, args.session.or(args.key)).await?;
+    let detected = CredentialKind::of(&secret);
+    let kind = requested.or(detected).unwrap_or(CredentialKind::Key);
+    if let Some(detected) = detected.filter(|detected| *detected != kind) {
+        let message = format!("the secret does not have the form that {} requires", kind.flag());
+        return Err(CliError::usage(message).hint(format!("loupe auth login {}", detected.flag())));
     }
     let (key, session) = match kind {
-        Kind::Key => (Some(secret.as_str()), None),
-        Kind::Session => (None, Some(secret.as_str())),
+        CredentialKind::Key => (Some(secret.as_str()), None),
+        CredentialKind::Session => (None, Some(secret.as_str())),
     };
     if !args.no_check {
         let mut options = ctx.settings.client(None);
         (options.api_key, options.session_token) = (key.map(str::to_owned), session.map(str::to_owned));
         let me = Client::new(options)?.call(&calls::me()).await?;
-        ctx.out.note(&format!("signed in to {} as {}", me.tenant.name, who(&me)));
+        ctx.out.note(&format!("signed in to {} as {}", me.tenant.name, describe_caller(&me)));
     }
     let dir = ctx.settings.profile_dir()?.to_owned();
     let path = dir.join(profile::CREDENTIALS_FILE);
-    let place = format!("{} (context {name})", path.display());
-    if !ctx.changes_files(&format!("store it in {place}")) {
+    let destination = format!("{} (context {name})", path.display());
+    if !ctx.changes_files(&format!("store it in {destination}")) {
         return Ok(());
     }
     let url = ctx.settings.url.value.clone();
-    forget_of_other_server(ctx, &name, &url)?;
+    delete_credentials_of_old_server(ctx, &name, &url)?;
     profile::write_context(&dir, &name, &url, key, session)?;
-    ctx.out.note(&format!("stored in {place}"));
+    ctx.out.note(&format!("stored in {destination}"));
     let config = Config::load(&dir)?;
     if config.current.as_deref() != Some(name.as_str()) {
         ctx.out.note(&format!("to use it without -c: loupe context use {name}"));
@@ -96,7 +96,7 @@ pub async fn run(ctx: &mut Ctx, args: LoginArgs) -> Result {
 }
 
 /// Refuses to change the server of the current context unless the context is named on the command line.
-fn check_place(ctx: &Ctx, name: &str) -> Result {
+fn check_context_server(ctx: &Ctx, name: &str) -> Result {
     let settings = &ctx.settings;
     let given = ctx.global.context.is_some();
     match settings.context.url.as_deref().filter(|url| !given && *url != settings.url.value) {
@@ -108,18 +108,20 @@ fn check_place(ctx: &Ctx, name: &str) -> Result {
     }
 }
 
-async fn secret(ctx: &mut Ctx, asked: Option<Kind>, value: Option<String>) -> Result<String> {
-    let flag = asked.unwrap_or(Kind::Key).flag();
-    let label = match asked {
+async fn secret(ctx: &mut Ctx, requested: Option<CredentialKind>, value: Option<String>) -> Result<String> {
+    let flag = requested.unwrap_or(CredentialKind::Key).flag();
+    let label = match requested {
         None => "API key or session token",
-        Some(Kind::Key) => "API key",
-        Some(Kind::Session) => "Session token",
+        Some(CredentialKind::Key) => "API key",
+        Some(CredentialKind::Session) => "Session token",
     };
     let secret = match value.as_deref() {
         Some("-") => prompt::line().await?,
         None | Some("") => prompt::secret(ctx, label, &format!("`{flag} -` and the secret on stdin")).await?,
         Some(_) => {
-            let message = format!("{flag} takes no value: a secret on the command line ends up in histories");
+            let message = format!(
+                "{flag} takes no value: a secret on the command line is kept in the history of the shell"
+            );
             return Err(
                 CliError::usage(message).hint(format!("printf %s \"$SECRET\" | loupe auth login {flag} -"))
             );
@@ -130,7 +132,7 @@ async fn secret(ctx: &mut Ctx, asked: Option<Kind>, value: Option<String>) -> Re
 
 /// Deletes the stored credentials of a context that moves to another server: they belong to the old
 /// server.
-fn forget_of_other_server(ctx: &mut Ctx, name: &str, url: &str) -> Result {
+fn delete_credentials_of_old_server(ctx: &mut Ctx, name: &str, url: &str) -> Result {
     let old = ctx.settings.config.contexts.get(name).and_then(|context| context.url.as_deref());
     if old.is_none_or(|old| old == url) {
         return Ok(());
@@ -149,9 +151,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_told_apart_by_their_looks() {
-        assert_eq!(Kind::of("lp_7Qa2f0H3"), Some(Kind::Key));
-        assert_eq!(Kind::of("eyJhbGciOiJIUzI1NiJ9.e30.c2ln"), Some(Kind::Session));
-        assert_eq!(Kind::of("opaque"), None);
+    fn credential_kind_follows_from_the_secret_form() {
+        assert_eq!(CredentialKind::of("lp_7Qa2f0H3"), Some(CredentialKind::Key));
+        assert_eq!(CredentialKind::of("eyJhbGciOiJIUzI1NiJ9.e30.c2ln"), Some(CredentialKind::Session));
+        assert_eq!(CredentialKind::of("opaque"), None);
     }
 }

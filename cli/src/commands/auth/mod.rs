@@ -14,15 +14,15 @@ pub use status::usage;
 
 /// Verbs of `auth`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum AuthCommand {
     /// Check a credential and store it under the current context
     #[command(
-        before_help = "Examples:\n  loupe auth login --url https://loupe.example.internal\n  loupe auth login --session -c prod\n  loupe-server admin issue-token --tenant ID --role owner | loupe auth login --session -\n  printf %s \"$KEY\" | loupe auth login --key - --context ci\n"
+        before_help = "Examples:\n  loupe auth login --url https://loupe.example.internal\n  loupe auth login --session -c prod\n  loupe-server admin issue-token --tenant ID --role owner |\n    loupe auth login --session -\n  printf %s \"$KEY\" | loupe auth login --key - --context ci\n"
     )]
     Login(login::LoginArgs),
     /// Delete the stored credentials of the current context
     #[command(before_help = "Examples:\n  loupe auth logout\n  loupe auth logout --session\n")]
-    Logout(KindArgs),
+    Logout(CredentialKindArgs),
     /// Show the credentials in use and what they may do
     #[command(before_help = "Examples:\n  loupe auth status\n  loupe auth status --json --jq .server.ok\n")]
     Status,
@@ -30,12 +30,12 @@ pub enum Command {
     #[command(
         before_help = "Examples:\n  curl -H \"Authorization: Bearer $(loupe auth token)\" $LOUPE_URL/v1/me\n  loupe auth token --session\n"
     )]
-    Token(KindArgs),
+    Token(CredentialKindArgs),
 }
 
 /// Flags that select one kind of credential.
 #[derive(Debug, Args)]
-pub struct KindArgs {
+pub struct CredentialKindArgs {
     /// The API key only
     #[arg(long, conflicts_with = "session")]
     key: bool,
@@ -45,12 +45,12 @@ pub struct KindArgs {
 }
 
 /// Runs a verb of `auth`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+pub async fn run(ctx: &mut Ctx, command: AuthCommand) -> Result {
     match command {
-        Command::Login(args) => login::run(ctx, args).await,
-        Command::Logout(args) => logout(ctx, &args),
-        Command::Status => status::run(ctx).await,
-        Command::Token(args) => token(ctx, &args),
+        AuthCommand::Login(args) => login::run(ctx, args).await,
+        AuthCommand::Logout(args) => logout(ctx, &args),
+        AuthCommand::Status => status::run(ctx).await,
+        AuthCommand::Token(args) => token(ctx, &args),
     }
 }
 
@@ -59,7 +59,7 @@ pub async fn sign_in(ctx: &mut Ctx) -> Result {
     login::run(ctx, login::LoginArgs::default()).await
 }
 
-fn logout(ctx: &mut Ctx, args: &KindArgs) -> Result {
+fn logout(ctx: &mut Ctx, args: &CredentialKindArgs) -> Result {
     let Some(name) = ctx.settings.context_name.as_ref().map(|name| name.value.clone()) else {
         ctx.out.note("nothing is stored: there is no context");
         return Ok(());
@@ -70,7 +70,7 @@ fn logout(ctx: &mut Ctx, args: &KindArgs) -> Result {
         ctx.out.note(&format!("nothing is stored for {name}"));
         return Ok(());
     };
-    if !ctx.changes_files(&format!("forget the credentials of {name}")) {
+    if !ctx.changes_files(&format!("delete the stored credentials of {name}")) {
         return Ok(());
     }
     if !args.session {
@@ -84,7 +84,7 @@ fn logout(ctx: &mut Ctx, args: &KindArgs) -> Result {
     Ok(())
 }
 
-fn token(ctx: &mut Ctx, args: &KindArgs) -> Result {
+fn token(ctx: &mut Ctx, args: &CredentialKindArgs) -> Result {
     let (key, session) = (&ctx.settings.api_key, &ctx.settings.session);
     let wanted = match (args.key, args.session) {
         (true, _) => key.as_ref(),

@@ -8,7 +8,7 @@ use present::{Glyphs, format::count};
 use serde_json::{Value, json};
 
 use crate::{
-    config::{Sourced, expiry::rough},
+    config::{Sourced, expiry::approximate_duration},
     ctx::Ctx,
     error::{CliError, Result, no_credential},
     exit::Exit,
@@ -22,17 +22,17 @@ pub async fn run(ctx: &mut Ctx) -> Result {
     }
     let key = probe(ctx, "api_key", settings.api_key.as_ref()).await?;
     let session = probe(ctx, "session", settings.session.as_ref()).await?;
-    let found = [key.as_ref(), session.as_ref()];
-    let me = found.iter().flatten().find_map(|it| it.me.as_ref().ok());
+    let probes = [key.as_ref(), session.as_ref()];
+    let me = probes.iter().flatten().find_map(|it| it.me.as_ref().ok());
     let reached =
-        found.iter().flatten().any(|it| !matches!(&it.me, Err(error) if error.exit == Exit::Unreachable));
+        probes.iter().flatten().any(|it| !matches!(&it.me, Err(error) if error.exit == Exit::Unreachable));
 
     if ctx.out.format.is_json() {
         let document = json!({
             "context": settings.context_name.as_ref().map(|name| &name.value),
             "server": { "url": settings.url.value, "source": settings.url.source, "ok": reached },
-            "api_key": key.as_ref().map(Probe::json),
-            "session": session.as_ref().map(Probe::json),
+            "api_key": key.as_ref().map(CredentialProbe::json),
+            "session": session.as_ref().map(CredentialProbe::json),
             "limits": me.map(|me| me.limits),
             "usage": me.map(|me| &me.usage),
         });
@@ -42,7 +42,7 @@ pub async fn run(ctx: &mut Ctx) -> Result {
         if let Some(name) = &settings.context_name {
             text.push_str(&format!("context    {} ({})\n", name.value, name.source));
         }
-        for it in found.into_iter().flatten() {
+        for it in probes.into_iter().flatten() {
             text.push_str(&it.text(&ctx.out.style.glyphs, ctx.out.style.now));
         }
         if let Some(me) = me {
@@ -62,7 +62,7 @@ pub async fn run(ctx: &mut Ctx) -> Result {
 }
 
 /// Describes the owner and the permissions of a credential.
-pub fn who(me: &Me) -> String {
+pub fn describe_caller(me: &Me) -> String {
     match (&me.api_key, &me.subject) {
         (Some(key), _) => {
             let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
@@ -93,14 +93,18 @@ pub fn usage(me: &Me) -> String {
 }
 
 /// A credential and the server's response to it.
-struct Probe {
+struct CredentialProbe {
     kind: &'static str,
     source: String,
     prefix: Option<String>,
     me: Result<Me>,
 }
 
-async fn probe(ctx: &Ctx, kind: &'static str, secret: Option<&Sourced<String>>) -> Result<Option<Probe>> {
+async fn probe(
+    ctx: &Ctx,
+    kind: &'static str,
+    secret: Option<&Sourced<String>>,
+) -> Result<Option<CredentialProbe>> {
     let Some(secret) = secret else { return Ok(None) };
     let mut options = ctx.settings.client(None);
     if kind == "session" {
@@ -111,10 +115,10 @@ async fn probe(ctx: &Ctx, kind: &'static str, secret: Option<&Sourced<String>>) 
     let me = Client::new(options)?.call(&calls::me().with(Auth::Key)).await.map_err(CliError::from);
     // The prefix of an API key is public; no part of a session token is.
     let prefix = (kind == "api_key").then(|| secret.value.chars().take(11).collect());
-    Ok(Some(Probe { kind, source: secret.source.clone(), prefix, me }))
+    Ok(Some(CredentialProbe { kind, source: secret.source.clone(), prefix, me }))
 }
 
-impl Probe {
+impl CredentialProbe {
     fn json(&self) -> Value {
         let mut value = json!({ "source": self.source, "prefix": self.prefix, "valid": self.me.is_ok() });
         match &self.me {
@@ -136,16 +140,19 @@ impl Probe {
         let name = if self.kind == "session" { "session" } else { "api key" };
         let prefix =
             self.prefix.as_ref().map(|prefix| format!("{prefix}{} ", glyphs.ellipsis)).unwrap_or_default();
-        let (mark, said) = match &self.me {
+        let (mark, description) = match &self.me {
             Ok(me) => {
                 let left = |time: api::Timestamp| (time.micros() - now.micros()) / 1_000_000;
-                let until = expiry(me).map(|time| format!(", {} left", rough(left(time))));
+                let until = expiry(me).map(|time| format!(", {} left", approximate_duration(left(time))));
                 let (tenant, until) = (&me.tenant, until.unwrap_or_default());
-                (glyphs.ok, format!("{} in {} (plan {}){until}", who(me), tenant.name, tenant.plan))
+                (
+                    glyphs.ok,
+                    format!("{} in {} (plan {}){until}", describe_caller(me), tenant.name, tenant.plan),
+                )
             }
             Err(error) => (glyphs.failed, error.message.clone()),
         };
-        format!("{name:<10} {mark} {prefix}from {}\n           {said}\n", self.source)
+        format!("{name:<10} {mark} {prefix}from {}\n           {description}\n", self.source)
     }
 }
 

@@ -21,12 +21,12 @@ use crate::{
 };
 
 /// Names that can be set, for the hint about an unknown name.
-const KEYS: &str = "current, output.format, output.time, filters.NAME, contexts.NAME.url, \
+const SETTABLE_KEYS: &str = "current, output.format, output.time, filters.NAME, contexts.NAME.url, \
                     contexts.NAME.project, contexts.NAME.protected, contexts.NAME.read_only, keys.ACTION";
 
 /// Arguments of `config set`.
 #[derive(Debug, Args)]
-pub struct SetArgs {
+pub struct ConfigSetArgs {
     /// Name of the value
     key: String,
     /// The value
@@ -35,8 +35,8 @@ pub struct SetArgs {
 }
 
 /// Sets a value.
-pub fn set(ctx: &mut Ctx, args: &SetArgs) -> Result {
-    let value = checked(ctx, &args.key, &args.value)?;
+pub fn set(ctx: &mut Ctx, args: &ConfigSetArgs) -> Result {
+    let value = parse_value(ctx, &args.key, &args.value)?;
     if !ctx.changes_files(&format!("set {} to {}", args.key, args.value)) {
         return Ok(());
     }
@@ -90,7 +90,7 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
     let ended = Command::new(words.next().unwrap_or("vi")).args(words).arg(&draft).status();
     if !ended.is_ok_and(|status| status.success()) {
         fs::remove_file(&draft).map_err(failed)?;
-        let message = format!("the editor `{editor}` did not end well; nothing was stored");
+        let message = format!("the editor `{editor}` failed; nothing was stored");
         return Err(CliError::new(Exit::Unexpected, message).hint("set VISUAL or EDITOR"));
     }
     let text = fs::read_to_string(&draft).map_err(failed)?;
@@ -106,13 +106,13 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
 }
 
 /// Parses and validates the value of a name.
-fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
+fn parse_value(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
     let wrong = |why: String| CliError::usage(format!("{key}: {why}"));
     let one_of = |words: &[&str]| {
         if words.contains(&text) {
             Ok(())
         } else {
-            Err(wrong(format!("`{text}` is none of {}", words.join(", "))))
+            Err(wrong(format!("`{text}` is not one of {}", words.join(", "))))
         }
     };
     match path(key).as_slice() {
@@ -136,7 +136,7 @@ fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
         }
         _ => {
             return Err(CliError::usage(format!("`{key}` can't be set"))
-                .hint(format!("names that can be set: {KEYS}")));
+                .hint(format!("names that can be set: {SETTABLE_KEYS}")));
         }
     }
     Ok(Value::String(text.to_owned()))
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_and_go_with_their_tables() {
+    fn config_values_create_and_remove_their_tables() {
         let mut table = Table::new();
         insert(&mut table, &["contexts", "a", "protected"], Value::Boolean(true)).unwrap();
         insert(&mut table, &["current"], "a".into()).unwrap();

@@ -19,23 +19,23 @@ use crate::{
 
 /// Verbs of `config`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum ConfigCommand {
     /// List every value in effect and its source
     #[command(before_help = "Examples:\n  loupe config list\n  loupe config list -c prod --json\n")]
     List,
     /// Print one value
     #[command(before_help = "Examples:\n  loupe config get url\n  loupe config get output.format\n")]
-    Get(KeyArgs),
+    Get(ConfigKeyArgs),
     /// Set a value in config.toml
     #[command(
         before_help = "Examples:\n  loupe config set output.format json\n  loupe config set output.time utc\n  loupe config set filters.slow 'latency:>=5s from:-1h'\n  loupe config set contexts.prod.protected true\n  loupe config set keys.list.pause ctrl-f\n"
     )]
-    Set(change::SetArgs),
+    Set(change::ConfigSetArgs),
     /// Remove a value from config.toml
     #[command(
         before_help = "Examples:\n  loupe config unset output.format\n  loupe config unset filters.slow\n"
     )]
-    Unset(KeyArgs),
+    Unset(ConfigKeyArgs),
     /// Print the path of config.toml
     #[command(before_help = "Examples:\n  loupe config path\n  cp \"$(loupe config path)\" backup.toml\n")]
     Path,
@@ -46,12 +46,12 @@ pub enum Command {
 
 /// The name of a value.
 #[derive(Debug, Args)]
-pub struct KeyArgs {
+pub struct ConfigKeyArgs {
     /// Name, as `loupe config list` shows it
     key: String,
 }
 
-const VIEW: View = View {
+const CONFIG_VIEW: View = View {
     plural: "config",
     id: "key",
     columns: &[
@@ -63,21 +63,21 @@ const VIEW: View = View {
 };
 
 /// Runs a verb of `config`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn run(ctx: &mut Ctx, command: ConfigCommand) -> Result {
+    ctx.out.check(&CONFIG_VIEW)?;
     match command {
-        Command::List => {
+        ConfigCommand::List => {
             let rows = effective(ctx);
-            ctx.out.list(&VIEW, json!({ "config": rows }))
+            ctx.out.list(&CONFIG_VIEW, json!({ "config": rows }))
         }
-        Command::Get(args) => get(ctx, &args.key),
-        Command::Set(args) => change::set(ctx, &args),
-        Command::Unset(args) => change::unset(ctx, &args.key),
-        Command::Path => {
+        ConfigCommand::Get(args) => get(ctx, &args.key),
+        ConfigCommand::Set(args) => change::set(ctx, &args),
+        ConfigCommand::Unset(args) => change::unset(ctx, &args.key),
+        ConfigCommand::Path => {
             let path = folder(ctx)?.join(profile::CONFIG_FILE);
             ctx.out.write(&format!("{}\n", path.display()))
         }
-        Command::Edit => change::edit(ctx).await,
+        ConfigCommand::Edit => change::edit(ctx).await,
     }
 }
 
@@ -96,7 +96,7 @@ fn get(ctx: &mut Ctx, key: &str) -> Result {
             .hint(format!("values: {}", keys.join(", "))));
     };
     if ctx.out.format.is_json() || !ctx.global.fields.is_empty() {
-        return ctx.out.item(&VIEW, row);
+        return ctx.out.item(&CONFIG_VIEW, row);
     }
     let value = cell::Cell::plain(cell::raw(row.get("value"))).text;
     ctx.out.write(&format!("{value}\n"))

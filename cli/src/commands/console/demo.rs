@@ -19,17 +19,17 @@ use crate::{
 };
 
 /// The program that runs the demo.
-const PROGRAM: &str = "loupe-server";
-/// The text before the address in its output.
+const SERVER_PROGRAM: &str = "loupe-server";
+/// The text before the address in the output of the program.
 const READY_MARK: &str = " is ready at ";
-/// How long to wait for that line: a demo creates its traces first.
-const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long to wait for the demo's end after it was asked to stop.
-const STOP_LIMIT: Duration = Duration::from_secs(12);
-/// Pause between two checks for its end.
+/// Time limit of the start. The demo creates its traces before it is ready.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit of a stop, after which the demo is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(12);
+/// Interval between two checks whether the demo has ended.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of log lines that an error shows.
-const SHOWN_LINES: usize = 5;
+const SHOWN_LOG_LINES: usize = 5;
 
 /// A running demo.
 pub struct Demo {
@@ -39,7 +39,7 @@ pub struct Demo {
 }
 
 /// A line of the child's output.
-enum Output {
+enum OutputLine {
     Stdout(String),
     Stderr(String),
 }
@@ -57,7 +57,7 @@ impl Demo {
         let child = piped.spawn().map_err(|error| {
             let why = api::plain::io_error(&error);
             CliError::new(Exit::Unexpected, format!("can't start {}: {why}", program.display()))
-                .hint("the demo needs a loupe-server of this machine's kind, with permission to run it")
+                .hint("the demo needs a loupe-server built for this machine, with permission to execute it")
         })?;
         // From here on, dropping the value stops the demo.
         let mut demo = Self { child, url: String::new() };
@@ -67,28 +67,28 @@ impl Demo {
     }
 
     /// Reads both pipes to their ends, because a full pipe would block the demo.
-    fn output(&mut self) -> UnboundedReceiver<Output> {
+    fn output(&mut self) -> UnboundedReceiver<OutputLine> {
         let (sender, receiver) = unbounded_channel();
         if let Some(pipe) = self.child.stdout.take() {
-            forward(pipe, sender.clone(), Output::Stdout);
+            forward(pipe, sender.clone(), OutputLine::Stdout);
         }
         if let Some(pipe) = self.child.stderr.take() {
-            forward(pipe, sender, Output::Stderr);
+            forward(pipe, sender, OutputLine::Stderr);
         }
         receiver
     }
 
-    async fn ready(&mut self, output: &mut UnboundedReceiver<Output>) -> Result<String> {
-        let deadline = Instant::now() + START_LIMIT;
+    async fn ready(&mut self, output: &mut UnboundedReceiver<OutputLine>) -> Result<String> {
+        let deadline = Instant::now() + START_TIMEOUT;
         let mut log = Vec::new();
         loop {
             match timeout_at(deadline, output.recv()).await {
-                Ok(Some(Output::Stdout(line))) => {
+                Ok(Some(OutputLine::Stdout(line))) => {
                     if let Some((_, url)) = line.split_once(READY_MARK) {
                         return Ok(url.trim().to_owned());
                     }
                 }
-                Ok(Some(Output::Stderr(line))) => log.push(line),
+                Ok(Some(OutputLine::Stderr(line))) => log.push(line),
                 Ok(None) => return Err(failed("the demo ended before it was ready", log)),
                 Err(_) => return Err(failed("the demo was not ready in time", log)),
             }
@@ -98,14 +98,14 @@ impl Demo {
     /// Stops the demo and waits for its clean-up.
     pub async fn stop(mut self) {
         self.terminate();
-        let deadline = Instant::now() + STOP_LIMIT;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < deadline {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
             sleep(STOP_POLL_INTERVAL).await;
         }
-        // It did not stop when asked, and there is no other way left.
+        // The demo did not stop in time.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -117,13 +117,13 @@ impl Demo {
         }
         // The system's `kill` program, because sending a signal directly needs unsafe code.
         #[cfg(unix)]
-        let asked = Command::new("kill")
+        let is_asked = Command::new("kill")
             .args(["-TERM", &self.child.id().to_string()])
             .status()
             .is_ok_and(|status| status.success());
         #[cfg(not(unix))]
-        let asked = false;
-        if !asked {
+        let is_asked = false;
+        if !is_asked {
             _ = self.child.kill();
         }
     }
@@ -137,7 +137,7 @@ impl Drop for Demo {
 
 /// Returns the server's program: beside this one, else in a folder of `PATH`.
 fn find(env: &Env, this: Option<&Path>) -> Option<PathBuf> {
-    let name = format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("{SERVER_PROGRAM}{}", std::env::consts::EXE_SUFFIX);
     let beside = this.and_then(Path::parent).map(Path::to_owned);
     let path = env.var("PATH").map(std::env::split_paths);
     let folders = beside.into_iter().chain(path.into_iter().flatten());
@@ -145,14 +145,17 @@ fn find(env: &Env, this: Option<&Path>) -> Option<PathBuf> {
 }
 
 fn missing() -> CliError {
-    let message = format!("{PROGRAM} is neither beside this program nor in PATH");
-    let hint = format!("install {PROGRAM}, run `{PROGRAM} demo`, and `loupe console` in another terminal");
+    let message = format!("{SERVER_PROGRAM} is neither beside this program nor in PATH");
+    let hint = format!(
+        "install {SERVER_PROGRAM}, run `{SERVER_PROGRAM} demo`, and `loupe console` in another terminal"
+    );
     CliError::new(Exit::Unexpected, message).hint(hint)
 }
 
 fn failed(message: &str, log: Vec<String>) -> CliError {
-    let mut error = CliError::new(Exit::Unexpected, message).hint(format!("run it by hand: {PROGRAM} demo"));
-    let hidden = log.len().saturating_sub(SHOWN_LINES);
+    let mut error = CliError::new(Exit::Unexpected, message)
+        .hint(format!("start the demo yourself: {SERVER_PROGRAM} demo"));
+    let hidden = log.len().saturating_sub(SHOWN_LOG_LINES);
     error.detail = log.into_iter().skip(hidden).collect();
     error
 }
@@ -160,8 +163,8 @@ fn failed(message: &str, log: Vec<String>) -> CliError {
 /// Sends the lines of a pipe from its own thread. Without a receiver, the thread keeps reading.
 fn forward(
     pipe: impl Read + Send + 'static,
-    sender: UnboundedSender<Output>,
-    wrap: impl Fn(String) -> Output + Send + 'static,
+    sender: UnboundedSender<OutputLine>,
+    wrap: impl Fn(String) -> OutputLine + Send + 'static,
 ) {
     std::thread::spawn(move || {
         let lines = BufReader::new(pipe).lines().map_while(std::result::Result::ok);
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn server_is_found_beside_this_program_before_path() {
         let (beside, path) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let name = format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX);
+        let name = format!("{SERVER_PROGRAM}{}", std::env::consts::EXE_SUFFIX);
         let this = beside.path().join("loupe");
         let mut env = Env::default();
         assert_eq!(find(&env, Some(&this)), None);

@@ -7,7 +7,7 @@ use present::format;
 
 use super::demo::Demo;
 use crate::{
-    commands::{OVERVIEW, auth},
+    commands::{COMMAND_OVERVIEW, auth},
     config::{DEFAULT_URL, Settings},
     ctx::Ctx,
     error::{CliError, Result, no_credential},
@@ -15,27 +15,31 @@ use crate::{
     prompt::{self, MenuItem},
 };
 
-/// How the console continues.
-pub enum Start {
-    /// With the existing credential, or with the one that was just stored.
+/// The credential with which the console opens.
+pub enum ConsoleStart {
+    /// The existing credential, or the one that was just stored.
     Configured,
-    /// With a demo that ends with the console.
+    /// The credential of a demo server, which stops with the console.
     Demo(Demo),
-    /// Not at all: help was shown, or nothing was chosen.
-    Not,
+    /// None: the user read the help or chose nothing, and the console does not open.
+    Cancelled,
 }
 
-const MENU: [MenuItem; 4] = [
-    MenuItem { key: '1', label: "Try the demo", note: "made-up traces on this machine, gone when you quit" },
+const FIRST_RUN_MENU: [MenuItem; 4] = [
+    MenuItem {
+        key: '1',
+        label: "Try the demo",
+        note: "sample traces on this machine, deleted when you quit",
+    },
     MenuItem { key: '2', label: "Log in", note: "to a server, with an API key or a session token" },
     MenuItem { key: '3', label: "Help", note: "the commands, and how to send a first trace" },
     MenuItem { key: 'q', label: "Quit", note: "" },
 ];
 
 /// Makes sure that there is a credential. Without one, asks how to continue.
-pub async fn run(ctx: &mut Ctx) -> Result<Start> {
+pub async fn run(ctx: &mut Ctx) -> Result<ConsoleStart> {
     if ctx.settings.api_key.is_some() || ctx.settings.session.is_some() {
-        return Ok(Start::Configured);
+        return Ok(ConsoleStart::Configured);
     }
     if ctx.global.no_input || ctx.env.flag("LOUPE_NO_INPUT") {
         return Err(no_credential());
@@ -44,19 +48,19 @@ pub async fn run(ctx: &mut Ctx) -> Result<Start> {
         Some(name) => format!("There is no credential for the context {} yet.", name.value),
         None => "Loupe is not set up on this machine yet.".to_owned(),
     };
-    match prompt::choose(ctx, &format!("{place} What would you like to do?"), &MENU).await? {
-        Some(0) => Ok(Start::Demo(demo(ctx).await?)),
+    match prompt::choose(ctx, &format!("{place} What would you like to do?"), &FIRST_RUN_MENU).await? {
+        Some(0) => Ok(ConsoleStart::Demo(demo(ctx).await?)),
         Some(1) => {
             log_in(ctx).await?;
-            Ok(Start::Configured)
+            Ok(ConsoleStart::Configured)
         }
         Some(2) => {
             // Without a pager, so that the text stays on the screen.
-            ctx.out.write(OVERVIEW)?;
+            ctx.out.write(COMMAND_OVERVIEW)?;
             ctx.out.write(FIRST_TRACE)?;
-            Ok(Start::Not)
+            Ok(ConsoleStart::Cancelled)
         }
-        _ => Ok(Start::Not),
+        _ => Ok(ConsoleStart::Cancelled),
     }
 }
 
@@ -80,7 +84,7 @@ async fn demo(ctx: &mut Ctx) -> Result<Demo> {
     let written = contexts.into_iter().find(|(_, context)| context.url.as_deref() == Some(demo.url.as_str()));
     let Some((name, _)) = written else {
         return Err(CliError::new(Exit::Unexpected, "the demo wrote no context")
-            .hint("run it by hand: loupe-server demo"));
+            .hint("start the demo yourself: loupe-server demo"));
     };
     ctx.global.context = Some(name);
     ctx.global.url = Some(demo.url.clone());

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use present::share;
 use serde_json::Value;
 
-use super::view::word;
+use super::view::text_member;
 use crate::{
     error::{CliError, Result},
     exit::Exit,
@@ -41,31 +41,33 @@ impl GateArgs {
     /// decides the exit code: a bad verdict (6), then a failed evaluation (16), a label without rank (2),
     /// an unfinished evaluation (7).
     pub fn judge(&self, rows: &[Value]) -> Result {
-        let failed: Vec<&Value> = rows.iter().filter(|row| word(row, "status") == "failed").collect();
-        let open: Vec<&Value> =
-            rows.iter().filter(|row| !matches!(word(row, "status"), "failed" | "complete")).collect();
+        let failed: Vec<&Value> = rows.iter().filter(|row| text_member(row, "status") == "failed").collect();
+        let unfinished: Vec<&Value> =
+            rows.iter().filter(|row| !matches!(text_member(row, "status"), "failed" | "complete")).collect();
         let (mut bad, mut not_ranked) = (Vec::new(), None);
-        for row in rows.iter().filter(|row| word(row, "status") == "complete") {
+        for row in rows.iter().filter(|row| text_member(row, "status") == "complete") {
             match self.verdict(row) {
                 Ok(found) => bad.extend(found),
                 Err(error) => not_ranked = not_ranked.or(Some(error)),
             }
         }
         if !bad.is_empty() {
-            return Err(told(Exit::Failed, "not good enough", bad, rows.len()));
+            return Err(findings_error(Exit::Failed, "do not pass", bad, rows.len()));
         }
         if !failed.is_empty() {
-            let whys = failed.iter().map(|row| named(row, word(row, "error"))).collect();
-            return Err(told(Exit::Unjudged, "without a score", whys, rows.len()));
+            let whys = failed.iter().map(|row| about(row, text_member(row, "error"))).collect();
+            return Err(findings_error(Exit::EvaluationFailed, "have no score", whys, rows.len()));
         }
         if let Some(error) = not_ranked {
             return Err(error);
         }
-        if !open.is_empty() {
-            let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
-            let states = open.iter().map(|row| named(row, &still(row))).collect();
-            let hint = format!("they are still running; wait again: loupe evals wait {}", ids.join(" "));
-            return Err(told(Exit::TimedOut, "not done yet", states, rows.len()).hint(hint));
+        if !unfinished.is_empty() {
+            let ids: Vec<&str> = unfinished.iter().map(|row| text_member(row, "id")).collect();
+            let states = unfinished.iter().map(|row| about(row, &progress_state(row))).collect();
+            let hint = format!("the evaluations continue; wait again: loupe evals wait {}", ids.join(" "));
+            return Err(
+                findings_error(Exit::TimedOut, "have not finished yet", states, rows.len()).hint(hint)
+            );
         }
         Ok(())
     }
@@ -76,20 +78,20 @@ impl GateArgs {
         if let Some(bound) = self.fail_under {
             match score {
                 Some(score) if score < bound => {
-                    return Ok(Some(named(row, &format!("{score} is below {bound}"))));
+                    return Ok(Some(about(row, &format!("{score} is below {bound}"))));
                 }
                 Some(_) => {}
                 // An evaluation without a score can't be compared with the bound, and must not pass.
-                None => return Ok(Some(named(row, &format!("no score to compare with {bound}")))),
+                None => return Ok(Some(about(row, &format!("no score to compare with {bound}")))),
             }
         }
-        match (self.fail_on, word(row, "label")) {
+        match (self.fail_on, text_member(row, "label")) {
             (None, _) | (Some(_), "pass") | (Some(FailOn::Fail), "warn") => Ok(None),
-            (Some(_), label @ ("warn" | "fail")) => Ok(Some(named(row, &format!("the label is {label}")))),
-            (Some(_), "") => Err(CliError::usage(named(row, "there is no label for --fail-on"))
+            (Some(_), label @ ("warn" | "fail")) => Ok(Some(about(row, &format!("the label is {label}")))),
+            (Some(_), "") => Err(CliError::usage(about(row, "there is no label for --fail-on"))
                 .hint("an evaluation without a label has a score; use --fail-under SCORE")),
             (Some(_), label) => {
-                Err(CliError::usage(named(row, &format!("--fail-on does not support the label `{label}`")))
+                Err(CliError::usage(about(row, &format!("--fail-on does not support the label `{label}`")))
                     .hint("custom labels have no rank; use --fail-under SCORE"))
             }
         }
@@ -97,13 +99,13 @@ impl GateArgs {
 }
 
 /// Formats a sentence about an evaluation, named by its id if the evaluation was not read yet.
-fn named(row: &Value, what: &str) -> String {
-    let name = Some(word(row, "metric_name")).filter(|it| !it.is_empty());
-    format!("{}: {what}", name.unwrap_or_else(|| word(row, "id")))
+fn about(row: &Value, what: &str) -> String {
+    let name = Some(text_member(row, "metric_name")).filter(|it| !it.is_empty());
+    format!("{}: {what}", name.unwrap_or_else(|| text_member(row, "id")))
 }
 
-fn still(row: &Value) -> String {
-    match word(row, "status") {
+fn progress_state(row: &Value) -> String {
+    match text_member(row, "status") {
         "" => "the server did not report the progress in time".to_owned(),
         status => format!("still {status}"),
     }
@@ -111,7 +113,7 @@ fn still(row: &Value) -> String {
 
 /// Creates an error from findings: a single one is the message; several are counted in the message and
 /// listed below it.
-fn told(exit: Exit, what: &str, findings: Vec<String>, of: usize) -> CliError {
+fn findings_error(exit: Exit, what: &str, findings: Vec<String>, of: usize) -> CliError {
     match findings.as_slice() {
         [one] if of == 1 => CliError::new(exit, one.clone()),
         several => {
@@ -132,41 +134,41 @@ mod tests {
         json!({"id": "e", "metric_name": "m", "status": "complete", "score": score, "label": label})
     }
 
-    fn ends(gate: &GateArgs, rows: &[Value]) -> u8 {
+    fn exit_code(gate: &GateArgs, rows: &[Value]) -> u8 {
         gate.judge(rows).err().map_or(0, |error| error.exit.code())
     }
 
     #[test]
-    fn the_bound_itself_passes() {
+    fn score_equal_to_the_bound_passes() {
         let gate = GateArgs { fail_under: Some(0.8), fail_on: None };
-        assert_eq!(ends(&gate, &[done(0.8, "pass"), done(0.9, "pass")]), 0);
+        assert_eq!(exit_code(&gate, &[done(0.8, "pass"), done(0.9, "pass")]), 0);
         let error = gate.judge(&[done(0.799, "pass")]).unwrap_err();
         assert_eq!((error.exit, error.message.as_str()), (Exit::Failed, "m: 0.799 is below 0.8"));
-        assert_eq!(ends(&gate, &[json!({"status": "complete", "score": null, "label": "pass"})]), 6);
+        assert_eq!(exit_code(&gate, &[json!({"status": "complete", "score": null, "label": "pass"})]), 6);
     }
 
     #[test]
-    fn a_label_of_its_own_is_not_ranked() {
+    fn custom_label_is_not_ranked() {
         let (fail, warn) = (
             GateArgs { fail_under: None, fail_on: Some(FailOn::Fail) },
             GateArgs { fail_under: None, fail_on: Some(FailOn::Warn) },
         );
         for (label, on_fail, on_warn) in [("pass", 0, 0), ("warn", 0, 6), ("fail", 6, 6), ("good", 2, 2)] {
             let row = [done(0.6, label)];
-            assert_eq!((ends(&fail, &row), ends(&warn, &row)), (on_fail, on_warn), "{label}");
+            assert_eq!((exit_code(&fail, &row), exit_code(&warn, &row)), (on_fail, on_warn), "{label}");
         }
     }
 
     #[test]
-    fn what_is_certain_goes_first() {
+    fn bad_verdict_precedes_failed_and_unfinished_evaluations() {
         let gate = GateArgs { fail_under: Some(0.5), fail_on: None };
         let failed = json!({"metric_name": "m", "status": "failed", "error": "no key"});
-        let open = json!({"id": "e9", "metric_name": "m", "status": "pending"});
+        let unfinished = json!({"id": "e9", "metric_name": "m", "status": "pending"});
         let bad = done(0.1, "fail");
-        assert_eq!(ends(&gate, &[open.clone(), failed.clone(), bad]), 6);
-        assert_eq!(ends(&gate, &[open.clone(), failed.clone()]), 16);
+        assert_eq!(exit_code(&gate, &[unfinished.clone(), failed.clone(), bad]), 6);
+        assert_eq!(exit_code(&gate, &[unfinished.clone(), failed.clone()]), 16);
         assert_eq!(gate.judge(&[failed]).unwrap_err().message, "m: no key");
-        let error = GateArgs::default().judge(&[open]).unwrap_err();
+        let error = GateArgs::default().judge(&[unfinished]).unwrap_err();
         assert_eq!(
             (error.exit, error.hint.unwrap().ends_with("loupe evals wait e9")),
             (Exit::TimedOut, true)
@@ -174,20 +176,20 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_its_own_hides_no_bad_verdict() {
+    fn custom_label_does_not_hide_a_bad_verdict() {
         let gate = GateArgs { fail_under: None, fail_on: Some(FailOn::Fail) };
         let (bad, own) = (done(0.1, "fail"), done(0.9, "good"));
         let failed = json!({"metric_name": "m", "status": "failed", "error": "no key"});
-        let open = json!({"id": "e9", "metric_name": "m", "status": "pending"});
+        let unfinished = json!({"id": "e9", "metric_name": "m", "status": "pending"});
         for (rows, code) in [
             ([bad.clone(), own.clone()], 6),
             ([own.clone(), bad], 6),
             ([own.clone(), failed.clone()], 16),
             ([failed, own.clone()], 16),
-            ([own.clone(), open.clone()], 2),
-            ([open, own], 2),
+            ([own.clone(), unfinished.clone()], 2),
+            ([unfinished, own], 2),
         ] {
-            assert_eq!(ends(&gate, &rows), code, "{rows:?}");
+            assert_eq!(exit_code(&gate, &rows), code, "{rows:?}");
         }
         let unlabelled = json!({"metric_name": "m", "status": "complete", "score": 0.4, "label": null});
         let error = gate.judge(&[unlabelled]).unwrap_err();

@@ -6,12 +6,12 @@ use api::{
 };
 use clap::Args;
 
-use super::view::VIEW;
+use super::view::EVALUATION_VIEW;
 use crate::{
     commands::{
-        between::Between,
-        evaluators::metric,
+        evaluators::evaluator_name,
         listing::{PageArgs, list},
+        period::PeriodArgs,
     },
     ctx::Ctx,
     error::{CliError, Result},
@@ -20,12 +20,12 @@ use crate::{
 
 /// Arguments of `evals list`; the project is the one of `--project`.
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub struct EvaluationListArgs {
     /// Only of this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
     /// Only by this evaluator
-    #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = evaluator_name(), hide_possible_values = true)]
     metric: Option<String>,
     /// Only by LLM evaluators or by code evaluators: llm, rule
     #[arg(long = "type", value_name = "TYPE")]
@@ -49,7 +49,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "SCORE", value_parser = number, allow_hyphen_values = true)]
     max_score: Option<f64>,
     #[command(flatten)]
-    between: Between,
+    period: PeriodArgs,
     #[command(flatten)]
     page: PageArgs,
 }
@@ -60,10 +60,10 @@ fn number(text: &str) -> std::result::Result<f64, String> {
 }
 
 /// Lists evaluations.
-pub async fn run(ctx: &mut Ctx, args: ListArgs) -> Result {
-    ctx.out.check(&VIEW)?;
-    let ListArgs { trace, metric, kind, status, label, eval_context, rule, .. } = args;
-    let (from, to) = args.between.resolve()?;
+pub async fn run(ctx: &mut Ctx, args: EvaluationListArgs) -> Result {
+    ctx.out.check(&EVALUATION_VIEW)?;
+    let EvaluationListArgs { trace, metric, kind, status, label, eval_context, rule, .. } = args;
+    let (from, to) = args.period.resolve()?;
     if let (Some(min), Some(max)) = (args.min_score, args.max_score)
         && max < min
     {
@@ -94,5 +94,5 @@ pub async fn run(ctx: &mut Ctx, args: ListArgs) -> Result {
         max_score: args.max_score,
     };
     let empty = if filter == EvaluationFilter::default() { "no evaluations" } else { "nothing matches" };
-    list(ctx, &client, &VIEW, args.page, empty, |page| calls::evaluations(&filter, page)).await
+    list(ctx, &client, &EVALUATION_VIEW, args.page, empty, |page| calls::evaluations(&filter, page)).await
 }

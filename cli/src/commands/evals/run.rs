@@ -11,13 +11,13 @@ use uuid::Uuid;
 use super::{
     gate::GateArgs,
     show,
-    view::{VIEW, word},
-    wait::{WaitArgs, ended, shown_then},
+    view::{EVALUATION_VIEW, text_member},
+    wait::{WaitArgs, combine_results, wait_for_all},
 };
 use crate::{
     commands::{
-        document,
-        evaluators::{hinted, metric},
+        evaluators::{evaluator_name, with_evaluator_hint},
+        flag_value,
     },
     ctx::Ctx,
     error::{CliError, Result},
@@ -30,7 +30,7 @@ pub struct RunArgs {
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
     trace: String,
     #[command(flatten)]
-    how: HowArgs,
+    evaluator: EvaluatorArgs,
     /// Evaluate this span instead of the whole trace: its id, or the last characters of it
     #[arg(long, value_name = "ID")]
     span: Option<String>,
@@ -49,9 +49,9 @@ impl RunArgs {
 
 /// Flags that choose the evaluator and its options.
 #[derive(Clone, Debug, Args)]
-pub struct HowArgs {
+pub struct EvaluatorArgs {
     /// The evaluator, see `loupe evaluators list`
-    #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = evaluator_name(), hide_possible_values = true)]
     pub metric: String,
     /// Type, for evaluators that offer both: llm or rule
     #[arg(long = "type", value_name = "TYPE")]
@@ -67,10 +67,10 @@ pub struct HowArgs {
 
 /// Requests an evaluation; with `--wait`, shows its result and checks it against the gate.
 pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+    ctx.out.check(&EVALUATION_VIEW)?;
     let until = if args.waits() { Some(args.wait.limit.until()?) } else { None };
-    let RunArgs { trace, how, span, wait: _, gate } = args;
-    let config = how.config.as_deref().map(|it| document::object("--config", it)).transpose()?;
+    let RunArgs { trace, evaluator, span, wait: _, gate } = args;
+    let config = evaluator.config.as_deref().map(|it| flag_value::object("--config", it)).transpose()?;
     let client = ctx.client()?;
     let trace_id = find::trace(&client, &ctx.settings, &trace).await?;
     let span_id = match span {
@@ -79,24 +79,24 @@ pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
     };
     let new = NewEvaluation {
         trace_id,
-        metric_name: how.metric,
-        evaluator_type: how.kind.map(|it| it.to_string()),
+        metric_name: evaluator.metric,
+        evaluator_type: evaluator.kind.map(|it| it.to_string()),
         config,
-        model_tier: how.tier.map(|it| it.to_string()),
+        model_tier: evaluator.tier.map(|it| it.to_string()),
         span_id,
     };
-    let asked = ctx.write(&client, &calls::evaluate(&new)).await;
-    let Some(asked) = asked.map_err(|error| hinted(error, &new.metric_name))? else {
+    let requested = ctx.write(&client, &calls::evaluate(&new)).await;
+    let Some(requested) = requested.map_err(|error| with_evaluator_hint(error, &new.metric_name))? else {
         return Ok(());
     };
-    let id = word(&asked, "id");
+    let id = text_member(&requested, "id");
     // Printed before waiting, because a user who interrupts the command needs it.
     ctx.out.note(&format!("requested {}; show its result: loupe evals wait {id}", new.metric_name));
-    let Some(until) = until else { return show(ctx, &asked) };
+    let Some(until) = until else { return show(ctx, &requested) };
     let id: Uuid =
-        id.parse().map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the answer has no id"))?;
-    let rows = ended(ctx, &client, vec![(id, asked)], until).await?;
+        id.parse().map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the response has no id"))?;
+    let rows = wait_for_all(ctx, &client, vec![(id, requested)], until).await?;
     let judged = gate.judge(&rows);
     let shown = show(ctx, rows.first().unwrap_or(&Value::Null));
-    shown_then(shown, judged)
+    combine_results(shown, judged)
 }

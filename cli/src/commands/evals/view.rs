@@ -10,7 +10,7 @@ use crate::output::{
 };
 
 /// Table of evaluations.
-pub const VIEW: View = View {
+pub const EVALUATION_VIEW: View = View {
     plural: "evaluations",
     id: "id",
     columns: &[
@@ -22,7 +22,7 @@ pub const VIEW: View = View {
         Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)).wide(),
         Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style))
             .optional(),
-        Column::new("WHY", "reasoning", why).elastic().optional(),
+        Column::new("WHY", "reasoning", reason).elastic().optional(),
         Column::new("ERROR", "error", |row, style| cell::text(row, "error", style)).elastic().wide(),
         Column::new("VERSION", "evaluator_version", |row, style| cell::text(row, "evaluator_version", style))
             .wide(),
@@ -66,29 +66,29 @@ pub const VIEW: View = View {
 };
 
 /// Table of the evaluations of one trace, as `traces get --evals` shows it.
-pub const OF_TRACE: View = View {
+pub const TRACE_EVALUATIONS_VIEW: View = View {
     columns: &[
         Column::new("S", "status", mark),
         Column::new("EVALUATION", "metric_name", |row, style| cell::text(row, "metric_name", style))
             .elastic(),
         Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
-        Column::new("WHY", "reasoning", why).elastic().optional(),
+        Column::new("WHY", "reasoning", reason).elastic().optional(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
     ],
-    ..VIEW
+    ..EVALUATION_VIEW
 };
 
-/// Returns the mark of an evaluation: good, doubtful, bad, not ranked or unfinished, as in the console.
+/// Returns the mark of an evaluation: pass, warn, fail, not ranked or unfinished, as in the console.
 pub fn mark(row: &Value, style: &Style) -> Cell {
-    let (mark, tone) = standing(row).glyph_and_tone(&style.glyphs);
+    let (mark, tone) = evaluation_mark(row).glyph_and_tone(&style.glyphs);
     Cell::toned(mark, tone)
 }
 
 /// Returns the result class of an evaluation. An unknown status of a newer server is not ranked.
-fn standing(row: &Value) -> EvaluationMark {
+fn evaluation_mark(row: &Value) -> EvaluationMark {
     let label = row.get("label").and_then(Value::as_str);
-    match word(row, "status") {
+    match text_member(row, "status") {
         // The evaluation was not read yet.
         "" => EvaluationMark::Unfinished,
         status => status.parse().map_or(EvaluationMark::Scored, |it| EvaluationMark::of(it, label)),
@@ -97,34 +97,35 @@ fn standing(row: &Value) -> EvaluationMark {
 
 /// Returns the label, or the status while there is no label.
 pub fn label(row: &Value, style: &Style) -> Cell {
-    let (_, tone) = standing(row).glyph_and_tone(&style.glyphs);
-    let shown = if word(row, "status") == "complete" { "label" } else { "status" };
+    let (_, tone) = evaluation_mark(row).glyph_and_tone(&style.glyphs);
+    let shown = if text_member(row, "status") == "complete" { "label" } else { "status" };
     Cell { tone, ..cell::text(row, shown, style) }
 }
 
 /// Returns the reasoning, or the error of a failed evaluation.
-fn why(row: &Value, style: &Style) -> Cell {
-    let name = if word(row, "error").is_empty() { "reasoning" } else { "error" };
+fn reason(row: &Value, style: &Style) -> Cell {
+    let name = if text_member(row, "error").is_empty() { "reasoning" } else { "error" };
     cell::text(row, name, style)
 }
 
 /// Formats one evaluation, or the result of an eval rule's test: the verdict, its reasoning, tokens and
 /// cost.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
-    let name = match word(row, "metric_name") {
-        "" => word(row, "evaluator_version"),
+    let name = match text_member(row, "metric_name") {
+        "" => text_member(row, "evaluator_version"),
         name => name,
     };
     let verdict = [cell::score(row, style).text, label(row, style).text].join(" ");
-    let context = word(row, "context");
-    let words = [name, &verdict, word(row, "evaluator_type"), if context == "fresh" { "" } else { context }];
+    let context = text_member(row, "context");
+    let words =
+        [name, &verdict, text_member(row, "evaluator_type"), if context == "fresh" { "" } else { context }];
     Sheet::new(style, columns)
         .head(&mark(row, style), &words)
-        .line("id", word(row, "id"))
-        .line("trace", word(row, "trace_id"))
-        .line("span", word(row, "span_id"))
-        .line("rule", word(row, "rule_id"))
-        .line("evaluator", word(row, "evaluator_version"))
+        .line("id", text_member(row, "id"))
+        .line("trace", text_member(row, "trace_id"))
+        .line("span", text_member(row, "span_id"))
+        .line("rule", text_member(row, "rule_id"))
+        .line("evaluator", text_member(row, "evaluator_version"))
         .line(
             "asked",
             cell::timestamp(row, "created_at")
@@ -132,10 +133,10 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         )
         .line("done", done(row, style))
         .line("judge", judge(row))
-        .line("compared to", word(row, "original_evaluation_id"))
-        .line("action", word(row, "source_action_id"))
-        .line("reasoning", word(row, "reasoning"))
-        .toned("error", word(row, "error"), Tone::Bad)
+        .line("compared to", text_member(row, "original_evaluation_id"))
+        .line("action", text_member(row, "source_action_id"))
+        .line("reasoning", text_member(row, "reasoning"))
+        .toned("error", text_member(row, "error"), Tone::Bad)
         .text()
 }
 
@@ -148,7 +149,7 @@ fn done(row: &Value, style: &Style) -> String {
 
 /// Formats the judge model with its tokens and cost.
 fn judge(row: &Value) -> String {
-    let model = word(row, "judge_model");
+    let model = text_member(row, "judge_model");
     if model.is_empty() {
         return String::new();
     }
@@ -158,7 +159,7 @@ fn judge(row: &Value) -> String {
         _ => String::new(),
     };
     let cost = row.get("cost").and_then(Value::as_f64).map(format::money).unwrap_or_default();
-    let tier = match word(row, "model_tier") {
+    let tier = match text_member(row, "model_tier") {
         "" => String::new(),
         tier => format!("({tier})"),
     };
@@ -167,7 +168,7 @@ fn judge(row: &Value) -> String {
 }
 
 /// Returns a text member; empty if it is absent.
-pub fn word<'a>(row: &'a Value, name: &str) -> &'a str {
+pub fn text_member<'a>(row: &'a Value, name: &str) -> &'a str {
     row.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_of_its_own_is_no_success() {
+    fn custom_label_is_not_marked_as_success() {
         let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
         for (status, said, shown, tone) in [
             ("complete", json!("pass"), "✓", Tone::Good),

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::{
     gate::GateArgs,
-    patience::Patience,
-    view::{VIEW, word},
+    poller::Poller,
+    view::{EVALUATION_VIEW, text_member},
 };
 use crate::{
     commands::listing::last_page,
@@ -30,12 +30,12 @@ pub struct WaitArgs {
     pub wait: bool,
     /// Time limit of waiting.
     #[command(flatten)]
-    pub limit: LimitArgs,
+    pub limit: WaitLimitArgs,
 }
 
 /// Time limit of waiting.
 #[derive(Clone, Debug, Args)]
-pub struct LimitArgs {
+pub struct WaitLimitArgs {
     /// Wait at most this long, then end with code 7 (default: 10m)
     #[arg(long = "for", value_name = "DURATION")]
     limit: Option<String>,
@@ -53,7 +53,7 @@ impl WaitArgs {
     }
 }
 
-impl LimitArgs {
+impl WaitLimitArgs {
     /// Returns the deadline of waiting.
     pub fn until(&self) -> Result<Instant> {
         let limit = self.limit.as_deref().unwrap_or("10m");
@@ -71,87 +71,89 @@ pub struct WaitForArgs {
     #[arg(required = true)]
     ids: Vec<String>,
     #[command(flatten)]
-    limit: LimitArgs,
+    limit: WaitLimitArgs,
     #[command(flatten)]
     gate: GateArgs,
 }
 
 /// Waits for evaluations, shows them and checks them against the gate.
 pub async fn run(ctx: &mut Ctx, args: WaitForArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+    ctx.out.check(&EVALUATION_VIEW)?;
     let until = args.limit.until()?;
     let client = ctx.client()?;
-    let mut asked: Vec<(Uuid, Value)> = Vec::new();
+    let mut evaluations: Vec<(Uuid, Value)> = Vec::new();
     for wanted in &args.ids {
         let id = find::evaluation(&client, &ctx.settings, wanted).await?;
-        if asked.iter().all(|(known, _)| *known != id) {
-            asked.push((id, json!({ "id": id })));
+        if evaluations.iter().all(|(known, _)| *known != id) {
+            evaluations.push((id, json!({ "id": id })));
         }
     }
-    let rows = ended(ctx, &client, asked, until).await?;
+    let rows = wait_for_all(ctx, &client, evaluations, until).await?;
     let judged = args.gate.judge(&rows);
-    shown_then(ctx.out.list(&VIEW, last_page(VIEW.plural, rows)), judged)
+    combine_results(ctx.out.list(&EVALUATION_VIEW, last_page(EVALUATION_VIEW.plural, rows)), judged)
 }
 
 /// Combines the result of the output with the result of the gate. A reader that closes the pipe must not
 /// make the gate pass.
-pub fn shown_then(shown: Result, judged: Result) -> Result {
+pub fn combine_results(shown: Result, judged: Result) -> Result {
     match shown {
-        Err(closed) if closed.exit == Exit::Done && judged.is_err() => judged,
+        Err(closed) if closed.exit == Exit::Success && judged.is_err() => judged,
         Err(error) => Err(error),
         Ok(()) => judged,
     }
 }
 
 /// Waits until all evaluations have ended or the deadline has passed, and returns their last known states.
-pub async fn ended(
+pub async fn wait_for_all(
     ctx: &mut Ctx,
     client: &Client,
-    mut asked: Vec<(Uuid, Value)>,
+    mut evaluations: Vec<(Uuid, Value)>,
     until: Instant,
 ) -> Result<Vec<Value>> {
-    let hint = again(&asked);
-    let mut patience = Patience::until(until);
+    let hint = wait_command(&evaluations);
+    let mut poller = Poller::until(until);
     let mut progress = ctx.out.waiting("evaluations");
-    'looking: loop {
-        for (id, row) in asked.iter_mut().filter(|(_, row)| !has_ended(row)) {
-            let Some(seen) = patience.look(client.value(&calls::evaluation(*id))).await else {
-                break 'looking;
+    'polls: loop {
+        for (id, row) in evaluations.iter_mut().filter(|(_, row)| !is_finished(row)) {
+            let Some(seen) = poller.poll(client.value(&calls::evaluation(*id))).await else {
+                break 'polls;
             };
-            *row = seen.map_err(|error| goes_on(error.into(), &hint))?;
+            *row = seen.map_err(|error| with_wait_hint(error.into(), &hint))?;
         }
-        let left = asked.iter().filter(|(_, row)| !has_ended(row)).count();
+        let left = evaluations.iter().filter(|(_, row)| !is_finished(row)).count();
         if left == 0 {
             break;
         }
-        let done = asked.len() - left;
-        let bar = (asked.len() > 1).then_some((done as u64, asked.len() as u64));
+        let done = evaluations.len() - left;
+        let bar = (evaluations.len() > 1).then_some((done as u64, evaluations.len() as u64));
         progress.report(bar, |elapsed| {
-            let state = match asked.as_slice() {
-                [(_, row)] => format!("{} is {}", word(row, "metric_name"), word(row, "status")),
+            let state = match evaluations.as_slice() {
+                [(_, row)] => {
+                    format!("{} is {}", text_member(row, "metric_name"), text_member(row, "status"))
+                }
                 several => format!("{} of {} evaluations done", done, several.len()),
             };
             format!("{state}, {}", format::elapsed(elapsed.as_secs()))
         });
-        if !patience.rest(left).await {
+        if !poller.pause_before_next_poll(left).await {
             break;
         }
     }
-    Ok(asked.into_iter().map(|(_, row)| row).collect())
+    Ok(evaluations.into_iter().map(|(_, row)| row).collect())
 }
 
-fn has_ended(row: &Value) -> bool {
-    matches!(word(row, "status"), "complete" | "failed")
+fn is_finished(row: &Value) -> bool {
+    matches!(text_member(row, "status"), "complete" | "failed")
 }
 
 /// Returns the command that waits for the same evaluations again.
-fn again(asked: &[(Uuid, Value)]) -> String {
-    let ids: Vec<String> = asked.iter().map(|(id, _)| id.to_string()).collect();
+fn wait_command(evaluations: &[(Uuid, Value)]) -> String {
+    let ids: Vec<String> = evaluations.iter().map(|(id, _)| id.to_string()).collect();
     format!("wait again: loupe evals wait {}", ids.join(" "))
 }
 
-/// Adds the command to continue waiting to an error: the evaluations go on, and the user needs their ids.
-fn goes_on(error: CliError, hint: &str) -> CliError {
+/// Adds the command that waits again to an error: the evaluations continue, and the user needs their ids.
+fn with_wait_hint(error: CliError, hint: &str) -> CliError {
     match error.exit {
         Exit::NotFound => error,
         _ => error.hint(hint),

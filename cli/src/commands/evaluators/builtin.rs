@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Names of the built-in evaluators, for completions.
-const NAMES: &[&str] = include!(concat!(env!("OUT_DIR"), "/names.rs"));
+const BUILTIN_NAMES: &[&str] = include!(concat!(env!("OUT_DIR"), "/names.rs"));
 /// The built-in evaluators as JSON, as the server lists them.
 const ALL: &str = include_str!(concat!(env!("OUT_DIR"), "/builtin.json"));
 
@@ -21,20 +21,20 @@ pub fn all() -> Result<Vec<Value>> {
 
 /// Returns whether a name is the one of a built-in evaluator.
 pub fn is_builtin(name: &str) -> bool {
-    NAMES.contains(&name)
+    BUILTIN_NAMES.contains(&name)
 }
 
 /// Value parser for evaluator names: offers the built-in names and accepts any name, because a tenant can
 /// have custom evaluators.
 #[derive(Clone, Debug)]
-pub struct Metric;
+pub struct EvaluatorNameParser;
 
 /// Returns the value parser for evaluator names.
-pub fn metric() -> Metric {
-    Metric
+pub fn evaluator_name() -> EvaluatorNameParser {
+    EvaluatorNameParser
 }
 
-impl TypedValueParser for Metric {
+impl TypedValueParser for EvaluatorNameParser {
     type Value = String;
 
     fn parse_ref(
@@ -47,7 +47,7 @@ impl TypedValueParser for Metric {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(NAMES.iter().map(PossibleValue::new)))
+        Some(Box::new(BUILTIN_NAMES.iter().map(PossibleValue::new)))
     }
 }
 
@@ -56,10 +56,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_that_of_the_evaluators() {
+    fn builtin_list_matches_the_evaluators_crate() {
         let names: Vec<String> =
             all().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
-        assert_eq!(names, NAMES);
+        assert_eq!(names, BUILTIN_NAMES);
         // Specification: Built-in evaluators.
         assert_eq!(names.len(), 25);
     }

@@ -8,9 +8,9 @@ use api::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{builtin::is_builtin, hinted, scale, show, view::VIEW};
+use super::{builtin::is_builtin, scale, show, view::EVALUATOR_VIEW, with_evaluator_hint};
 use crate::{
-    commands::{document, report},
+    commands::{flag_value, report},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
@@ -19,9 +19,9 @@ use crate::{
 
 /// Fields of a custom evaluator, as flags.
 #[derive(Debug, Default, Args)]
-pub struct PartArgs {
+pub struct EvaluatorFieldArgs {
     /// For llm: file with the judge's instructions, or - for stdin. {{input}}, {{output}}, {{documents}}
-    /// and others name parts of a trace, see `loupe help own-evaluators`
+    /// and others name parts of a trace, see `loupe help custom-evaluators`
     #[arg(long, value_name = "FILE|-", conflicts_with = "checks")]
     rubric: Option<String>,
     /// For llm: scale of the judge's scores (default: 0..1): 1..5, or good=1,fair=0.5,bad=0, or JSON
@@ -29,7 +29,7 @@ pub struct PartArgs {
     #[arg(long, value_name = "SCALE|FILE|-", conflicts_with = "checks")]
     scale: Option<String>,
     /// For rule: JSON array of checks (inline, a file, or - for stdin), each an object with a `kind`, see
-    /// `loupe help own-evaluators`
+    /// `loupe help custom-evaluators`
     #[arg(long, value_name = "JSON|FILE|-")]
     checks: Option<String>,
     /// For rule: whether all checks or any check must pass: all, any
@@ -51,27 +51,27 @@ pub struct PartArgs {
 
 /// Arguments of `evaluators create`.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct EvaluatorCreateArgs {
     /// Name, which is also the metric name of its evaluations: a-z, 0-9, _ and -, beginning with a letter
     name: String,
     /// llm or rule (default: llm with --rubric, rule with --checks)
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<EvaluatorType>,
     #[command(flatten)]
-    parts: PartArgs,
+    fields: EvaluatorFieldArgs,
 }
 
 /// Arguments of `evaluators update`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
-pub struct UpdateArgs {
+pub struct EvaluatorUpdateArgs {
     /// Name of an evaluator of your own
     name: String,
     #[command(flatten)]
-    parts: PartArgs,
+    fields: EvaluatorFieldArgs,
 }
 
 /// Fields of a custom evaluator, as they are sent.
-struct Parts {
+struct EvaluatorFields {
     rubric: Option<String>,
     scale: Option<Value>,
     checks: Option<Vec<Value>>,
@@ -80,18 +80,18 @@ struct Parts {
     tags: Option<Vec<String>>,
 }
 
-impl PartArgs {
+impl EvaluatorFieldArgs {
     /// Reads and parses the files, before any request.
-    fn read(&self) -> Result<Parts> {
-        Ok(Parts {
-            rubric: self.rubric.as_deref().map(|it| document::text("--rubric", it)).transpose()?,
+    fn read(&self) -> Result<EvaluatorFields> {
+        Ok(EvaluatorFields {
+            rubric: self.rubric.as_deref().map(|it| flag_value::text("--rubric", it)).transpose()?,
             scale: self.scale.as_deref().map(scale::read).transpose()?,
             checks: self.checks.as_deref().map(checks).transpose()?,
             combine: self.combine.map(|it| it.to_string()),
             config_schema: self
                 .config_schema
                 .as_deref()
-                .map(|it| document::object("--config-schema", it))
+                .map(|it| flag_value::object("--config-schema", it))
                 .transpose()?,
             tags: (!self.tag.is_empty()).then(|| self.tag.clone()),
         })
@@ -100,7 +100,7 @@ impl PartArgs {
 
 /// Parses checks: an array, or an object for a single check.
 fn checks(given: &str) -> Result<Vec<Value>> {
-    match document::value("--checks", given)? {
+    match flag_value::value("--checks", given)? {
         Value::Array(checks) => Ok(checks),
         check @ Value::Object(_) => Ok(vec![check]),
         _ => Err(CliError::usage("--checks: must be a JSON array of objects")
@@ -109,11 +109,11 @@ fn checks(given: &str) -> Result<Vec<Value>> {
 }
 
 /// Creates an evaluator.
-pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
-    ctx.out.check(&VIEW)?;
-    let parts = &args.parts;
-    let (judged, ruled) = (parts.rubric.is_some(), parts.checks.is_some());
-    let kind = match (args.kind, judged, ruled) {
+pub async fn create(ctx: &mut Ctx, args: EvaluatorCreateArgs) -> Result {
+    ctx.out.check(&EVALUATOR_VIEW)?;
+    let fields = &args.fields;
+    let (has_rubric, has_checks) = (fields.rubric.is_some(), fields.checks.is_some());
+    let kind = match (args.kind, has_rubric, has_checks) {
         (Some(EvaluatorType::Llm) | None, true, _) => EvaluatorType::Llm,
         (Some(EvaluatorType::Rule) | None, _, true) => EvaluatorType::Rule,
         (kind, ..) => {
@@ -125,13 +125,13 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
             return Err(CliError::usage(message).hint("examples: loupe evaluators create --help"));
         }
     };
-    let Parts { rubric, scale, checks, combine, config_schema, tags } = parts.read()?;
+    let EvaluatorFields { rubric, scale, checks, combine, config_schema, tags } = fields.read()?;
     let new = NewEvaluator {
         name: args.name.clone(),
-        display_name: args.parts.display_name,
+        display_name: args.fields.display_name,
         tags,
         evaluator_type: kind.to_string(),
-        description: args.parts.description,
+        description: args.fields.description,
         config_schema,
         rubric,
         scale,
@@ -139,36 +139,36 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
         combine,
     };
     let client = ctx.client()?;
-    let made =
+    let created =
         ctx.write(&client, &calls::create_evaluator(&new)).await.map_err(|error| match error.exit {
             // The server says that a built-in evaluator can't be changed, so the hint must not suggest an
             // update.
             Exit::Conflict if is_builtin(&args.name) => {
-                error.hint("the names that are taken: loupe evaluators list -o id")
+                error.hint("list the names in use: loupe evaluators list -o id")
             }
             Exit::Conflict => error.hint(format!("change it: loupe evaluators update {}", args.name)),
-            _ => hinted(error, &args.name),
+            _ => with_evaluator_hint(error, &args.name),
         })?;
-    let Some(made) = made else { return Ok(()) };
+    let Some(created) = created else { return Ok(()) };
     let name = &args.name;
     ctx.out.note(&format!("{} Created {name}", ctx.out.style.glyphs.ok));
-    show(ctx, &made)
+    show(ctx, &created)
 }
 
 /// Changes the given fields of an evaluator.
-pub async fn update(ctx: &mut Ctx, args: UpdateArgs) -> Result {
-    ctx.out.check(&VIEW)?;
-    let Parts { rubric, scale, checks, combine, config_schema, tags } = args.parts.read()?;
-    let PartArgs { display_name, description, .. } = args.parts;
+pub async fn update(ctx: &mut Ctx, args: EvaluatorUpdateArgs) -> Result {
+    ctx.out.check(&EVALUATOR_VIEW)?;
+    let EvaluatorFields { rubric, scale, checks, combine, config_schema, tags } = args.fields.read()?;
+    let EvaluatorFieldArgs { display_name, description, .. } = args.fields;
     let change =
         EvaluatorChange { display_name, tags, description, config_schema, rubric, scale, checks, combine };
     if json!(change).as_object().is_some_and(|it| it.is_empty()) {
         return Err(CliError::usage("nothing to change")
-            .hint("give --rubric, --scale, --checks, --description or another part"));
+            .hint("set --rubric, --scale, --checks, --description or another field"));
     }
     let client = ctx.client()?;
     let changed = ctx.write(&client, &calls::update_evaluator(&args.name, &change)).await;
-    let Some(changed) = changed.map_err(|error| hinted(error, &args.name))? else {
+    let Some(changed) = changed.map_err(|error| with_evaluator_hint(error, &args.name))? else {
         return Ok(());
     };
     let version = changed.get("version").and_then(Value::as_i64).unwrap_or_default();
@@ -181,15 +181,15 @@ pub async fn delete(ctx: &mut Ctx, name: &str) -> Result {
     prompt::require_answer(ctx)?;
     let client = ctx.client()?;
     let what = format!(
-        "This deletes the evaluator {name}. Its evaluations stay; rules that use it have to go first."
+        "This deletes the evaluator {name}. Its evaluations are kept. Rules that use it must be deleted first."
     );
     prompt::confirm(ctx, &what, name).await?;
-    let gone =
+    let deleted =
         ctx.write(&client, &calls::delete_evaluator(name)).await.map_err(|error| match error.exit {
-            Exit::Conflict => error.hint("the rules that use it: loupe rules list"),
+            Exit::Conflict => error.hint("list the rules that use it: loupe rules list"),
             _ => error,
         })?;
-    if gone.is_none() {
+    if deleted.is_none() {
         return Ok(());
     }
     report(ctx, &format!("deleted {name}"), name, json!({ "name": name, "deleted": true }))

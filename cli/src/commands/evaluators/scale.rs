@@ -5,12 +5,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::{
-    commands::document,
+    commands::flag_value,
     error::{CliError, Result},
 };
 
 /// Description of the accepted forms, for error messages.
-const FORMS: &str =
+const SCALE_FORMS: &str =
     "1..5, or good=1,fair=0.5,bad=0 with scores from 0 to 1, or JSON: inline, a file, or - for stdin";
 
 /// Parses a scale: JSON, `1..5`, levels such as `good=1,fair=0.5,bad=0`, or a file with JSON. File names
@@ -29,11 +29,12 @@ pub fn read(given: &str) -> Result<Value> {
     if given == "-" || Path::new(given).exists() {
         return document(given);
     }
-    Err(CliError::usage(format!("--scale: `{given}` is not a scale, nor the name of a file")).hint(FORMS))
+    Err(CliError::usage(format!("--scale: `{given}` is not a scale, nor the name of a file"))
+        .hint(SCALE_FORMS))
 }
 
 fn document(given: &str) -> Result<Value> {
-    document::object("--scale", given).map(Value::Object).map_err(|error| error.hint(FORMS))
+    flag_value::object("--scale", given).map(Value::Object).map_err(|error| error.hint(SCALE_FORMS))
 }
 
 fn numbers(min: &str, max: &str) -> Option<(Value, Value)> {
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scales_are_written_in_many_ways() {
+    fn scale_is_parsed_from_every_form() {
         for (given, scale) in [
             ("1..5", json!({"min": 1, "max": 5})),
             ("0..0.5", json!({"min": 0, "max": 0.5})),
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_file_may_hold_anything() {
+    fn scale_file_name_may_look_like_a_scale() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a..b.json", "good=1.json", "1,2.json"] {
             std::fs::write(dir.path().join(name), "{\"min\": 0, \"max\": 10}").unwrap();
@@ -92,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_names_every_form() {
+    fn invalid_scale_error_names_every_form() {
         for given in ["5..1", "/no/such/../file", "[1, 5]", "{"] {
             let error = read(given).unwrap_err();
-            assert_eq!(error.hint.as_deref(), Some(FORMS), "{given}: {}", error.message);
+            assert_eq!(error.hint.as_deref(), Some(SCALE_FORMS), "{given}: {}", error.message);
         }
         assert!(read("5..1").unwrap_err().message.contains("`5..1` is not a scale"));
     }

@@ -9,7 +9,7 @@ use crate::output::{
 };
 
 /// Table of evaluators.
-pub const VIEW: View = View {
+pub const EVALUATOR_VIEW: View = View {
     plural: "evaluators",
     id: "name",
     columns: &[
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sheet_says_what_a_config_may_hold() {
+    fn evaluator_sheet_describes_its_config() {
         let row = json!({
             "name": "latency_threshold", "display_name": "Latency Threshold", "tags": ["performance"],
             "evaluator_type": "rule", "evaluator_types": ["rule"], "description": "Within the limit.",

@@ -4,24 +4,25 @@ use api::filter::fields;
 use clap::Args;
 
 use crate::{
-    commands::{OVERVIEW, tree},
+    commands::{COMMAND_OVERVIEW, command_tree},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
 };
 
-const OUTPUT: &str = include_str!("output.txt");
-const ENVIRONMENT: &str = include_str!("environment.txt");
-const AUTH: &str = include_str!("auth.txt");
-const OWN_EVALUATORS: &str = include_str!("own-evaluators.txt");
+const OUTPUT_PAGE: &str = include_str!("output.txt");
+const ENVIRONMENT_PAGE: &str = include_str!("environment.txt");
+const AUTH_PAGE: &str = include_str!("auth.txt");
+const CUSTOM_EVALUATORS_PAGE: &str = include_str!("custom-evaluators.txt");
+const WEBHOOKS_PAGE: &str = include_str!("webhooks.txt");
 
 /// Arguments of `help`.
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  loupe help exit-codes\n  loupe help filters\n  loupe help traces list\n"
+    before_help = "Examples:\n  loupe help exit-codes\n  loupe help filters\n  loupe help webhooks\n  loupe help traces list\n"
 )]
 pub struct HelpArgs {
-    /// A topic (exit-codes, filters, output, environment, auth, own-evaluators) or a command
+    /// A topic (exit-codes, filters, output, environment, auth, custom-evaluators, webhooks) or a command
     topic: Vec<String>,
     /// Print every command, one per line
     #[arg(long, hide = true)]
@@ -35,13 +36,15 @@ pub fn run(ctx: &mut Ctx, args: &HelpArgs) -> Result {
     }
     let topic: Vec<&str> = args.topic.iter().map(String::as_str).collect();
     let page = match topic.as_slice() {
-        [] => OVERVIEW.to_owned(),
+        [] => COMMAND_OVERVIEW.to_owned(),
         ["exit-codes"] => exit_codes(),
         ["filters"] => filters(),
-        ["output"] => OUTPUT.to_owned(),
-        ["environment"] => ENVIRONMENT.to_owned(),
-        ["auth"] => AUTH.to_owned(),
-        ["own-evaluators"] => OWN_EVALUATORS.to_owned(),
+        ["output"] => OUTPUT_PAGE.to_owned(),
+        ["environment"] => ENVIRONMENT_PAGE.to_owned(),
+        ["auth"] => AUTH_PAGE.to_owned(),
+        ["custom-evaluators"] => CUSTOM_EVALUATORS_PAGE.to_owned(),
+        // The page about the topic; `loupe webhooks --help` is the help of the command.
+        ["webhooks"] => WEBHOOKS_PAGE.to_owned(),
         words => of_command(words)?,
     };
     ctx.out.show(&page)
@@ -71,17 +74,18 @@ fn filters() -> String {
 }
 
 fn of_command(words: &[&str]) -> Result<String> {
-    let mut command = tree::terminal_command();
+    let mut command = command_tree::terminal_command();
     // The full help contains the full command line, which clap knows only after `build`.
     command.build();
     let mut found = &mut command;
     for word in words {
         found = found.find_subcommand_mut(word).ok_or_else(|| {
-            CliError::usage(format!("there is no help about `{}`", words.join(" ")))
-                .hint("topics: exit-codes, filters, output, environment, auth, own-evaluators; or a command")
+            CliError::usage(format!("there is no help about `{}`", words.join(" "))).hint(
+                "topics: exit-codes, filters, output, environment, auth, custom-evaluators, webhooks; or a command",
+            )
         })?;
     }
-    Ok(tree::shown(&found.render_long_help(), false))
+    Ok(command_tree::printed_text(&found.render_long_help(), false))
 }
 
 /// Returns every command that can be run, one per line.
@@ -97,7 +101,7 @@ fn commands() -> String {
         }
     }
     let mut list = String::new();
-    walk(&tree::command(), "", &mut list);
+    walk(&command_tree::command(), "", &mut list);
     list
 }
 
@@ -106,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_opens_with_examples() {
+    fn command_help_begins_with_examples() {
         for line in commands().lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let page = of_command(&words).unwrap();
@@ -116,7 +120,22 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_exit_codes_has_them_all() {
+    fn help_pages_fit_a_narrow_terminal() {
+        for page in [
+            COMMAND_OVERVIEW,
+            OUTPUT_PAGE,
+            ENVIRONMENT_PAGE,
+            AUTH_PAGE,
+            CUSTOM_EVALUATORS_PAGE,
+            WEBHOOKS_PAGE,
+        ] {
+            let wide: Vec<&str> = page.lines().filter(|it| it.chars().count() > 80).collect();
+            assert_eq!(wide, [] as [&str; 0]);
+        }
+    }
+
+    #[test]
+    fn exit_code_page_lists_every_code() {
         let page = exit_codes();
         assert!(Exit::ALL.iter().all(|exit| page.contains(&format!("{:>5}  ", exit.code()))), "{page}");
     }

@@ -11,7 +11,7 @@ use api::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::VIEW;
+use super::KEY_VIEW;
 use crate::{
     commands::secret_file,
     ctx::Ctx,
@@ -25,7 +25,7 @@ use crate::{
 
 /// Arguments of `keys create`; the project is the one of `--project`.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct KeyCreateArgs {
     /// Descriptive name
     name: String,
     /// Restrict the key to a scope (default: full access)
@@ -52,22 +52,26 @@ pub struct CreateArgs {
 }
 
 /// Creates the key.
-pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
+pub async fn run(ctx: &mut Ctx, args: KeyCreateArgs) -> Result {
     let client = ctx.session_client("creating a key")?;
     let expires_at = args.expires.as_deref().map(expiry).transpose()?;
-    let mut namesakes = Vec::new();
+    let mut same_name_keys = Vec::new();
     if (args.if_not_exists || args.rotate) && !ctx.global.dry_run {
-        namesakes = find::api_keys(&client).await?.into_iter().filter(|key| key.name == args.name).collect();
+        same_name_keys =
+            find::api_keys(&client).await?.into_iter().filter(|key| key.name == args.name).collect();
     }
-    if let Some(existing) = namesakes.first().filter(|_| args.if_not_exists) {
-        return exists(ctx, &args, existing);
+    if let Some(existing) = same_name_keys.first().filter(|_| args.if_not_exists) {
+        return report_existing(ctx, &args, existing);
     }
     // Checks the file before the request: the secret would be lost if the file could not be written
     // afterwards.
     secret_file::check(args.secret_file.as_deref(), args.env_file.as_deref())?;
-    if args.rotate && !namesakes.is_empty() {
-        let what =
-            format!("This creates a new key {} and revokes {} of that name.", args.name, namesakes.len());
+    if args.rotate && !same_name_keys.is_empty() {
+        let what = format!(
+            "This creates a new key {} and revokes {} of that name.",
+            args.name,
+            same_name_keys.len()
+        );
         prompt::confirm(ctx, &what, &args.name).await?;
     }
     let project_id =
@@ -78,14 +82,17 @@ pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
         return Ok(());
     };
     let Some(secret) = key.get("secret").and_then(Value::as_str).map(str::to_owned) else {
-        return Err(lost(&args.name, &key));
+        return Err(lost_secret_error(&args.name, &key));
     };
     let stored = secret_file::store(args.secret_file.as_deref(), args.env_file.as_deref(), &secret);
     let stored = stored.map_err(|error| {
-        error.hint(format!("the key was created and its secret is lost: loupe keys revoke {}", id(&key)))
+        error.hint(format!(
+            "the key was created, but its secret is lost; revoke it: loupe keys revoke {}",
+            id(&key)
+        ))
     })?;
     // The old keys are revoked last, because clients may use them until the new secret is stored.
-    revoke_others(ctx, &client, &namesakes).await?;
+    revoke_others(ctx, &client, &same_name_keys).await?;
     show(ctx, &args, key, &secret, stored)
 }
 
@@ -104,8 +111,8 @@ fn expiry(text: &str) -> Result<Timestamp> {
     moment.map_err(|why| CliError::usage(format!("--expires: {why}")).hint("for example 90d or 2027-01-31"))
 }
 
-fn exists(ctx: &mut Ctx, args: &CreateArgs, existing: &ApiKey) -> Result {
-    let message = format!("a key named {} exists; its secret can't come back", args.name);
+fn report_existing(ctx: &mut Ctx, args: &KeyCreateArgs, existing: &ApiKey) -> Result {
+    let message = format!("a key named {} exists; its secret can't be shown again", args.name);
     if args.secret_only {
         // A script that expects the secret must not continue with an empty one.
         return Err(CliError::new(Exit::Conflict, message).hint("replace it: --rotate"));
@@ -113,12 +120,12 @@ fn exists(ctx: &mut Ctx, args: &CreateArgs, existing: &ApiKey) -> Result {
     ctx.out.note(&message);
     let mut value = json!(existing);
     value["created"] = json!(false);
-    ctx.out.item(&VIEW, &value)
+    ctx.out.item(&KEY_VIEW, &value)
 }
 
 /// Creates the error for a key whose creation succeeded in an attempt with a lost response. Later
 /// responses do not contain the secret.
-fn lost(name: &str, key: &Value) -> CliError {
+fn lost_secret_error(name: &str, key: &Value) -> CliError {
     let message = format!("the key {name} was created, but the response with its secret was lost");
     let mut error = CliError::new(Exit::Unexpected, message)
         .hint(format!("replace it: loupe keys create {name} --rotate"));
@@ -134,7 +141,13 @@ async fn revoke_others(ctx: &mut Ctx, client: &Client, keys: &[ApiKey]) -> Resul
     Ok(())
 }
 
-fn show(ctx: &mut Ctx, args: &CreateArgs, mut key: Value, secret: &str, stored: Option<PathBuf>) -> Result {
+fn show(
+    ctx: &mut Ctx,
+    args: &KeyCreateArgs,
+    mut key: Value,
+    secret: &str,
+    stored: Option<PathBuf>,
+) -> Result {
     if args.secret_only {
         return ctx.out.write(&format!("{secret}\n"));
     }
@@ -151,7 +164,7 @@ fn show(ctx: &mut Ctx, args: &CreateArgs, mut key: Value, secret: &str, stored: 
     }
     key["created"] = json!(true);
     if ctx.out.format.is_json() || ctx.out.format == Format::Id || !ctx.global.fields.is_empty() {
-        return ctx.out.item(&VIEW, &key);
+        return ctx.out.item(&KEY_VIEW, &key);
     }
     if stored.is_some() {
         return Ok(());
@@ -171,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expiry_is_a_time_from_now_or_a_date() {
+    fn key_expiry_is_a_duration_or_a_date() {
         let in_days =
             (expiry("90d").unwrap().micros() - Timestamp::from(now().to_utc()).micros()) / 86_400_000_000;
         assert!((89..=90).contains(&in_days), "{in_days}");

@@ -20,12 +20,12 @@ use crate::{
 
 /// Verbs of `keys`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum KeyCommand {
     /// Create a key; its secret is shown once
     #[command(
         before_help = "Examples:\n  loupe keys create ci-deploy\n  key=$(loupe keys create ci --secret-only)\n  loupe keys create ci-deploy --rotate --env-file .env.loupe --yes\n  loupe keys create grafana --scope query --expires 90d --if-not-exists --json\n"
     )]
-    Create(create::CreateArgs),
+    Create(create::KeyCreateArgs),
     /// List the keys
     #[command(
         before_help = "Examples:\n  loupe keys list\n  loupe keys list --json --jq '.apikeys[].prefix' --raw\n"
@@ -51,7 +51,7 @@ pub struct KeyArgs {
 }
 
 /// Table of API keys.
-const VIEW: View = View {
+const KEY_VIEW: View = View {
     plural: "apikeys",
     id: "id",
     columns: &[
@@ -83,20 +83,20 @@ fn scopes(row: &Value, _: &cell::Style) -> cell::Cell {
 }
 
 /// Runs a verb of `keys`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn run(ctx: &mut Ctx, command: KeyCommand) -> Result {
+    ctx.out.check(&KEY_VIEW)?;
     match command {
-        Command::Create(args) => create::run(ctx, args).await,
-        Command::List => {
+        KeyCommand::Create(args) => create::run(ctx, args).await,
+        KeyCommand::List => {
             let client = ctx.session_client("listing keys")?;
-            list(ctx, &client, &VIEW, PageArgs::whole(), "no keys", calls::api_keys).await
+            list(ctx, &client, &KEY_VIEW, PageArgs::whole(), "no keys", calls::api_keys).await
         }
-        Command::Get(args) => {
+        KeyCommand::Get(args) => {
             let client = ctx.session_client("showing a key")?;
             let key = find::api_key(&client, &args.key).await?;
-            ctx.out.item(&VIEW, &json!(key))
+            ctx.out.item(&KEY_VIEW, &json!(key))
         }
-        Command::Revoke(args) => revoke(ctx, &args.key).await,
+        KeyCommand::Revoke(args) => revoke(ctx, &args.key).await,
     }
 }
 
@@ -109,7 +109,8 @@ async fn revoke(ctx: &mut Ctx, wanted: &str) -> Result {
         return ctx.show_call(&calls::revoke_api_key(id));
     }
     let key = find::api_key(&client, wanted).await?;
-    let what = format!("This revokes {} ({}) at once; whatever uses it stops working.", key.name, key.prefix);
+    let what =
+        format!("This revokes {} ({}) at once. Programs that use it lose access.", key.name, key.prefix);
     prompt::confirm(ctx, &what, &key.name).await?;
     if ctx.write(&client, &calls::revoke_api_key(key.id)).await?.is_none() {
         return Ok(());

@@ -15,44 +15,44 @@ use present::{
 use crate::output::cell::{Cell, Style, Tone};
 
 /// Height of a chart in rows.
-const ROWS: usize = 4;
+const CHART_ROWS: usize = 4;
 /// Width of the axis labels in columns.
-const LABEL: usize = 8;
+const LABEL_COLUMNS: usize = 8;
 /// Maximum width of one point in columns.
-const WIDEST: usize = 6;
+const MAX_POINT_COLUMNS: usize = 6;
 /// Maximum width of a sparkline in columns.
-const SMALL: usize = 48;
+const MAX_SPARKLINE_COLUMNS: usize = 48;
 /// Minimum width of a useful sparkline in columns.
-const SMALLEST: usize = 4;
+const MIN_SPARKLINE_COLUMNS: usize = 4;
 
 /// Returns a line for each metric: name, value and sparkline.
-pub fn lines(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
-    let points = answer.series.as_deref().unwrap_or_default();
+pub fn lines(metrics: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
+    let points = metrics.series.as_deref().unwrap_or_default();
     let names = wanted.iter().map(|it| width(it.as_str())).max().unwrap_or_default();
-    let names = names.min(limit.saturating_sub(LABEL + 2));
+    let names = names.min(limit.saturating_sub(LABEL_COLUMNS + 2));
     let mut text = String::new();
     for metric in wanted {
         let name = style.paint(&fit(metric.as_str(), names, &style.glyphs), Tone::Strong);
         text.push_str(&format!(
             "{name}  {}",
-            trend(*metric, &answer.metrics, points, style, limit.saturating_sub(names + 2))
+            trend(*metric, &metrics.metrics, points, style, limit.saturating_sub(names + 2))
         ));
     }
     text
 }
 
 /// Returns a block for each metric, with a line for each group.
-pub fn groups(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
-    let groups = answer.groups.as_deref().unwrap_or_default();
+pub fn groups(metrics: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
+    let groups = metrics.groups.as_deref().unwrap_or_default();
     let key =
         |key: &Option<String>| key.as_deref().map_or(style.glyphs.none.to_owned(), |it| Cell::plain(it).text);
-    let most = (limit / 3).max(4).min(limit.saturating_sub(LABEL + 4));
+    let most = (limit / 3).max(4).min(limit.saturating_sub(LABEL_COLUMNS + 4));
     let keys = groups.iter().map(|it| width(&key(&it.key))).max().unwrap_or_default().min(most);
     let mut text = String::new();
     for metric in wanted {
         text.push_str(&heading(&[(metric.as_str(), Tone::Strong)], style, limit));
         for group in groups {
-            let points = whole(group, answer.series.as_deref().unwrap_or_default());
+            let points = points_on_series(group, metrics.series.as_deref().unwrap_or_default());
             let line = trend(*metric, &group.metrics, &points, style, limit.saturating_sub(keys + 4));
             text.push_str(&format!("  {}  {line}", fit(&key(&group.key), keys, &style.glyphs)));
         }
@@ -62,7 +62,7 @@ pub fn groups(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) 
 
 /// Returns the points of a group at all times of `series`. A group has no points where it has no traces,
 /// but the sparklines of several groups must have the same time scale.
-fn whole(group: &MetricGroup, series: &[MetricPoint]) -> Vec<MetricPoint> {
+fn points_on_series(group: &MetricGroup, series: &[MetricPoint]) -> Vec<MetricPoint> {
     let known: HashMap<i64, MetricPoint> =
         group.series.iter().flatten().map(|it| (it.start.micros(), *it)).collect();
     let nothing = |start| MetricPoint { start, values: MetricValues::default() };
@@ -77,9 +77,9 @@ fn trend(
     style: &Style,
     limit: usize,
 ) -> String {
-    let value = fit_right(&shown(metric, values.get(metric), style), LABEL, &style.glyphs);
-    let room = limit.saturating_sub(LABEL + 2).min(SMALL);
-    if room < SMALLEST {
+    let value = fit_right(&format_value(metric, values.get(metric), style), LABEL_COLUMNS, &style.glyphs);
+    let room = limit.saturating_sub(LABEL_COLUMNS + 2).min(MAX_SPARKLINE_COLUMNS);
+    if room < MIN_SPARKLINE_COLUMNS {
         return cut(&value, limit, &style.glyphs) + "\n";
     }
     let line = spark(&series(metric, points, room), &style.glyphs);
@@ -87,9 +87,9 @@ fn trend(
 }
 
 /// Draws a chart of one metric, at most `limit` columns wide.
-pub fn block(metric: Metric, answer: &Metrics, interval: Interval, style: &Style, limit: usize) -> String {
-    let points = answer.series.as_deref().unwrap_or_default();
-    let room = limit.saturating_sub(LABEL + 2).max(1);
+pub fn block(metric: Metric, metrics: &Metrics, interval: Interval, style: &Style, limit: usize) -> String {
+    let points = metrics.series.as_deref().unwrap_or_default();
+    let room = limit.saturating_sub(LABEL_COLUMNS + 2).max(1);
     let shared = per_column(points.len(), room);
     let values = series(metric, points, room);
     let how = match (shared, how_combined(metric)) {
@@ -97,28 +97,36 @@ pub fn block(metric: Metric, answer: &Metrics, interval: Interval, style: &Style
         (2.., None) => format!("by {interval}, {shared} in a column"),
         _ => format!("by {interval}"),
     };
-    let value = shown(metric, answer.metrics.get(metric), style);
+    let value = format_value(metric, metrics.metrics.get(metric), style);
     let parts = [(metric.as_str(), Tone::Strong), (&value, Tone::Plain), (&how, Tone::Dim)];
     let mut text = heading(&parts, style, limit);
     if values.iter().all(Option::is_none) {
-        return text + &cut(&format!("{}  no values", " ".repeat(LABEL)), limit, &style.glyphs) + "\n";
+        return text
+            + &cut(&format!("{}  no values", " ".repeat(LABEL_COLUMNS)), limit, &style.glyphs)
+            + "\n";
     }
-    let cell = (room / values.len().max(1)).clamp(1, WIDEST);
+    let cell = (room / values.len().max(1)).clamp(1, MAX_POINT_COLUMNS);
     let top = axis_top(highest(&values));
     let vertical = style.glyphs.vertical;
-    for (at, row) in columns(&values, ROWS, top, &style.glyphs).iter().enumerate() {
-        let label = if at == 0 { shown(metric, Some(top), style) } else { String::new() };
+    for (at, row) in columns(&values, CHART_ROWS, top, &style.glyphs).iter().enumerate() {
+        let label = if at == 0 { format_value(metric, Some(top), style) } else { String::new() };
         let drawn: String = row.chars().map(|it| widened(it, cell)).collect();
-        text.push_str(format!("{} {vertical}{drawn}", fit_right(&label, LABEL, &style.glyphs)).trim_end());
+        text.push_str(
+            format!("{} {vertical}{drawn}", fit_right(&label, LABEL_COLUMNS, &style.glyphs)).trim_end(),
+        );
         text.push('\n');
     }
     let across = cell * values.len();
     let axis = style.glyphs.rule.repeat(across);
-    text.push_str(&format!("{} {}{axis}\n", fit_right("0", LABEL, &style.glyphs), style.glyphs.corners[2]));
+    text.push_str(&format!(
+        "{} {}{axis}\n",
+        fit_right("0", LABEL_COLUMNS, &style.glyphs),
+        style.glyphs.corners[2]
+    ));
     let starts: Vec<Timestamp> =
         points.chunks(shared).filter_map(|it| it.first()).map(|it| it.start).collect();
     let times = times(&starts, cell, interval, style);
-    text + " ".repeat(LABEL + 2).as_str() + &times + "\n"
+    text + " ".repeat(LABEL_COLUMNS + 2).as_str() + &times + "\n"
 }
 
 /// Joins as many texts as fit into the width; the first is cut if necessary.
@@ -169,6 +177,6 @@ fn times(starts: &[Timestamp], cell: usize, interval: Interval, style: &Style) -
     line
 }
 
-fn shown(metric: Metric, value: Option<f64>, style: &Style) -> String {
+fn format_value(metric: Metric, value: Option<f64>, style: &Style) -> String {
     value.map_or_else(|| style.glyphs.none.to_owned(), |it| format::metric(metric, it))
 }

@@ -31,7 +31,7 @@ enum Comparison {
 }
 
 /// Comparison operators, the longer ones first so that `>=` is not read as `>`.
-const COMPARISONS: [(&str, Comparison); 4] = [
+const COMPARISON_OPERATORS: [(&str, Comparison); 4] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
     (">", Comparison::Above),
@@ -46,7 +46,7 @@ impl FromStr for Condition {
         let at = text.find(['<', '>']).ok_or_else(form)?;
         let (name, rest) = text.split_at(at);
         let (sign, comparison) =
-            COMPARISONS.into_iter().find(|it| rest.starts_with(it.0)).ok_or_else(form)?;
+            COMPARISON_OPERATORS.into_iter().find(|it| rest.starts_with(it.0)).ok_or_else(form)?;
         let metric: Metric = name.trim().parse().map_err(|it: api::enums::UnknownWord| it.to_string())?;
         let bound = bound(metric, rest[sign.len()..].trim())?;
         Ok(Self { metric, comparison, bound, text: text.to_owned() })
@@ -64,10 +64,10 @@ fn bound(metric: Metric, text: &str) -> std::result::Result<f64, String> {
                 None => number(text),
             }
             .ok_or_else(not_a_number)?;
-            let known = (0.0..=1.0).contains(&share);
-            known
+            let is_share = (0.0..=1.0).contains(&share);
+            is_share
                 .then_some(share)
-                .ok_or_else(|| format!("{metric} lies between 0 and 1; write 0.05 or 5% and not `{text}`"))
+                .ok_or_else(|| format!("{metric} is between 0 and 1: write 0.05 or 5% instead of `{text}`"))
         }
         Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => match number(text) {
             Some(ms) => Ok(ms),
@@ -98,10 +98,9 @@ impl fmt::Display for Condition {
 
 /// Checks metrics against all conditions. Returns a note for each condition whose metric has no value, and
 /// an error that names every condition that is met.
-pub fn judge(conditions: &[Condition], values: &MetricValues) -> (Vec<String>, Result) {
+pub fn check(conditions: &[Condition], values: &MetricValues) -> (Vec<String>, Result) {
     let untested = conditions.iter().filter(|it| values.get(it.metric).is_none());
-    let notes =
-        untested.map(|it| format!("{} has no value here, so {it} was not tested", it.metric)).collect();
+    let notes = untested.map(|it| format!("{} has no value, so {it} was not checked", it.metric)).collect();
     let met: Vec<String> = conditions
         .iter()
         .filter_map(|it| Some((it, values.get(it.metric)?)))
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_read_in_several_units() {
+    fn condition_bounds_are_parsed_in_several_units() {
         for (text, bound) in [
             ("error_rate>0.05", 0.05),
             (" error_rate >= 5% ", 0.05),
@@ -157,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn all_that_are_met_are_named_and_what_has_no_value_is_not() {
+    fn met_conditions_are_named_and_those_without_value_are_not() {
         let values = MetricValues { error_rate: Some(0.07), trace_count: 9, ..MetricValues::default() };
         let read = |all: &[&str]| all.iter().map(|it| it.parse().unwrap()).collect::<Vec<Condition>>();
         let all =
             read(&["error_rate>0.07", "error_rate>=0.07", "trace_count<10", "latency_p95>1", "total_cost<0"]);
-        let (notes, judged) = judge(&all, &values);
-        assert_eq!(notes, ["latency_p95 has no value here, so latency_p95>1 was not tested"]);
-        let error = judged.unwrap_err();
+        let (notes, result) = check(&all, &values);
+        assert_eq!(notes, ["latency_p95 has no value, so latency_p95>1 was not checked"]);
+        let error = result.unwrap_err();
         assert_eq!(
             (error.exit, error.message.as_str()),
             (
@@ -172,6 +171,6 @@ mod tests {
                 "fails on 2 of 5 conditions: error_rate>=0.07 (it is 7.0 %); trace_count<10 (it is 9)"
             )
         );
-        assert!(judge(&read(&["trace_count<=8", "total_cost>0"]), &values).1.is_ok());
+        assert!(check(&read(&["trace_count<=8", "total_cost>0"]), &values).1.is_ok());
     }
 }

@@ -19,23 +19,23 @@ use crate::{
 
 /// Verbs of `metrics`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum MetricCommand {
     /// Show metrics of traces, as numbers, series, groups or charts
     #[command(
-        before_help = "Examples:\n  loupe metrics show\n  loupe metrics show latency_p95 error_rate --window 7d --chart\n  loupe metrics show --window 1h --fail-if 'error_rate>2%' --fail-if 'latency_p95>5s'\n  loupe metrics show total_cost --window 30d --interval day --group-by model -o csv\n",
+        before_help = "Examples:\n  loupe metrics show\n  loupe metrics show latency_p95 error_rate --window 7d --chart\n  loupe metrics show --window 1h --fail-if 'error_rate>2%' \\\n    --fail-if 'latency_p95>5s'\n  loupe metrics show total_cost --window 30d --interval day \\\n    --group-by model -o csv\n",
         after_help = "Metrics: error_rate, latency_p50, latency_p95, latency_p99 (milliseconds), total_cost\n(US dollars), trace_count, feedback_good_rate. Default: all of them.\n\nA --fail-if condition on a metric without a value is not met, and stderr says so. To fail\nalso if there are no traces, add --fail-if 'trace_count<1'. Exit code 6: a condition is met.\n"
     )]
-    Show(show::ShowArgs),
+    Show(show::MetricShowArgs),
     /// Show a metric of a project
     #[command(
         before_help = "Examples:\n  loupe metrics project -p checkout-bot --metric retry_cap_hit --window 7d\n  loupe metrics project --window 30d --json --jq .value\n"
     )]
-    Project(ProjectArgs),
+    Project(ProjectMetricArgs),
 }
 
 /// Arguments of `metrics project`; the project is the one of `--project`.
 #[derive(Debug, Args)]
-pub struct ProjectArgs {
+pub struct ProjectMetricArgs {
     /// Metric: retry_cap_hit
     #[arg(long, default_value_t = ProjectMetric::RetryCapHit)]
     metric: ProjectMetric,
@@ -44,7 +44,7 @@ pub struct ProjectArgs {
     window: ProjectWindow,
 }
 
-const PROJECT: View = View {
+const PROJECT_METRIC_VIEW: View = View {
     plural: "metrics",
     id: "metric",
     columns: &[
@@ -56,18 +56,20 @@ const PROJECT: View = View {
 };
 
 /// Runs a verb of `metrics`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+pub async fn run(ctx: &mut Ctx, command: MetricCommand) -> Result {
     match command {
-        Command::Show(args) => show::run(ctx, args).await,
-        Command::Project(args) => project(ctx, &args).await,
+        MetricCommand::Show(args) => show::run(ctx, args).await,
+        MetricCommand::Project(args) => project(ctx, &args).await,
     }
 }
 
-async fn project(ctx: &mut Ctx, args: &ProjectArgs) -> Result {
-    ctx.out.check(&PROJECT)?;
+async fn project(ctx: &mut Ctx, args: &ProjectMetricArgs) -> Result {
+    ctx.out.check(&PROJECT_METRIC_VIEW)?;
     let (client, Some(project)) = ctx.client_and_project().await? else {
-        return Err(CliError::usage("a project is needed").hint("-p PROJECT, or loupe projects use PROJECT"));
+        return Err(
+            CliError::usage("the command needs a project").hint("-p PROJECT, or loupe projects use PROJECT")
+        );
     };
     let value = client.value(&calls::project_metric(project, args.metric, args.window)).await?;
-    ctx.out.item(&PROJECT, &value)
+    ctx.out.item(&PROJECT_METRIC_VIEW, &value)
 }

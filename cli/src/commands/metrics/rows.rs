@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use crate::output::{
     Column, View,
     cell::{self, Cell, Style},
-    view::Chosen,
+    view::SelectedColumn,
 };
 
 /// Columns of the metrics, in the order of the API.
-const METRICS: [Column; 7] = [
+const METRIC_COLUMNS: [Column; 7] = [
     Column::new("ERRORS", "error_rate", |row, style| value(row, Metric::ErrorRate, style)).right(),
     Column::new("P50", "latency_p50", |row, style| value(row, Metric::LatencyP50, style)).right(),
     Column::new("P95", "latency_p95", |row, style| value(row, Metric::LatencyP95, style)).right(),
@@ -22,10 +22,10 @@ const METRICS: [Column; 7] = [
         .right(),
 ];
 
-const FROM: Column = Column::new("FROM", "from", |row, style| cell::date(row, "from", style));
-const TO: Column = Column::new("TO", "to", |row, style| cell::date(row, "to", style));
-const START: Column = Column::new("START", "start", |row, style| cell::date(row, "start", style));
-const KEY: Column = Column::new("KEY", "key", |row, style| cell::text(row, "key", style)).elastic();
+const FROM_COLUMN: Column = Column::new("FROM", "from", |row, style| cell::date(row, "from", style));
+const TO_COLUMN: Column = Column::new("TO", "to", |row, style| cell::date(row, "to", style));
+const START_COLUMN: Column = Column::new("START", "start", |row, style| cell::date(row, "start", style));
+const KEY_COLUMN: Column = Column::new("KEY", "key", |row, style| cell::text(row, "key", style)).elastic();
 
 const FIELDS: &[&str] = &[
     "from",
@@ -41,13 +41,14 @@ const FIELDS: &[&str] = &[
     "feedback_good_rate",
 ];
 
-const TOTAL: View = View { plural: "metrics", id: "from", columns: &[FROM, TO], fields: FIELDS };
-const SERIES: View = View { plural: "series", id: "start", columns: &[START], fields: FIELDS };
-const GROUPS: View = View { plural: "groups", id: "key", columns: &[KEY], fields: FIELDS };
-const GROUP_SERIES: View = View { columns: &[KEY, START], ..GROUPS };
+const TOTAL_VIEW: View =
+    View { plural: "metrics", id: "from", columns: &[FROM_COLUMN, TO_COLUMN], fields: FIELDS };
+const SERIES_VIEW: View = View { plural: "series", id: "start", columns: &[START_COLUMN], fields: FIELDS };
+const GROUP_VIEW: View = View { plural: "groups", id: "key", columns: &[KEY_COLUMN], fields: FIELDS };
+const GROUP_SERIES_VIEW: View = View { columns: &[KEY_COLUMN, START_COLUMN], ..GROUP_VIEW };
 
 /// Rows of a response and their view. The columns of metrics follow those of the view.
-pub struct Rows {
+pub struct MetricRows {
     /// The view of the rows, with the columns that identify a row.
     pub view: View,
     /// The rows as flat objects.
@@ -57,15 +58,15 @@ pub struct Rows {
 /// Returns the view of the rows, which does not depend on a response.
 pub fn view(has_series: bool, has_groups: bool) -> View {
     match (has_groups, has_series) {
-        (false, false) => TOTAL,
-        (false, true) => SERIES,
-        (true, false) => GROUPS,
-        (true, true) => GROUP_SERIES,
+        (false, false) => TOTAL_VIEW,
+        (false, true) => SERIES_VIEW,
+        (true, false) => GROUP_VIEW,
+        (true, true) => GROUP_SERIES_VIEW,
     }
 }
 
 /// Converts a response to rows of the wanted metrics.
-pub fn rows(answer: &Metrics, wanted: &[Metric]) -> Rows {
+pub fn rows(metrics: &Metrics, wanted: &[Metric]) -> MetricRows {
     let flat = |members: &[(&str, Value)], values: &MetricValues| {
         let mut row: Map<String, Value> =
             members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -80,9 +81,9 @@ pub fn rows(answer: &Metrics, wanted: &[Metric]) -> Rows {
         };
         points.iter().map(point).collect()
     };
-    let rows = match (&answer.groups, &answer.series) {
+    let rows = match (&metrics.groups, &metrics.series) {
         (None, None) => {
-            vec![flat(&[("from", json!(answer.from)), ("to", json!(answer.to))], &answer.metrics)]
+            vec![flat(&[("from", json!(metrics.from)), ("to", json!(metrics.to))], &metrics.metrics)]
         }
         (None, Some(series)) => points(None, series),
         (Some(groups), None) => {
@@ -92,13 +93,14 @@ pub fn rows(answer: &Metrics, wanted: &[Metric]) -> Rows {
             groups.iter().flat_map(|it| points(Some(it), it.series.as_deref().unwrap_or_default())).collect()
         }
     };
-    Rows { view: view(answer.series.is_some(), answer.groups.is_some()), rows }
+    MetricRows { view: view(metrics.series.is_some(), metrics.groups.is_some()), rows }
 }
 
 /// Returns the columns of a table of metrics.
-pub fn columns(view: &View, wanted: &[Metric]) -> Vec<Chosen<'static>> {
-    let metrics = wanted.iter().filter_map(|metric| METRICS.iter().find(|it| it.field == metric.as_str()));
-    view.columns.iter().chain(metrics).map(Chosen::Column).collect()
+pub fn columns(view: &View, wanted: &[Metric]) -> Vec<SelectedColumn<'static>> {
+    let metrics =
+        wanted.iter().filter_map(|metric| METRIC_COLUMNS.iter().find(|it| it.field == metric.as_str()));
+    view.columns.iter().chain(metrics).map(SelectedColumn::Column).collect()
 }
 
 /// Returns the fields of the machine formats.
@@ -108,7 +110,7 @@ pub fn names(view: &View, wanted: &[Metric]) -> Vec<String> {
 }
 
 /// Returns the server's response without the metrics that are not wanted.
-pub fn narrowed(mut document: Value, wanted: &[Metric]) -> Value {
+pub fn keep_metrics(mut document: Value, wanted: &[Metric]) -> Value {
     let unwanted: Vec<&str> =
         Metric::ALL.iter().filter(|it| !wanted.contains(it)).map(|it| it.as_str()).collect();
     let narrow = |values: Option<&mut Value>| {

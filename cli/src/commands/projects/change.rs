@@ -7,7 +7,7 @@ use api::{
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::{VIEW, project_id, use_project};
+use super::{PROJECT_VIEW, project_id, use_project};
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -17,22 +17,22 @@ use crate::{
 
 /// Settings of a project, as flags.
 #[derive(Debug, Args)]
-pub struct SettingArgs {
+pub struct ProjectSettingArgs {
     /// Delete traces after this many days; `none` keeps them forever
     #[arg(long, value_name = "N|none", value_parser = days)]
-    retention_days: Option<Days>,
+    retention_days: Option<RetentionDays>,
     /// Whether prompt deployments that passed their test ship without approval
     #[arg(long, value_enum, value_name = "on|off")]
-    autoship: Option<Switch>,
+    autoship: Option<AutoshipSwitch>,
 }
 
 /// Arguments of `projects create`.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct ProjectCreateArgs {
     /// Name, unique among the projects
     name: String,
     #[command(flatten)]
-    settings: SettingArgs,
+    settings: ProjectSettingArgs,
     /// Succeed without changes if a project of this name exists
     #[arg(long)]
     if_not_exists: bool,
@@ -43,48 +43,48 @@ pub struct CreateArgs {
 
 /// Arguments of `projects update`.
 #[derive(Debug, Args)]
-pub struct UpdateArgs {
+pub struct ProjectUpdateArgs {
     /// Id, name, or the last characters of the id
     project: String,
     /// New name
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
-    settings: SettingArgs,
+    settings: ProjectSettingArgs,
 }
 
 /// Retention in days; `None` keeps traces forever.
 #[derive(Clone, Copy, Debug)]
-struct Days(Option<i64>);
+struct RetentionDays(Option<i64>);
 
-fn days(text: &str) -> std::result::Result<Days, String> {
+fn days(text: &str) -> std::result::Result<RetentionDays, String> {
     if text == "none" {
-        return Ok(Days(None));
+        return Ok(RetentionDays(None));
     }
     match text.parse() {
-        Ok(days @ 1..) => Ok(Days(Some(days))),
+        Ok(days @ 1..) => Ok(RetentionDays(Some(days))),
         _ => Err("a number of days, or none".to_owned()),
     }
 }
 
 /// Values of `--autoship`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
+enum AutoshipSwitch {
     On,
     Off,
 }
 
 /// Creates a project.
-pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn create(ctx: &mut Ctx, client: &Client, args: ProjectCreateArgs) -> Result {
+    ctx.out.check(&PROJECT_VIEW)?;
     let settings = &args.settings;
     let new = NewProject {
         name: args.name.clone(),
-        prompt_autoship_enabled: settings.autoship.map(|it| it == Switch::On),
-        retention_days: settings.retention_days.and_then(|Days(days)| days),
+        prompt_autoship_enabled: settings.autoship.map(|it| it == AutoshipSwitch::On),
+        retention_days: settings.retention_days.and_then(|RetentionDays(days)| days),
     };
-    let looks = args.if_not_exists && !ctx.global.dry_run;
-    let old = if looks { existing(client, &args.name).await? } else { None };
+    let may_exist = args.if_not_exists && !ctx.global.dry_run;
+    let old = if may_exist { existing(client, &args.name).await? } else { None };
     let mut project = match &old {
         Some(project) => {
             ctx.out.note(&format!("a project named {} exists", args.name));
@@ -106,7 +106,7 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result 
         use_project(ctx, &args.name)?;
     }
     project["created"] = json!(old.is_none());
-    ctx.out.item(&VIEW, &project)
+    ctx.out.item(&PROJECT_VIEW, &project)
 }
 
 async fn existing(client: &Client, name: &str) -> Result<Option<Project>> {
@@ -118,12 +118,12 @@ async fn existing(client: &Client, name: &str) -> Result<Option<Project>> {
 }
 
 /// Changes the given fields of a project.
-pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn update(ctx: &mut Ctx, client: &Client, args: ProjectUpdateArgs) -> Result {
+    ctx.out.check(&PROJECT_VIEW)?;
     let change = ProjectChange {
         name: args.name,
-        prompt_autoship_enabled: args.settings.autoship.map(|it| it == Switch::On),
-        retention_days: args.settings.retention_days.map(|Days(days)| days),
+        prompt_autoship_enabled: args.settings.autoship.map(|it| it == AutoshipSwitch::On),
+        retention_days: args.settings.retention_days.map(|RetentionDays(days)| days),
     };
     let ProjectChange { name, prompt_autoship_enabled, retention_days } = &change;
     if name.is_none() && prompt_autoship_enabled.is_none() && retention_days.is_none() {
@@ -141,5 +141,5 @@ pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result 
         // The context still contains the old name.
         use_project(ctx, name)?;
     }
-    ctx.out.item(&VIEW, &project)
+    ctx.out.item(&PROJECT_VIEW, &project)
 }

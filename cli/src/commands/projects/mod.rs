@@ -20,12 +20,12 @@ use crate::{
 
 /// Verbs of `projects`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum ProjectCommand {
     /// List the projects
     #[command(
         before_help = "Examples:\n  loupe projects list\n  loupe projects list --status archived -o id\n"
     )]
-    List(ListArgs),
+    List(ProjectListArgs),
     /// Show one project
     #[command(
         before_help = "Examples:\n  loupe projects get checkout-bot\n  loupe projects get checkout-bot --json --fields id,status\n"
@@ -35,12 +35,12 @@ pub enum Command {
     #[command(
         before_help = "Examples:\n  loupe projects create checkout-bot --use\n  loupe projects create pilot --retention-days 30 --if-not-exists --json\n"
     )]
-    Create(change::CreateArgs),
+    Create(change::ProjectCreateArgs),
     /// Change a project's name or settings
     #[command(
         before_help = "Examples:\n  loupe projects update pilot --name checkout-bot\n  loupe projects update checkout-bot --retention-days none --autoship on\n"
     )]
-    Update(change::UpdateArgs),
+    Update(change::ProjectUpdateArgs),
     /// Suspend ingest for every key of a project; data is kept
     #[command(
         before_help = "Examples:\n  loupe projects archive 2025-pilot\n  loupe projects archive 2025-pilot --yes --if-active --json\n"
@@ -56,15 +56,15 @@ pub enum Command {
 
 /// Arguments of `projects list`.
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub struct ProjectListArgs {
     /// Only projects with this status
-    #[arg(long, value_enum, default_value_t = Status::Active)]
-    status: Status,
+    #[arg(long, value_enum, default_value_t = StatusFilter::Active)]
+    status: StatusFilter,
 }
 
 /// Values of `--status`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Status {
+enum StatusFilter {
     Active,
     Archived,
     All,
@@ -78,7 +78,7 @@ pub struct ProjectArgs {
 }
 
 /// Table of projects.
-const VIEW: View = View {
+const PROJECT_VIEW: View = View {
     plural: "projects",
     id: "id",
     columns: &[
@@ -109,21 +109,21 @@ const VIEW: View = View {
 };
 
 /// Runs a verb of `projects`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+pub async fn run(ctx: &mut Ctx, command: ProjectCommand) -> Result {
     let client = ctx.client()?;
     match command {
-        Command::List(args) => list(ctx, &client, args.status).await,
-        Command::Get(args) => {
-            ctx.out.check(&VIEW)?;
+        ProjectCommand::List(args) => list(ctx, &client, args.status).await,
+        ProjectCommand::Get(args) => {
+            ctx.out.check(&PROJECT_VIEW)?;
             let id = project_id(&client, &args.project).await?;
             let project = client.value(&calls::project(id)).await?;
-            ctx.out.item(&VIEW, &project)
+            ctx.out.item(&PROJECT_VIEW, &project)
         }
-        Command::Create(args) => change::create(ctx, &client, args).await,
-        Command::Update(args) => change::update(ctx, &client, args).await,
-        Command::Archive(args) => archive::archive(ctx, &client, &args).await,
-        Command::Unarchive(args) => archive::unarchive(ctx, &client, &args.project).await,
-        Command::Use(args) => {
+        ProjectCommand::Create(args) => change::create(ctx, &client, args).await,
+        ProjectCommand::Update(args) => change::update(ctx, &client, args).await,
+        ProjectCommand::Archive(args) => archive::archive(ctx, &client, &args).await,
+        ProjectCommand::Unarchive(args) => archive::unarchive(ctx, &client, &args.project).await,
+        ProjectCommand::Use(args) => {
             let project = find::project(&client, &args.project).await?;
             use_project(ctx, &project.name)
         }
@@ -137,22 +137,23 @@ async fn project_id(client: &Client, wanted: &str) -> Result<uuid::Uuid> {
     }
 }
 
-async fn list(ctx: &mut Ctx, client: &Client, status: Status) -> Result {
-    ctx.out.check(&VIEW)?;
+async fn list(ctx: &mut Ctx, client: &Client, status: StatusFilter) -> Result {
+    ctx.out.check(&PROJECT_VIEW)?;
     let status = match status {
-        Status::Active => Some(ProjectStatus::Active),
-        Status::Archived => Some(ProjectStatus::Archived),
-        Status::All => None,
+        StatusFilter::Active => Some(ProjectStatus::Active),
+        StatusFilter::Archived => Some(ProjectStatus::Archived),
+        StatusFilter::All => None,
     };
     let empty = "no projects of this status";
-    listing::list(ctx, client, &VIEW, PageArgs::whole(), empty, |page| calls::projects(status, page)).await
+    listing::list(ctx, client, &PROJECT_VIEW, PageArgs::whole(), empty, |page| calls::projects(status, page))
+        .await
 }
 
 /// Stores a project in the current context.
 fn use_project(ctx: &mut Ctx, project: &str) -> Result {
     let Some(name) = ctx.settings.context_name.as_ref().map(|name| name.value.clone()) else {
         return Err(CliError::usage("there is no context to store the project in")
-            .hint("make one: loupe context set default --url URL"));
+            .hint("create one: loupe context set default --url URL"));
     };
     if !ctx.changes_files(&format!("make {project} the project of the context {name}")) {
         return Ok(());

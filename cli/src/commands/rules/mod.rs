@@ -14,30 +14,30 @@ use serde_json::Value;
 
 use crate::{
     commands::{
-        between::Between,
         evals::{
-            WAITED,
+            WAIT_EXIT_CODES,
             bulk::{self, follow},
-            view::word,
-            wait::{WaitArgs, shown_then},
+            view::text_member,
+            wait::{WaitArgs, combine_results},
         },
         listing::{PageArgs, list},
+        period::PeriodArgs,
     },
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
     find, prompt,
 };
-use view::{DECISIONS, TEST, VIEW};
+use view::{DECISION_VIEW, RULE_TEST_VIEW, RULE_VIEW};
 
 /// Verbs of `rules`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum RuleCommand {
     /// Create a rule: an evaluator and a filter of traces
     #[command(
-        before_help = "Examples:\n  loupe rules create -p checkout-bot --metric toxicity --type llm --sample-rate 10%\n  loupe rules create -p checkout-bot --metric latency_threshold --type rule --config '{\"max_latency_ms\": 2000}'\n  loupe rules create -p checkout-bot --metric json_schema_conformance --type rule --config config.json --filter-name plan_trip --span-type llm\n  loupe rules create -p checkout-bot --metric faithfulness --type llm --tier premium --min-score-drop 0.05 --disabled\n"
+        before_help = "Examples:\n  loupe rules create -p checkout-bot --metric toxicity --type llm \\\n    --sample-rate 10%\n  loupe rules create -p checkout-bot --metric latency_threshold --type rule \\\n    --config '{\"max_latency_ms\": 2000}'\n  loupe rules create -p checkout-bot --metric json_schema_conformance \\\n    --type rule --config config.json --filter-name plan_trip --span-type llm\n  loupe rules create -p checkout-bot --metric faithfulness --type llm \\\n    --tier premium --min-score-drop 0.05 --disabled\n"
     )]
-    Create(change::CreateArgs),
+    Create(change::RuleCreateArgs),
     /// List the rules, newest first
     #[command(
         before_help = "Examples:\n  loupe rules list\n  loupe rules list -p checkout-bot -o wide\n  loupe rules list --json --jq '.eval_rules[] | select(.paused_reason)'\n"
@@ -53,7 +53,7 @@ pub enum Command {
         before_help = "Examples:\n  loupe rules update toxicity --sample-rate 50%\n  loupe rules update 5e1f09aa --config config.json --min-score-drop none\n  loupe rules update 5e1f09aa --filter-tag env:prod --filter-model none\n  loupe rules update 5e1f09aa --no-filter\n",
         after_help = "--config replaces all options; options that it does not contain get their defaults. `none` for\n--filter-model, --filter-tag, --filter-name or --span-type drops that part of the filter; with\n--no-filter, which clears the filter first, `none` is an ordinary value.\n"
     )]
-    Update(change::UpdateArgs),
+    Update(change::RuleUpdateArgs),
     /// Enable a rule; a paused rule is retried
     #[command(before_help = "Examples:\n  loupe rules enable toxicity\n")]
     Enable(RuleArgs),
@@ -70,11 +70,11 @@ pub enum Command {
         before_help = "Examples:\n  loupe rules test toxicity c07b44d1\n  loupe rules test 5e1f09aa c07b44d1 --json --fields decision,score,error\n",
         after_help = "Exit code 16: the evaluator failed. The score does not affect the exit code. Because a judge may\nbe slow, the default timeout is 3 minutes, and the request is not retried.\n"
     )]
-    Test(TestArgs),
+    Test(RuleTestArgs),
     /// Run a rule on past traces
     #[command(
         before_help = "Examples:\n  loupe rules backfill toxicity --from -7d --wait\n  loupe rules backfill 5e1f09aa --from 2026-11-01 --to 2026-11-08\n",
-        after_help = format!("{WAITED}Without --from and --to, the command asks for confirmation.\n")
+        after_help = format!("{WAIT_EXIT_CODES}Without --from and --to, the command asks for confirmation.\n")
     )]
     Backfill(BackfillArgs),
     /// Show the decisions of a rule on traces, with reasons
@@ -84,7 +84,7 @@ pub enum Command {
     Decisions(DecisionsArgs),
 }
 
-impl Command {
+impl RuleCommand {
     /// Returns whether the command waits for evaluations, with `--for` as its limit.
     pub fn waits(&self) -> bool {
         matches!(self, Self::Backfill(args) if args.wait.is_given())
@@ -100,7 +100,7 @@ pub struct RuleArgs {
 
 /// Arguments of `rules test`.
 #[derive(Debug, Args)]
-pub struct TestArgs {
+pub struct RuleTestArgs {
     /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
@@ -113,7 +113,7 @@ pub struct BackfillArgs {
     /// Id, the last characters of it, or the metric if only one rule has it
     rule: String,
     #[command(flatten)]
-    between: Between,
+    period: PeriodArgs,
     #[command(flatten)]
     wait: WaitArgs,
 }
@@ -131,70 +131,71 @@ pub struct DecisionsArgs {
 }
 
 /// Runs a verb of `rules`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+pub async fn run(ctx: &mut Ctx, command: RuleCommand) -> Result {
     let client = ctx.client()?;
     match command {
-        Command::Create(args) => change::create(ctx, &client, args).await,
-        Command::List => {
-            ctx.out.check(&VIEW)?;
+        RuleCommand::Create(args) => change::create(ctx, &client, args).await,
+        RuleCommand::List => {
+            ctx.out.check(&RULE_VIEW)?;
             let project = find::current_project(&client, &ctx.settings).await?;
             let empty = "no rules; loupe rules create --help";
-            list(ctx, &client, &VIEW, PageArgs::whole(), empty, |page| calls::eval_rules(project, page)).await
+            list(ctx, &client, &RULE_VIEW, PageArgs::whole(), empty, |page| calls::eval_rules(project, page))
+                .await
         }
-        Command::Get(args) => {
-            ctx.out.check(&VIEW)?;
+        RuleCommand::Get(args) => {
+            ctx.out.check(&RULE_VIEW)?;
             let id = find::eval_rule(&client, &ctx.settings, &args.rule).await?;
             let rule = client.value(&calls::eval_rule(id)).await?;
             show(ctx, &rule)
         }
-        Command::Update(args) => change::update(ctx, &client, args).await,
-        Command::Enable(args) => change::switch(ctx, &client, &args.rule, true).await,
-        Command::Disable(args) => change::switch(ctx, &client, &args.rule, false).await,
-        Command::Delete(args) => change::delete(ctx, &client, &args.rule).await,
-        Command::Test(args) => test(ctx, &client, &args).await,
-        Command::Backfill(args) => backfill(ctx, &client, &args).await,
-        Command::Decisions(args) => decisions(ctx, &client, args).await,
+        RuleCommand::Update(args) => change::update(ctx, &client, args).await,
+        RuleCommand::Enable(args) => change::switch(ctx, &client, &args.rule, true).await,
+        RuleCommand::Disable(args) => change::switch(ctx, &client, &args.rule, false).await,
+        RuleCommand::Delete(args) => change::delete(ctx, &client, &args.rule).await,
+        RuleCommand::Test(args) => test(ctx, &client, &args).await,
+        RuleCommand::Backfill(args) => backfill(ctx, &client, &args).await,
+        RuleCommand::Decisions(args) => decisions(ctx, &client, args).await,
     }
 }
 
 /// Shows an eval rule: in full on a terminal, otherwise as a row.
 fn show(ctx: &mut Ctx, rule: &Value) -> Result {
-    ctx.out.whole(&VIEW, rule, view::sheet)
+    ctx.out.whole(&RULE_VIEW, rule, view::sheet)
 }
 
-async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
-    ctx.out.check(&TEST)?;
+async fn test(ctx: &mut Ctx, client: &Client, args: &RuleTestArgs) -> Result {
+    ctx.out.check(&RULE_TEST_VIEW)?;
     let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
     let trace_id = find::trace(client, &ctx.settings, &args.trace).await?;
-    let asked = ctx.settings.timeout.as_ref().map(|limit| limit.value);
+    let timeout = ctx.settings.timeout.as_ref().map(|limit| limit.value);
     let call = calls::test_eval_rule(id, &NewRuleTest { trace_id });
-    let Some(result) = ctx.write(&patient(client, asked), &call).await? else {
+    let Some(result) = ctx.write(&judge_client(client, timeout), &call).await? else {
         return Ok(());
     };
-    let shown = ctx.out.whole(&TEST, &result, view::tested);
-    let judged = match word(&result, "error") {
+    let written = ctx.out.whole(&RULE_TEST_VIEW, &result, view::test_sheet);
+    let judged = match text_member(&result, "error") {
         "" => Ok(()),
-        why => Err(CliError::new(Exit::Unjudged, format!("no score: {why}"))),
+        why => Err(CliError::new(Exit::EvaluationFailed, format!("no score: {why}"))),
     };
-    shown_then(shown, judged)
+    combine_results(written, judged)
 }
 
 /// Returns a client for requests that wait for a judge. It does not retry, because every judge call costs
 /// money.
-fn patient(client: &Client, asked: Option<Duration>) -> Client {
-    client.with_timeout(asked.unwrap_or(JUDGE_TIMEOUT)).with_retry(Retry::NEVER)
+fn judge_client(client: &Client, timeout: Option<Duration>) -> Client {
+    client.with_timeout(timeout.unwrap_or(JUDGE_TIMEOUT)).with_retry(Retry::NEVER)
 }
 
 async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result {
-    let (from, to) = args.between.resolve()?;
+    let (from, to) = args.period.resolve()?;
     let until = args.wait.until()?;
     bulk::check(ctx, until)?;
-    let unbounded = from.is_none() && to.is_none();
-    if unbounded {
+    let is_unbounded = from.is_none() && to.is_none();
+    if is_unbounded {
         prompt::require_answer(ctx)?;
     }
     let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
-    if unbounded {
+    if is_unbounded {
         let rule = &args.rule;
         let what = format!(
             "There is no --from and no --to: this runs the rule {rule} ({id}) over every past trace that it selects."
@@ -209,14 +210,14 @@ async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result
 }
 
 async fn decisions(ctx: &mut Ctx, client: &Client, args: DecisionsArgs) -> Result {
-    ctx.out.check(&DECISIONS)?;
+    ctx.out.check(&DECISION_VIEW)?;
     let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
     let trace = match &args.trace {
         Some(wanted) => Some(find::trace(client, &ctx.settings, wanted).await?),
         None => None,
     };
     let empty = "no decisions yet";
-    list(ctx, client, &DECISIONS, args.page, empty, |page| calls::rule_decisions(id, trace, page)).await
+    list(ctx, client, &DECISION_VIEW, args.page, empty, |page| calls::rule_decisions(id, trace, page)).await
 }
 
 #[cfg(test)]
@@ -245,11 +246,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_judge_may_take_longer_than_other_answers() {
+    async fn rule_test_waits_longer_than_other_requests() {
         let call = calls::test_eval_rule(Uuid::nil(), &NewRuleTest { trace_id: Uuid::nil() });
         let client = slow();
         assert!(client.value(&call).await.is_err());
-        assert!(patient(&client, None).value(&call).await.is_ok());
-        assert!(patient(&client, Some(SHORT)).value(&call).await.is_err(), "--timeout is obeyed");
+        assert!(judge_client(&client, None).value(&call).await.is_ok());
+        assert!(judge_client(&client, Some(SHORT)).value(&call).await.is_err(), "--timeout is obeyed");
     }
 }

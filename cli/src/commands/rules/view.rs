@@ -1,12 +1,14 @@
 //! Display of eval rules and their decisions for terminals.
 
-use api::eval_rule::{PauseReason, RuleFilter};
+use api::eval_rule::PauseReason;
 use present::{evaluation::decision_tone, share};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    commands::evals::view::{label, mark, sheet as verdict, word},
+    commands::{
+        evals::view::{label, mark, sheet as verdict, text_member},
+        rule_filter::filter_terms,
+    },
     output::{
         Column, View,
         cell::{self, Cell, Style, Tone},
@@ -15,7 +17,7 @@ use crate::{
 };
 
 /// Table of eval rules.
-pub const VIEW: View = View {
+pub const RULE_VIEW: View = View {
     plural: "eval_rules",
     id: "id",
     columns: &[
@@ -27,10 +29,10 @@ pub const VIEW: View = View {
         Column::new("DROP", "min_score_drop", |row, style| cell::text(row, "min_score_drop", style))
             .right()
             .optional(),
-        Column::new("FILTER", "filter", |row, _| Cell::plain(filter(row))).elastic(),
+        Column::new("FILTER", "filter", |row, _| Cell::plain(filter_terms(row))).elastic(),
         Column::new("CONFIG", "config", |row, style| cell::text(row, "config", style)).elastic().wide(),
         Column::new("PAUSED", "paused_reason", |row, style| {
-            paused(row).map_or_else(|| cell::none(style), Cell::plain)
+            pause_sentence(row).map_or_else(|| cell::none(style), Cell::plain)
         })
         .elastic()
         .wide(),
@@ -57,7 +59,7 @@ pub const VIEW: View = View {
 };
 
 /// Table of rule decisions.
-pub const DECISIONS: View = View {
+pub const DECISION_VIEW: View = View {
     plural: "decisions",
     id: "trace_id",
     columns: &[
@@ -72,7 +74,7 @@ pub const DECISIONS: View = View {
 };
 
 /// Table of the result of an eval rule's test.
-pub const TEST: View = View {
+pub const RULE_TEST_VIEW: View = View {
     plural: "tests",
     id: "trace_id",
     columns: &[
@@ -108,7 +110,7 @@ pub const TEST: View = View {
 /// Returns the state of an eval rule: `on`, `off`, or `paused` although it is enabled.
 fn state(row: &Value, _: &Style) -> Cell {
     let enabled = row.get("enabled").and_then(Value::as_bool).unwrap_or_default();
-    match (enabled, word(row, "paused_reason")) {
+    match (enabled, text_member(row, "paused_reason")) {
         (false, _) => Cell::toned("off", Tone::Dim),
         (true, "") => Cell::toned("on", Tone::Good),
         (true, _) => Cell::toned("paused", Tone::Warn),
@@ -116,14 +118,14 @@ fn state(row: &Value, _: &Style) -> Cell {
 }
 
 /// Returns a sentence that says why an enabled eval rule is paused; `None` if it is not paused.
-pub fn paused(row: &Value) -> Option<String> {
-    let (reason, detail) = (word(row, "paused_reason"), word(row, "paused_detail"));
+pub fn pause_sentence(row: &Value) -> Option<String> {
+    let (reason, detail) = (text_member(row, "paused_reason"), text_member(row, "paused_detail"));
     (!reason.is_empty()).then(|| PauseReason::describe(reason, Some(detail)))
 }
 
 /// Returns the model tier; code evaluators have none.
 fn tier(row: &Value, style: &Style) -> Cell {
-    if word(row, "evaluator_type") == "rule" {
+    if text_member(row, "evaluator_type") == "rule" {
         cell::none(style)
     } else {
         cell::text(row, "model_tier", style)
@@ -137,43 +139,33 @@ fn sample(row: &Value, style: &Style) -> Cell {
 
 /// Returns a rule decision in the colour that the console also uses.
 fn decision(row: &Value, style: &Style) -> Cell {
-    let tone = word(row, "decision").parse().map_or(Tone::Plain, decision_tone);
+    let tone = text_member(row, "decision").parse().map_or(Tone::Plain, decision_tone);
     Cell { tone, ..cell::text(row, "decision", style) }
-}
-
-/// Formats the filter as terms; `all` for an empty filter.
-fn filter(row: &Value) -> String {
-    let Some(filter) = row.get("filter") else { return String::new() };
-    match RuleFilter::deserialize(filter) {
-        Ok(filter) if filter.is_empty() => "all".to_owned(),
-        Ok(filter) => filter.to_string(),
-        Err(_) => cell::raw(Some(filter)),
-    }
 }
 
 /// Formats one eval rule in full.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
-    let paused = paused(row).unwrap_or_default();
+    let pause_sentence = pause_sentence(row).unwrap_or_default();
     let state = state(row, style);
     let config = row.get("config").filter(|it| it.as_object().is_none_or(|it| !it.is_empty()));
     let drop = match row.get("min_score_drop").and_then(Value::as_f64) {
         Some(drop) if drop > 0.0 => format!("smaller than {drop} raises no alert"),
         _ => "any raises an alert".to_owned(),
     };
-    let judge = match word(row, "evaluator_type") {
-        "llm" => format!("{} tier", word(row, "model_tier")),
+    let judge = match text_member(row, "evaluator_type") {
+        "llm" => format!("{} tier", text_member(row, "model_tier")),
         _ => String::new(),
     };
     Sheet::new(style, columns)
-        .head(&state, &[word(row, "metric_name"), word(row, "evaluator_type")])
-        .line("id", word(row, "id"))
-        .line("project", word(row, "project_id"))
-        .line("traces", filter(row))
+        .head(&state, &[text_member(row, "metric_name"), text_member(row, "evaluator_type")])
+        .line("id", text_member(row, "id"))
+        .line("project", text_member(row, "project_id"))
+        .line("traces", filter_terms(row))
         .line("sample", sample(row, style).text)
         .line("judge", judge)
         .line("config", cell::raw(config))
         .line("score drop", drop)
-        .toned("paused", paused, Tone::Warn)
+        .toned("paused", pause_sentence, Tone::Warn)
         .line("created", cell::date(row, "created_at", style).text)
         .line("changed", cell::date(row, "updated_at", style).text)
         .text()
@@ -181,8 +173,8 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
 
 /// Formats the test of an eval rule on a trace: the verdict, then the decision that it would make on
 /// ingest.
-pub fn tested(row: &Value, style: &Style, columns: Option<usize>) -> String {
-    let would = format!("{}: {}", word(row, "decision"), word(row, "detail"));
+pub fn test_sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
+    let would = format!("{}: {}", text_member(row, "decision"), text_member(row, "detail"));
     let ingest = Sheet::new(style, columns).line("on ingest", Cell::plain(would).text);
     verdict(row, style, columns) + &ingest.text()
 }
@@ -195,18 +187,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_and_rates_read_as_they_were_written() {
+    fn rule_filter_and_sample_rate_are_shown_as_flags() {
         let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
-        assert_eq!(filter(&json!({"filter": {}})), "all");
+        assert_eq!(filter_terms(&json!({"filter": {}})), "all");
         let row = json!({"sample_rate": 0.125, "filter": {"model": "gpt-4o", "error": true, "tag": null}});
-        assert_eq!(filter(&row), "model:gpt-4o error:true");
+        assert_eq!(filter_terms(&row), "model:gpt-4o error:true");
         assert_eq!(sample(&row, &style).text, "12.5%");
     }
 
     #[test]
-    fn decisions_have_the_tones_of_the_console() {
+    fn rule_decisions_have_the_tones_of_the_console() {
         let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
-        for (word, tone) in [
+        for (text_member, tone) in [
             ("queued", Tone::Good),
             ("quota", Tone::Bad),
             ("paused", Tone::Bad),
@@ -215,7 +207,7 @@ mod tests {
             ("filtered", Tone::Plain),
             ("later", Tone::Plain),
         ] {
-            assert_eq!(decision(&json!({ "decision": word }), &style), Cell::toned(word, tone));
+            assert_eq!(decision(&json!({ "decision": text_member }), &style), Cell::toned(text_member, tone));
         }
     }
 }

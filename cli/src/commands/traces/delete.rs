@@ -23,9 +23,9 @@ pub async fn run(ctx: &mut Ctx, args: DeleteArgs) -> Result {
         ids.push(find::trace_id(&client, &ctx.settings, wanted).await?);
     }
     let what = match ids.as_slice() {
-        [id] => format!("This deletes the trace {id} with its spans and all that hangs on them."),
+        [id] => format!("This deletes the trace {id} with its spans, evaluations and feedback."),
         several => {
-            format!("This deletes {} traces with their spans and all that hangs on them.", several.len())
+            format!("This deletes {} traces with their spans, evaluations and feedback.", several.len())
         }
     };
     prompt::confirm(ctx, &what, "delete").await?;

@@ -18,9 +18,9 @@ use present::format;
 use uuid::Uuid;
 
 use super::{
-    filter_args::FilterArgs,
-    lines::{Blocks, count},
-    resume::Half,
+    blocks::{ResponseBlocks, count},
+    filter_args::TraceFilterArgs,
+    partial::PartialExport,
 };
 use crate::{
     ctx::Ctx,
@@ -35,8 +35,8 @@ pub struct ExportArgs {
     /// File to write; `-` is stdout
     file: PathBuf,
     /// Content of a line
-    #[arg(long, value_enum, default_value_t = Lines::Jsonl)]
-    format: Lines,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+    format: ExportFormat,
     /// Continue an interrupted export to this file
     #[arg(long)]
     resume: bool,
@@ -44,20 +44,20 @@ pub struct ExportArgs {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    filter: FilterArgs,
+    filter: TraceFilterArgs,
 }
 
 /// Values of `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Lines {
+enum ExportFormat {
     /// A trace with its spans and events, as `traces get --json` shows it.
     Jsonl,
     /// An OTLP export request, as `traces send --otlp` takes it.
     Otlp,
 }
 
-impl Lines {
-    fn word(self) -> &'static str {
+impl ExportFormat {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
             Self::Otlp => "otlp",
@@ -65,7 +65,7 @@ impl Lines {
     }
 
     /// Returns the unit of a line, for progress messages.
-    fn rows(self) -> &'static str {
+    fn unit(self) -> &'static str {
         match self {
             Self::Jsonl => "traces",
             Self::Otlp => "requests",
@@ -76,7 +76,7 @@ impl Lines {
 /// Exports traces.
 pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
     let filter = args.filter.resolve(ctx)?;
-    if args.resume && args.format == Lines::Otlp {
+    if args.resume && args.format == ExportFormat::Otlp {
         return Err(CliError::usage(
             "--resume requires --format jsonl, in which each line contains its trace",
         ));
@@ -87,12 +87,12 @@ pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
         return export.to_stdout(ctx).await;
     }
     if !args.force && args.file.exists() {
-        let message = format!("{} exists already, and is not overwritten", args.file.display());
+        let message = format!("{} exists already and is not overwritten", args.file.display());
         return Err(CliError::new(Exit::Unexpected, message).hint("replace it: --force"));
     }
     let written = export.to_file(ctx, &args.file, args.resume).await?;
     let written = format::thousands(written);
-    ctx.out.note(&format!("{written} {} in {}", args.format.rows(), args.file.display()));
+    ctx.out.note(&format!("{written} {} in {}", args.format.unit(), args.file.display()));
     Ok(())
 }
 
@@ -101,15 +101,15 @@ struct Export {
     client: Client,
     filter: Filter,
     project: Option<Uuid>,
-    format: Lines,
+    format: ExportFormat,
 }
 
 impl Export {
     async fn to_stdout(&self, ctx: &mut Ctx) -> Result {
-        let mut progress = ctx.out.progress(self.format.rows(), true);
-        let call = calls::export_traces(&self.filter, self.project, self.format.word());
+        let mut progress = ctx.out.progress(self.format.unit(), true);
+        let call = calls::export_traces(&self.filter, self.project, self.format.as_str());
         // On a terminal, control characters are made visible, which requires whole characters.
-        let mut blocks = Blocks::new(self.client.download(&call).await?, ctx.env.stdout_tty);
+        let mut blocks = ResponseBlocks::new(self.client.download(&call).await?, ctx.env.stdout_tty);
         while let Some(block) = blocks.next().await? {
             progress.add(count(&block), block.len());
             ctx.out.lines(&block)?;
@@ -124,35 +124,43 @@ impl Export {
             let why = api::plain::io_error(&error);
             CliError::new(Exit::Unexpected, format!("can't write {}: {why}", partial.display()))
         };
-        let half = if resume { Half::read(&partial).map_err(failed)? } else { Half::default() };
-        let filter = half.rest_of(&self.filter);
-        let call = calls::export_traces(&filter, self.project, self.format.word());
+        let existing =
+            if resume { PartialExport::read(&partial).map_err(failed)? } else { PartialExport::default() };
+        let filter = existing.rest_of(&self.filter);
+        let call = calls::export_traces(&filter, self.project, self.format.as_str());
         // The request comes before the file, so that a refusal leaves no file behind.
         let download = self.client.download(&call).await?;
         let mut file =
             OpenOptions::new().create(true).write(true).truncate(false).open(&partial).map_err(failed)?;
-        half.cut(&mut file).map_err(failed)?;
+        existing.cut(&mut file).map_err(failed)?;
 
-        let mut progress = ctx.out.progress(self.format.rows(), false);
-        let ended = append(&mut file, Blocks::new(download, half.lines > 0), &half, &mut progress).await;
+        let mut progress = ctx.out.progress(self.format.unit(), false);
+        let ended =
+            append(&mut file, ResponseBlocks::new(download, existing.lines > 0), &existing, &mut progress)
+                .await;
         drop(progress);
         let added = ended.map_err(|mut error| {
             error.detail.push(format!("the partial export is in {}", partial.display()));
-            if self.format == Lines::Jsonl {
-                error.hint = Some("go on with it: the same command with --resume".to_owned());
+            if self.format == ExportFormat::Jsonl {
+                error.hint = Some("continue the export: repeat the command with --resume".to_owned());
             }
             error
         })?;
         file.sync_all().and_then(|()| fs::rename(&partial, path)).map_err(failed)?;
-        Ok(half.lines + added)
+        Ok(existing.lines + added)
     }
 }
 
 /// Appends the missing lines to a partial file, and returns their number.
-async fn append(file: &mut File, mut blocks: Blocks, half: &Half, progress: &mut Progress) -> Result<usize> {
+async fn append(
+    file: &mut File,
+    mut blocks: ResponseBlocks,
+    existing: &PartialExport,
+    progress: &mut Progress,
+) -> Result<usize> {
     let mut written = 0;
     while let Some(block) = blocks.next().await? {
-        let block = half.without_known(block);
+        let block = existing.without_known(block);
         progress.add(count(&block), block.len());
         written += count(&block);
         file.write_all(&block).map_err(|error| {

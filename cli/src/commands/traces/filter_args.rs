@@ -19,7 +19,7 @@ const FILTER_FLAG: &str = "filter";
 
 /// Flags that select traces: `--filter` and those of the table of trace filters.
 #[derive(Clone, Debug, Default)]
-pub struct FilterArgs {
+pub struct TraceFilterArgs {
     filter: Option<String>,
     terms: Vec<FlagTerm>,
 }
@@ -32,7 +32,7 @@ struct FlagTerm {
     value: String,
 }
 
-impl FilterArgs {
+impl TraceFilterArgs {
     /// Builds and validates the filter from the flags, before any request.
     pub fn resolve(&self, ctx: &mut Ctx) -> Result<Filter> {
         let now = now();
@@ -51,7 +51,7 @@ impl FilterArgs {
 }
 
 // Not derived: the flags are rows of the table of trace filters.
-impl Args for FilterArgs {
+impl Args for TraceFilterArgs {
     fn augment_args(command: Command) -> Command {
         let filter = Arg::new(FILTER_FLAG)
             .long(FILTER_FLAG)
@@ -72,7 +72,7 @@ impl Args for FilterArgs {
     }
 }
 
-impl FromArgMatches for FilterArgs {
+impl FromArgMatches for TraceFilterArgs {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let filter = matches.get_one::<String>(FILTER_FLAG).cloned();
         let terms = flags().filter_map(|(field, flag)| {

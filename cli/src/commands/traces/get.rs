@@ -10,10 +10,10 @@ use api::{
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::{VIEW, failed, texts, tree};
+use super::{TRACE_VIEW, failed, texts, tree};
 use crate::{
     args::positive,
-    commands::evals::view::OF_TRACE,
+    commands::evals::view::TRACE_EVALUATIONS_VIEW,
     ctx::Ctx,
     error::Result,
     find,
@@ -27,12 +27,12 @@ use crate::{
 
 /// Arguments of `traces get`.
 #[derive(Debug, Args)]
-pub struct GetArgs {
+pub struct TraceGetArgs {
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
     id: String,
     /// How to show the spans
-    #[arg(long, value_enum, default_value_t = Spans::Tree)]
-    spans: Spans,
+    #[arg(long, value_enum, default_value_t = SpanLayout::Tree)]
+    spans: SpanLayout,
     /// Show the evaluations of the trace
     #[arg(long)]
     evals: bool,
@@ -46,7 +46,7 @@ pub struct GetArgs {
 
 /// Values of `--spans`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Spans {
+enum SpanLayout {
     /// As a tree with a waterfall.
     Tree,
     /// One line per span, sorted by start.
@@ -56,7 +56,7 @@ enum Spans {
 }
 
 /// Table of spans.
-pub const SPANS: View = View {
+pub const SPAN_VIEW: View = View {
     plural: "spans",
     id: "id",
     columns: &[
@@ -73,8 +73,8 @@ pub const SPANS: View = View {
 };
 
 /// Shows a trace.
-pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+pub async fn run(ctx: &mut Ctx, args: TraceGetArgs) -> Result {
+    ctx.out.check(&TRACE_VIEW)?;
     let client = ctx.client()?;
     let id = find::trace_id(&client, &ctx.settings, &args.id).await?;
     let mut trace = client.value(&calls::trace(&id)).await?;
@@ -82,14 +82,14 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
         trace["evaluations"] = evaluations(&client, &trace).await?;
     }
     if !ctx.out.format.is_table() || !ctx.global.fields.is_empty() {
-        return ctx.out.item(&VIEW, &trace);
+        return ctx.out.item(&TRACE_VIEW, &trace);
     }
     let mut spans = match trace.get_mut("spans").map(Value::take) {
         Some(Value::Array(spans)) => spans,
         _ => Vec::new(),
     };
     let mut cursor = trace.get("spans_next_cursor").and_then(Value::as_str).map(str::to_owned);
-    while cursor.is_some() && args.spans != Spans::None {
+    while cursor.is_some() && args.spans != SpanLayout::None {
         let mut page = client.value(&calls::spans(&id, &Page { limit: Some(200), cursor })).await?;
         if let Some(Value::Array(more)) = page.get_mut("spans").map(Value::take) {
             spans.extend(more);
@@ -102,18 +102,23 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
     let mut text = head(&trace, &style, width);
     text.push_str(&texts::render(&trace, &style, width, args.full));
     match args.spans {
-        Spans::Tree => text.push_str(&tree::render(&spans, &style, width.unwrap_or(120))),
-        Spans::Flat => {
+        SpanLayout::Tree => text.push_str(&tree::render(&spans, &style, width.unwrap_or(120))),
+        SpanLayout::Flat => {
             let wide = ctx.out.format == crate::format::Format::Wide;
-            text.push_str(&table::render(&SPANS.chosen(&[], wide), &spans, &style, width));
+            text.push_str(&table::render(&SPAN_VIEW.select_columns(&[], wide), &spans, &style, width));
         }
-        Spans::None => {}
+        SpanLayout::None => {}
     }
     text.push_str(&events(&trace, &style));
-    let judged = trace.get("evaluations").and_then(Value::as_array).map(Vec::as_slice);
-    match judged {
+    let evaluations = trace.get("evaluations").and_then(Value::as_array).map(Vec::as_slice);
+    match evaluations {
         Some([]) => text.push_str("  no evaluations\n"),
-        Some(rows) => text.push_str(&table::render(&OF_TRACE.chosen(&[], false), rows, &style, width)),
+        Some(rows) => text.push_str(&table::render(
+            &TRACE_EVALUATIONS_VIEW.select_columns(&[], false),
+            rows,
+            &style,
+            width,
+        )),
         None => {}
     }
     ctx.out.show(&text)
@@ -123,7 +128,9 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
 async fn evaluations(client: &Client, trace: &Value) -> Result<Value> {
     let trace_id = trace.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let filter = EvaluationFilter { trace_id, ..EvaluationFilter::default() };
-    all(client, OF_TRACE.plural, |page| calls::evaluations(&filter, page)).await.map(Value::Array)
+    all(client, TRACE_EVALUATIONS_VIEW.plural, |page| calls::evaluations(&filter, page))
+        .await
+        .map(Value::Array)
 }
 
 /// Formats the first line and the most important values of a trace.

@@ -1,13 +1,13 @@
 //! `loupe traces`: lists, shows, follows, sends, exports and deletes traces.
 
+mod blocks;
 pub mod delete;
 pub mod export;
 pub mod filter_args;
-pub mod follow;
 pub mod get;
-mod lines;
 pub mod list;
-mod resume;
+mod partial;
+mod seen;
 pub mod send;
 mod send_otlp;
 pub mod tail;
@@ -34,18 +34,18 @@ use crate::{
 
 /// Verbs of `traces`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum TraceCommand {
     /// List traces, newest first
     #[command(
         before_help = "Examples:\n  loupe traces list --filter 'error:true from:-1h'\n  loupe traces list --model gpt-4o --latency-min 2s --all -o ndjson\n  loupe traces list --json --jq '.traces[].id' --raw\n"
     )]
-    List(list::ListArgs),
+    List(list::TraceListArgs),
     /// Show one trace and its spans
     #[command(
         before_help = "Examples:\n  loupe traces get c07b44d1\n  loupe traces get c07b44d1 --full\n  loupe traces get c07b44d1 --evals\n  loupe traces get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json\n"
     )]
-    Get(get::GetArgs),
-    /// Follow traces as they arrive
+    Get(get::TraceGetArgs),
+    /// Print new traces as they arrive
     #[command(
         before_help = "Examples:\n  loupe traces tail\n  loupe traces tail --error --show error\n  loupe traces tail -o ndjson --max 3\n  loupe traces tail --filter 'name:smoke_test' --exit-on match --for 2m\n"
     )]
@@ -62,13 +62,13 @@ pub enum Command {
     Export(export::ExportArgs),
     /// Delete traces with their spans, evaluations and feedback
     #[command(
-        before_help = "Examples:\n  loupe traces delete c07b44d1\n  loupe traces list --filter 'tag:env=test' --all -o id | xargs loupe traces delete --yes\n"
+        before_help = "Examples:\n  loupe traces delete c07b44d1\n  loupe traces list --filter 'tag:env=test' --all -o id |\n    xargs loupe traces delete --yes\n"
     )]
     Delete(delete::DeleteArgs),
 }
 
 /// Table of traces.
-pub const VIEW: View = View {
+pub const TRACE_VIEW: View = View {
     plural: "traces",
     id: "id",
     columns: &[
@@ -146,13 +146,13 @@ fn page(shows_texts: bool, filter: &Filter, project: Option<Uuid>, page: &Page) 
 }
 
 /// Runs a verb of `traces`.
-pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+pub async fn run(ctx: &mut Ctx, command: TraceCommand) -> Result {
     match command {
-        Command::List(args) => list::run(ctx, args).await,
-        Command::Get(args) => get::run(ctx, args).await,
-        Command::Tail(args) => tail::run(ctx, args).await,
-        Command::Send(args) => send::run(ctx, args).await,
-        Command::Export(args) => export::run(ctx, args).await,
-        Command::Delete(args) => delete::run(ctx, args).await,
+        TraceCommand::List(args) => list::run(ctx, args).await,
+        TraceCommand::Get(args) => get::run(ctx, args).await,
+        TraceCommand::Tail(args) => tail::run(ctx, args).await,
+        TraceCommand::Send(args) => send::run(ctx, args).await,
+        TraceCommand::Export(args) => export::run(ctx, args).await,
+        TraceCommand::Delete(args) => delete::run(ctx, args).await,
     }
 }

@@ -38,7 +38,7 @@ pub struct SendArgs {
     id_from: Option<String>,
 }
 
-const VIEW: View = View {
+const RESULT_VIEW: View = View {
     plural: "results",
     id: "id",
     columns: &[
@@ -68,7 +68,7 @@ const VIEW: View = View {
 };
 
 /// Table of the response to one trace.
-const ONE: View = View {
+const STORED_TRACE_VIEW: View = View {
     columns: &[
         Column::new("ID", "id", |row, style| cell::text(row, "id", style)),
         Column::new("EXTERNAL", "external_id", |row, style| cell::text(row, "external_id", style)),
@@ -76,12 +76,12 @@ const ONE: View = View {
         Column::new("TOKENS", "total_token_count", |row, style| cell::count(row, "total_token_count", style)),
         Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)),
     ],
-    ..VIEW
+    ..RESULT_VIEW
 };
 
 /// Sends traces and reports the result of each.
 pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+    ctx.out.check(&RESULT_VIEW)?;
     let client = ctx.client()?;
     let input: Box<dyn Read> = match args.file.as_str() {
         "-" => Box::new(std::io::stdin()),
@@ -90,18 +90,18 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
             Box::new(std::fs::File::open(path).map_err(failed)?)
         }
     };
-    let target = Target::resolve(ctx, &client).await?;
+    let target = ProjectTarget::resolve(ctx, &client).await?;
     if args.otlp {
         return send_otlp::run(ctx, &client, &target, input).await;
     }
     let progress = ctx.out.waiting("traces");
     let mut sender =
-        Sender { client, target, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new(), progress };
+        BatchSender { client, target, batch: Vec::new(), bytes: 0, sent: 0, results: Vec::new(), progress };
     for document in serde_json::Deserializer::from_reader(BufReader::new(input)).into_iter::<Value>() {
         let document = document.map_err(|error| unreadable(&args.file, &error))?;
-        for mut item in items(document)? {
-            take_tags(&mut item);
-            sender.target.claim(&mut item);
+        for mut item in traces_of(document)? {
+            restore_tags(&mut item);
+            sender.target.override_project(&mut item);
             if let Some(field) = &args.id_from {
                 set_id(&mut item, field)?;
             }
@@ -112,14 +112,14 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
 }
 
 /// The project that receives the traces.
-pub struct Target {
-    /// Its name for the server; none for the credential's own project.
+pub struct ProjectTarget {
+    /// The name of the project for the server. `None` is the credential's own project.
     name: Option<String>,
-    /// Whether the command line names it, which overrides the project of a trace.
+    /// Whether the command line names the project, which overrides the project of a trace.
     by_flag: bool,
 }
 
-impl Target {
+impl ProjectTarget {
     /// Returns the project of this run. It must exist: for a misspelt name the server would create a
     /// project.
     async fn resolve(ctx: &Ctx, client: &Client) -> Result<Self> {
@@ -129,7 +129,7 @@ impl Target {
             if error.exit == Exit::NotFound {
                 error.detail.push(format!("the project is named by {}", project.source));
                 error.hint = Some(format!(
-                    "make it: loupe projects create NAME{}",
+                    "create it: loupe projects create NAME{}",
                     error.hint.map(|it| format!("; {it}")).unwrap_or_default()
                 ));
             }
@@ -139,7 +139,7 @@ impl Target {
     }
 
     /// Removes the project of a trace if the command line names another one.
-    fn claim(&self, item: &mut Value) {
+    fn override_project(&self, item: &mut Value) {
         if self.by_flag
             && let Some(members) = item.as_object_mut()
         {
@@ -148,7 +148,7 @@ impl Target {
     }
 
     /// Adds the project's name to the request.
-    pub fn address<T>(&self, call: Call<T>) -> Call<T> {
+    pub fn add_header<T>(&self, call: Call<T>) -> Call<T> {
         match &self.name {
             Some(name) => call.header(calls::PROJECT_NAME_HEADER, name),
             None => call,
@@ -161,12 +161,12 @@ fn unreadable(file: &str, error: &serde_json::Error) -> CliError {
     CliError::usage(format!("{name}: {}", json_error(error))).hint("one JSON object a line, or one document")
 }
 
-/// The traces of one JSON document.
-fn items(document: Value) -> Result<Vec<Value>> {
+/// Returns the traces of one JSON document.
+fn traces_of(document: Value) -> Result<Vec<Value>> {
     match document {
-        Value::Array(items) => Ok(items),
+        Value::Array(traces_of) => Ok(traces_of),
         Value::Object(mut object) => match object.remove("traces") {
-            Some(Value::Array(items)) => Ok(items),
+            Some(Value::Array(traces_of)) => Ok(traces_of),
             Some(other) => Err(CliError::usage(format!("`traces` is {}, not an array", kind(&other)))),
             None => Ok(vec![Value::Object(object)]),
         },
@@ -187,7 +187,7 @@ fn kind(value: &Value) -> &'static str {
 
 /// Replaces the tags of an exported trace by its `tag_map`: an export contains the tags in two forms, and
 /// ingest accepts the map.
-fn take_tags(item: &mut Value) {
+fn restore_tags(item: &mut Value) {
     if let Some(tags) = item.get_mut("tag_map").filter(|tags| tags.is_object()).map(Value::take) {
         item["tags"] = tags;
     }
@@ -204,17 +204,17 @@ fn set_id(item: &mut Value, field: &str) -> Result {
 }
 
 /// Collects traces into batches.
-struct Sender {
+struct BatchSender {
     client: Client,
-    target: Target,
+    target: ProjectTarget,
     batch: Vec<Value>,
     bytes: usize,
     sent: usize,
-    answers: Vec<Value>,
+    results: Vec<Value>,
     progress: Progress,
 }
 
-impl Sender {
+impl BatchSender {
     async fn add(&mut self, ctx: &mut Ctx, item: Value) -> Result {
         let bytes = item.to_string().len();
         let full = self.batch.len() == MAX_BATCH || self.bytes + bytes > BATCH_BYTES;
@@ -231,8 +231,8 @@ impl Sender {
         let (first, count) = (self.sent, batch.len());
         let bytes = std::mem::take(&mut self.bytes);
         self.sent += count;
-        let answer = ctx
-            .write(&self.client, &self.target.address(calls::ingest_batch(batch)))
+        let response = ctx
+            .write(&self.client, &self.target.add_header(calls::ingest_batch(batch)))
             .await
             .map_err(|mut error| {
                 if first > 0 {
@@ -240,16 +240,16 @@ impl Sender {
                 }
                 error
             })?;
-        if answer.is_some() {
+        if response.is_some() {
             self.progress.add(count, bytes);
         }
-        if let Some(Value::Array(mut results)) = answer.map(|mut answer| answer["results"].take()) {
+        if let Some(Value::Array(mut results)) = response.map(|mut response| response["results"].take()) {
             for result in &mut results {
                 // Indexes count within the batch; people count within the file.
                 let index = result.get("index").and_then(Value::as_u64).unwrap_or_default();
                 result["index"] = json!(index + first as u64);
             }
-            self.answers.extend(results);
+            self.results.extend(results);
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Sender {
         if self.sent == 0 && self.batch.len() <= 1 {
             return match self.batch.pop() {
                 Some(item) => send_one(ctx, &self.client, &self.target, item).await,
-                None => Err(CliError::usage("there is no trace in it")),
+                None => Err(CliError::usage("the input contains no trace")),
             };
         }
         if !self.batch.is_empty() {
@@ -268,9 +268,9 @@ impl Sender {
         if ctx.global.dry_run {
             return Ok(());
         }
-        let refused: Vec<&Value> = self.answers.iter().filter(|it| is(it, "rejected")).collect();
-        let accepted = self.answers.iter().filter(|it| is(it, "accepted")).count();
-        let duplicates = self.answers.len() - accepted - refused.len();
+        let refused: Vec<&Value> = self.results.iter().filter(|it| is(it, "rejected")).collect();
+        let accepted = self.results.iter().filter(|it| is(it, "accepted")).count();
+        let duplicates = self.results.len() - accepted - refused.len();
         let failure = refused.first().map(|first| {
             let why = first.get("error").and_then(Value::as_str).unwrap_or("refused");
             let exit = match first.get("code").and_then(Value::as_str) {
@@ -285,12 +285,12 @@ impl Sender {
         let rejected = refused.len();
         let [stored, before, refusals] = [accepted, duplicates, rejected].map(thousands);
         ctx.out.note(&format!("{stored} stored, {before} stored before, {refusals} refused"));
-        let document = json!({ "accepted": accepted, "rejected": rejected, "results": self.answers });
+        let document = json!({ "accepted": accepted, "rejected": rejected, "results": self.results });
         if ctx.out.format.is_table() {
-            let refused: Vec<Value> = self.answers.into_iter().filter(|it| is(it, "rejected")).collect();
-            ctx.out.list(&VIEW, json!({ "results": refused }))?;
+            let refused: Vec<Value> = self.results.into_iter().filter(|it| is(it, "rejected")).collect();
+            ctx.out.list(&RESULT_VIEW, json!({ "results": refused }))?;
         } else {
-            ctx.out.list(&VIEW, document)?;
+            ctx.out.list(&RESULT_VIEW, document)?;
         }
         failure.map_or(Ok(()), Err)
     }
@@ -300,29 +300,31 @@ fn is(result: &Value, status: &str) -> bool {
     result.get("status").and_then(Value::as_str) == Some(status)
 }
 
-async fn send_one(ctx: &mut Ctx, client: &Client, target: &Target, item: Value) -> Result {
-    let call = target.address(calls::ingest(item));
+async fn send_one(ctx: &mut Ctx, client: &Client, target: &ProjectTarget, item: Value) -> Result {
+    let call = target.add_header(calls::ingest(item));
     if ctx.global.dry_run {
         return ctx.show_call(&call);
     }
     ctx.check_writable()?;
-    let answer = match client.value(&call).await {
-        Ok(answer) => answer,
-        Err(Error::Answer(answer)) if answer.status == 409 && answer.body["identical"] == json!(true) => {
+    let response = match client.value(&call).await {
+        Ok(response) => response,
+        Err(Error::Response(response))
+            if response.status == 409 && response.body["identical"] == json!(true) =>
+        {
             ctx.out.note("this trace was stored before");
-            json!({ "id": answer.body["trace_id"], "status": "duplicate" })
+            json!({ "id": response.body["trace_id"], "status": "duplicate" })
         }
         Err(error) => return Err(error.into()),
     };
-    let id = cell::raw(answer.get("id"));
+    let id = cell::raw(response.get("id"));
     match ctx.out.format {
         Format::Table | Format::Wide => {
-            let spans = answer.get("span_count").and_then(Value::as_i64).unwrap_or_default();
+            let spans = response.get("span_count").and_then(Value::as_i64).unwrap_or_default();
             let line = api::text::printable(&format!("{} {id}  {spans} spans", ctx.out.style.glyphs.ok))
                 .into_owned();
             ctx.out.write(&(line + "\n"))
         }
-        _ => ctx.out.item(&ONE, &answer),
+        _ => ctx.out.item(&STORED_TRACE_VIEW, &response),
     }
 }
 
@@ -331,29 +333,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_of_every_shape_hold_traces() {
+    fn traces_are_found_in_documents_of_every_shape() {
         for (document, count) in [
             (json!({ "name": "a" }), 1),
             (json!([{ "name": "a" }, { "name": "b" }]), 2),
             (json!({ "traces": [{}, {}, {}] }), 3),
         ] {
-            assert_eq!(items(document).map(|items| items.len()).ok(), Some(count));
+            assert_eq!(traces_of(document).map(|traces_of| traces_of.len()).ok(), Some(count));
         }
-        assert!(items(json!("x")).is_err() && items(json!({ "traces": 1 })).is_err());
+        assert!(traces_of(json!("x")).is_err() && traces_of(json!({ "traces": 1 })).is_err());
     }
 
     #[test]
-    fn an_exported_trace_can_be_sent() {
+    fn exported_trace_can_be_sent_again() {
         let mut exported = json!({ "tags": ["env:prod"], "tag_map": { "env": "prod" } });
-        take_tags(&mut exported);
+        restore_tags(&mut exported);
         assert_eq!(exported["tags"], json!({ "env": "prod" }));
         let mut item = json!({ "tags": { "a": "b" } });
-        take_tags(&mut item);
+        restore_tags(&mut item);
         assert_eq!(item, json!({ "tags": { "a": "b" } }));
     }
 
     #[test]
-    fn ids_come_from_a_member() {
+    fn trace_id_is_taken_from_a_member() {
         let mut item = json!({ "ref": 17 });
         assert!(set_id(&mut item, "ref").is_ok());
         assert_eq!(item["id"], "17");

@@ -10,7 +10,7 @@ use api::{
 use present::format::thousands;
 use serde_json::{Value, json, value::RawValue};
 
-use super::send::Target;
+use super::send::ProjectTarget;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -18,17 +18,17 @@ use crate::{
 };
 
 /// Sends the requests of the input, and reports refused spans.
-pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn Read>) -> Result {
+pub async fn run(ctx: &mut Ctx, client: &Client, target: &ProjectTarget, input: Box<dyn Read>) -> Result {
     let mut input = BufReader::new(input);
     let start = input.fill_buf().map_err(|error| unreadable(&io_error(&error)))?;
     let is_json = start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let mut sent = Sent::default();
+    let mut sent = SentRequests::default();
     let mut progress = ctx.out.waiting("requests");
     if is_json {
         for request in serde_json::Deserializer::from_reader(input).into_iter::<Box<RawValue>>() {
             let request = request.map_err(|error| unreadable(&json_error(&error)))?;
             let call = calls::ingest_otlp("application/json", request.get().as_bytes().to_vec());
-            sent.send(ctx, client, &target.address(call)).await?;
+            sent.send(ctx, client, &target.add_header(call)).await?;
             if !ctx.global.dry_run {
                 progress.add(1, request.get().len());
             }
@@ -37,7 +37,7 @@ pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn
         let mut bytes = Vec::new();
         input.read_to_end(&mut bytes).map_err(|error| unreadable(&io_error(&error)))?;
         let call = calls::ingest_otlp("application/x-protobuf", bytes);
-        sent.send(ctx, client, &target.address(call)).await?;
+        sent.send(ctx, client, &target.add_header(call)).await?;
     }
     drop(progress);
     sent.report(ctx)
@@ -45,24 +45,24 @@ pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn
 
 fn unreadable(why: &str) -> CliError {
     CliError::usage(format!("the export can't be read: {why}"))
-        .hint("it has to be an OTLP export request in protobuf, or such requests in JSON, one a line")
+        .hint("the input must be an OTLP export request in protobuf, or such requests in JSON, one per line")
 }
 
 /// Totals of the requests sent so far.
 #[derive(Default)]
-struct Sent {
+struct SentRequests {
     requests: usize,
     refused: i64,
     last: Value,
 }
 
-impl Sent {
+impl SentRequests {
     async fn send(&mut self, ctx: &mut Ctx, client: &Client, call: &Call<Value>) -> Result {
         if ctx.global.dry_run {
             return ctx.show_call(call);
         }
         ctx.check_writable()?;
-        let answer = client.send(call).await.map_err(|error| {
+        let response = client.send(call).await.map_err(|error| {
             let mut error = CliError::from(error);
             if self.requests > 0 {
                 error.detail.push(format!("the first {} requests were sent", self.requests));
@@ -70,20 +70,20 @@ impl Sent {
             error
         })?;
         self.requests += 1;
-        self.note(&answer);
+        self.add_response(&response);
         Ok(())
     }
 
     /// Adds a response to the totals. The response to a protobuf request is protobuf, which is not parsed.
-    fn note(&mut self, answer: &ApiResponse) {
-        let Ok(answer) = answer.json::<Value>() else { return };
-        self.refused += match answer.pointer("/partialSuccess/rejectedSpans") {
+    fn add_response(&mut self, response: &ApiResponse) {
+        let Ok(response) = response.json::<Value>() else { return };
+        self.refused += match response.pointer("/partialSuccess/rejectedSpans") {
             // OTLP's JSON encodes 64-bit integers as strings.
             Some(Value::String(count)) => count.parse().unwrap_or_default(),
             Some(count) => count.as_i64().unwrap_or_default(),
             None => 0,
         };
-        self.last = answer;
+        self.last = response;
     }
 
     fn report(self, ctx: &mut Ctx) -> Result {

@@ -1,7 +1,7 @@
 //! `loupe traces tail`: follows the live stream, or polls the list if the server has no stream.
 //!
 //! Both print each trace once, oldest first, and miss none: after every connection the list is read from a
-//! minute before the newest trace seen ([`Seen`]).
+//! minute before the newest trace seen (`SeenTraces`).
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::{VIEW, filter_args::FilterArgs, follow::Seen};
+use super::{TRACE_VIEW, filter_args::TraceFilterArgs, seen::SeenTraces};
 use crate::{
     args::positive,
-    config::{duration, expiry::Expiry},
+    config::{duration, expiry::SessionExpiry},
     ctx::Ctx,
     env::now,
     error::{CliError, Result},
@@ -33,15 +33,15 @@ use crate::{
 };
 
 /// Maximum number of pages that are read before their traces are printed.
-const MOST_PAGES: usize = 100;
+const MAX_PAGES_PER_READ: usize = 100;
 /// Maximum delay between two attempts to reach the server.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Arguments of `traces tail`.
 #[derive(Debug, Args)]
 pub struct TailArgs {
     #[command(flatten)]
-    filter: FilterArgs,
+    filter: TraceFilterArgs,
     /// Start with traces from this long ago
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     since: String,
@@ -59,7 +59,7 @@ pub struct TailArgs {
     exit_on: Option<ExitOn>,
     /// Additional line for each trace in a table
     #[arg(long, value_enum)]
-    show: Option<Show>,
+    show: Option<ExtraLine>,
     /// Poll the list even if the server has a live stream
     #[arg(long)]
     poll: bool,
@@ -73,7 +73,7 @@ enum ExitOn {
 
 /// Values of `--show`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Show {
+enum ExtraLine {
     /// The error message.
     Error,
     /// The first line of input and output.
@@ -82,7 +82,7 @@ enum Show {
 
 /// Follows traces until the command is stopped or reaches its limit.
 pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
-    ctx.out.check(&VIEW)?;
+    ctx.out.check(&TRACE_VIEW)?;
     let filter = args.filter.resolve(ctx)?;
     let since = duration(&args.since)?;
     let interval = duration(&args.interval)?.max(Duration::from_millis(200));
@@ -97,21 +97,21 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
     let start = Timestamp::from_micros(start.micros().saturating_sub_unsigned(since.as_micros() as u64));
     let most = if args.exit_on.is_some() { Some(1) } else { args.max };
     // The client prefers an API key, so the session's expiry matters only without one.
-    let session = if client.has_api_key() { None } else { Expiry::of(&ctx.settings) };
+    let session = if client.has_api_key() { None } else { SessionExpiry::of(&ctx.settings) };
     let mut tail = Tail {
         client,
         session,
         filter,
         project,
-        seen: Seen::from(start),
+        seen: SeenTraces::from(start),
         interval,
         show: args.show,
         left: most,
-        live: !args.poll,
-        primed: !since.is_zero(),
+        uses_stream: !args.poll,
+        is_primed: !since.is_zero(),
         last_event: None,
         outage: None,
-        announced: false,
+        is_announced: false,
     };
     let Some(limit) = limit else {
         return tail.follow(ctx).await;
@@ -128,21 +128,21 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
 /// State of a run of `tail`.
 struct Tail {
     client: Client,
-    session: Option<Expiry>,
+    session: Option<SessionExpiry>,
     filter: Filter,
     project: Option<Uuid>,
-    seen: Seen,
+    seen: SeenTraces,
     interval: Duration,
-    show: Option<Show>,
+    show: Option<ExtraLine>,
     /// Number of traces that may still be printed.
     left: Option<u64>,
     /// Whether to try the live stream.
-    live: bool,
+    uses_stream: bool,
     /// Whether the traces that existed at the start are recorded.
-    primed: bool,
+    is_primed: bool,
     last_event: Option<String>,
     outage: Option<Outage>,
-    announced: bool,
+    is_announced: bool,
 }
 
 /// A period in which the server can't be reached.
@@ -152,7 +152,7 @@ struct Outage {
 }
 
 /// Reason why following pauses or ends.
-enum Stop {
+enum FollowEnd {
     /// The maximum number of traces was printed.
     Enough,
     /// The server has no live stream.
@@ -161,13 +161,13 @@ enum Stop {
     Client(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for FollowEnd {
     fn from(error: Error) -> Self {
         Self::Client(error)
     }
 }
 
-impl From<CliError> for Stop {
+impl From<CliError> for FollowEnd {
     fn from(error: CliError) -> Self {
         Self::Failed(error)
     }
@@ -176,39 +176,39 @@ impl From<CliError> for Stop {
 impl Tail {
     async fn follow(&mut self, ctx: &mut Ctx) -> Result {
         loop {
-            let stop = match self.round(ctx).await {
+            let stop = match self.follow_once(ctx).await {
                 Ok(()) => continue,
                 Err(stop) => stop,
             };
             match stop {
-                Stop::Enough => return Ok(()),
-                Stop::Failed(error) => return Err(error),
-                Stop::NoStream => self.live = false,
-                Stop::Client(error) => self.lost(ctx, error).await?,
+                FollowEnd::Enough => return Ok(()),
+                FollowEnd::Failed(error) => return Err(error),
+                FollowEnd::NoStream => self.uses_stream = false,
+                FollowEnd::Client(error) => self.wait_after_failure(ctx, error).await?,
             }
         }
     }
 
     /// Follows one connection of the stream, or reads the list once.
-    async fn round(&mut self, ctx: &mut Ctx) -> std::result::Result<(), Stop> {
-        if !self.primed {
+    async fn follow_once(&mut self, ctx: &mut Ctx) -> std::result::Result<(), FollowEnd> {
+        if !self.is_primed {
             self.read_list(ctx, false).await?;
-            self.primed = true;
+            self.is_primed = true;
         }
-        if !self.live {
+        if !self.uses_stream {
             let wait = self.read_list(ctx, true).await?;
             self.announce(ctx);
-            self.warn(ctx);
+            self.warn_about_expiry(ctx);
             sleep(wait).await;
             return Ok(());
         }
         let call = calls::trace_stream(&self.filter, self.project);
         let mut stream = match self.client.stream(&call, self.last_event.as_deref()).await {
             Ok(stream) => stream,
-            Err(Error::NotAStream) => return Err(Stop::NoStream),
+            Err(Error::NotAStream) => return Err(FollowEnd::NoStream),
             // Older servers read the path segment `stream` as a trace id.
             Err(error) if matches!(error.status(), Some(400 | 404 | 405 | 422 | 501)) => {
-                return Err(Stop::NoStream);
+                return Err(FollowEnd::NoStream);
             }
             Err(error) => return Err(error.into()),
         };
@@ -217,10 +217,10 @@ impl Tail {
         self.announce(ctx);
         while let Some(event) = stream.next().await {
             match event? {
-                StreamEvent::Alive => self.warn(ctx),
+                StreamEvent::Alive => self.warn_about_expiry(ctx),
                 StreamEvent::Lagged { cursor } => {
                     self.last_event = cursor.or_else(|| self.last_event.take());
-                    ctx.out.note("fell behind the live stream; going on from the last trace received");
+                    ctx.out.note("fell behind the live stream; continuing after the last trace received");
                     // The next iteration opens the stream after that trace.
                     return Ok(());
                 }
@@ -240,16 +240,16 @@ impl Tail {
 
     /// Reads the list back to known traces and prints the new ones, oldest first. Returns how long to wait
     /// before the next read.
-    async fn read_list(&mut self, ctx: &mut Ctx, print: bool) -> std::result::Result<Duration, Stop> {
+    async fn read_list(&mut self, ctx: &mut Ctx, print: bool) -> std::result::Result<Duration, FollowEnd> {
         let begun = Instant::now();
         let filter = self.filter.clone().since(self.seen.resume());
         let mut page = Page { limit: Some(200), cursor: None };
         let mut found: Vec<Value> = Vec::new();
         let mut wait = self.interval;
-        for _ in 0..MOST_PAGES {
-            let answer =
+        for _ in 0..MAX_PAGES_PER_READ {
+            let response =
                 self.client.send(&super::page(ctx.out.shows_texts(), &filter, self.project, &page)).await?;
-            if let Some((limit, remaining)) = answer.rate_limit()
+            if let Some((limit, remaining)) = response.rate_limit()
                 && remaining.saturating_mul(10) < limit
             {
                 wait = self.interval * 2;
@@ -257,47 +257,47 @@ impl Tail {
                     "{remaining} of {limit} requests left in this minute; reading every {wait:?}"
                 ));
             }
-            let mut document: Value = answer.json()?;
+            let mut document: Value = response.json()?;
             page.cursor = next_cursor(&document);
-            let rows = match document.get_mut(VIEW.plural).map(Value::take) {
+            let rows = match document.get_mut(TRACE_VIEW.plural).map(Value::take) {
                 Some(Value::Array(rows)) => rows,
                 _ => Vec::new(),
             };
-            let all_known = !rows.is_empty() && rows.iter().all(|row| self.seen.knows(row));
+            let all_known = !rows.is_empty() && rows.iter().all(|row| self.seen.contains(row));
             found.extend(rows);
             if page.cursor.is_none() || all_known {
                 break;
             }
         }
-        self.back(ctx);
-        if page.cursor.is_some() && found.len() >= MOST_PAGES * 200 {
+        self.note_recovery(ctx);
+        if page.cursor.is_some() && found.len() >= MAX_PAGES_PER_READ * 200 {
             let (count, seconds) = (format::thousands(found.len() as i64), begun.elapsed().as_secs());
             ctx.out.note(&format!(
-                "falling behind: {count} traces in {seconds}s; narrow the filter or use --interval"
+                "tail is falling behind: {count} traces in {seconds}s; narrow the filter or use --interval"
             ));
         }
         for trace in found.iter().rev() {
             if print {
                 self.print(ctx, trace)?;
             } else {
-                self.seen.note(trace);
+                self.seen.record(trace);
             }
         }
         Ok(wait)
     }
 
-    fn print(&mut self, ctx: &mut Ctx, trace: &Value) -> std::result::Result<(), Stop> {
-        if !self.seen.note(trace) {
+    fn print(&mut self, ctx: &mut Ctx, trace: &Value) -> std::result::Result<(), FollowEnd> {
+        if !self.seen.record(trace) {
             return Ok(());
         }
-        ctx.out.row(&VIEW, trace)?;
+        ctx.out.row(&TRACE_VIEW, trace)?;
         if ctx.out.format.is_table() {
             self.print_more(ctx, trace)?;
         }
         if let Some(left) = &mut self.left {
             *left -= 1;
             if *left == 0 {
-                return Err(Stop::Enough);
+                return Err(FollowEnd::Enough);
             }
         }
         Ok(())
@@ -306,18 +306,18 @@ impl Tail {
     fn print_more(&self, ctx: &mut Ctx, trace: &Value) -> Result {
         let members: &[&str] = match self.show {
             None => &[],
-            Some(Show::Error) => &["error"],
-            Some(Show::Io) => &["input", "output"],
+            Some(ExtraLine::Error) => &["error"],
+            Some(ExtraLine::Io) => &["input", "output"],
         };
         for name in members {
             let Some(text) = trace.get(*name).and_then(Value::as_str) else { continue };
             let style = &ctx.out.style;
             let (room, tone) = match self.show {
                 // Error messages are not cut.
-                Some(Show::Error) => (usize::MAX / 64, Tone::Bad),
+                Some(ExtraLine::Error) => (usize::MAX / 64, Tone::Bad),
                 _ => (ctx.out.columns.unwrap_or(120).saturating_sub(11), Tone::Dim),
             };
-            let line = if self.show == Some(Show::Error) {
+            let line = if self.show == Some(ExtraLine::Error) {
                 cell::Cell::plain(text).text
             } else {
                 present::text::cut(text, room, &style.glyphs)
@@ -329,43 +329,43 @@ impl Tail {
     }
 
     /// Warns when the session is about to end.
-    fn warn(&mut self, ctx: &mut Ctx) {
-        if let Some(warning) = self.session.as_mut().and_then(Expiry::warning) {
+    fn warn_about_expiry(&mut self, ctx: &mut Ctx) {
+        if let Some(warning) = self.session.as_mut().and_then(SessionExpiry::warning) {
             ctx.out.note(&warning);
         }
     }
 
     /// Prints once which traces are followed.
     fn announce(&mut self, ctx: &mut Ctx) {
-        if std::mem::replace(&mut self.announced, true) {
+        if std::mem::replace(&mut self.is_announced, true) {
             return;
         }
         let what = ctx.settings.project.as_ref().map_or("all projects", |project| project.value.as_str());
-        let how = if self.live { "live".to_owned() } else { format!("every {:?}", self.interval) };
+        let how = if self.uses_stream { "live".to_owned() } else { format!("every {:?}", self.interval) };
         let newest =
             self.seen.newest().map(|time| format!(", newest {}", clock(ctx, time))).unwrap_or_default();
         ctx.out.note(&format!("following {what}, {how}{newest} (Ctrl-C to stop)"));
     }
 
     /// Waits after a temporary failure; returns other failures as errors.
-    async fn lost(&mut self, ctx: &mut Ctx, error: Error) -> Result {
-        let passing = match &error {
+    async fn wait_after_failure(&mut self, ctx: &mut Ctx, error: Error) -> Result {
+        let is_temporary = match &error {
             Error::Unreachable { .. } => true,
-            Error::Answer(answer) => answer.status == 429 || answer.status >= 500,
+            Error::Response(response) => response.status == 429 || response.status >= 500,
             _ => false,
         };
         // If the server was never reached, the address is probably wrong, so the command ends.
-        if !passing || !self.announced {
+        if !is_temporary || !self.is_announced {
             let mut failed = CliError::from(error);
-            if let Some(newest) = self.seen.newest().filter(|_| self.announced) {
-                failed.detail.push(format!("the newest trace printed began at {newest}"));
+            if let Some(newest) = self.seen.newest().filter(|_| self.is_announced) {
+                failed.detail.push(format!("the newest trace printed started at {newest}"));
             }
             return Err(failed);
         }
         let outage = self.outage.get_or_insert_with(|| Outage { since: Instant::now(), tries: 0 });
-        let doubled = Duration::from_secs(1 << outage.tries.min(5)).min(LONGEST_WAIT);
+        let doubled = Duration::from_secs(1 << outage.tries.min(5)).min(MAX_RETRY_DELAY);
         outage.tries += 1;
-        let asked = error.answer().and_then(|answer| answer.retry_after);
+        let asked = error.response().and_then(|response| response.retry_after);
         let wait = asked.unwrap_or(doubled);
         let time = now().format("%H:%M:%S");
         let seconds = wait.as_secs();
@@ -380,11 +380,11 @@ impl Tail {
     }
 
     /// Prints that the server is reachable again.
-    fn back(&mut self, ctx: &mut Ctx) {
+    fn note_recovery(&mut self, ctx: &mut Ctx) {
         if let Some(outage) = self.outage.take() {
             let from = clock(ctx, self.seen.resume());
             let seconds = outage.since.elapsed().as_secs();
-            ctx.out.note(&format!("back after {seconds}s, catching up from {from}"));
+            ctx.out.note(&format!("connected again after {seconds}s, continuing from {from}"));
         }
     }
 }

@@ -7,11 +7,11 @@ use crate::output::cell::{self, Style, Tone};
 /// Number of lines of a text that are shown without `--full`.
 const SHOWN_LINES: usize = 12;
 /// Indentation of texts in columns.
-const INDENT: usize = 12;
+const INDENT_COLUMNS: usize = 12;
 
 /// Returns the input and the output, each below its name; nothing if both are missing.
 pub fn render(trace: &Value, style: &Style, width: Option<usize>, full: bool) -> String {
-    let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(INDENT)).max(20);
+    let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(INDENT_COLUMNS)).max(20);
     let mut text = String::new();
     for name in ["input", "output"] {
         let Some(value) = trace.get(name).filter(|it| !it.is_null()) else { continue };
@@ -38,7 +38,7 @@ fn readable(value: &Value) -> String {
     let parsed: Option<Value> = serde_json::from_str(&text).ok();
     match parsed {
         Some(Value::Array(messages)) => match messages.iter().map(message).collect::<Option<Vec<_>>>() {
-            Some(said) if !said.is_empty() => said.join("\n"),
+            Some(lines) if !lines.is_empty() => lines.join("\n"),
             _ => serde_json::to_string_pretty(&messages).unwrap_or(text),
         },
         Some(object @ Value::Object(_)) => serde_json::to_string_pretty(&object).unwrap_or(text),
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversations_and_documents_are_readable() {
+    fn conversations_and_documents_are_formatted_for_reading() {
         let conversation =
             json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "a\nb"}]);
         assert_eq!(readable(&json!(conversation.to_string())), "user: Hi\nassistant: a\nb");

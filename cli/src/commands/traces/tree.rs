@@ -13,12 +13,12 @@ use super::failed;
 use crate::output::cell::{self, Style, Tone};
 
 /// Maximum width of the names in columns.
-const NAMES: usize = 40;
+const MAX_NAME_COLUMNS: usize = 40;
 /// Limits the depth that is drawn: further indentation would only take the room of the names.
 const MAX_DRAWN_DEPTH: usize = 21;
 
 /// A line of the tree.
-struct Line<'a> {
+struct TreeLine<'a> {
     span: &'a Value,
     branches: String,
 }
@@ -31,8 +31,10 @@ pub fn render(spans: &[Value], style: &Style, columns: usize) -> String {
     }
     let lines = arrange(spans, style.glyphs.ascii);
     let scale = TimeScale::of(spans.iter().filter_map(interval));
-    let named = |line: &Line| width(&line.branches) + width(&cell::text(line.span, "name", style).text) + 2;
-    let names = lines.iter().map(named).max().unwrap_or_default().clamp(4, NAMES.min(columns / 2).max(4));
+    let named =
+        |line: &TreeLine| width(&line.branches) + width(&cell::text(line.span, "name", style).text) + 2;
+    let names =
+        lines.iter().map(named).max().unwrap_or_default().clamp(4, MAX_NAME_COLUMNS.min(columns / 2).max(4));
     let kinds = 10;
     let bars = columns.saturating_sub(2 + names + 2 + kinds + 2 + 7 + 2);
 
@@ -69,7 +71,7 @@ fn id<'a>(span: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the spans in the order of the tree, with the branches that lead to them.
-fn arrange(spans: &[Value], ascii: bool) -> Vec<Line<'_>> {
+fn arrange(spans: &[Value], ascii: bool) -> Vec<TreeLine<'_>> {
     let (tee, corner, pipe) = if ascii { ("|- ", "`- ", "|  ") } else { ("├─ ", "└─ ", "│  ") };
     // Whether the last node at each depth was the last child of its parent.
     let mut is_last_at: Vec<bool> = Vec::new();
@@ -83,7 +85,7 @@ fn arrange(spans: &[Value], ascii: bool) -> Vec<Line<'_>> {
             branches.extend(above.iter().map(|is_last| if *is_last { "   " } else { pipe }));
             branches.push_str(if node.is_last { corner } else { tee });
         }
-        Line { span: &spans[node.index], branches }
+        TreeLine { span: &spans[node.index], branches }
     };
     nodes.into_iter().map(line).collect()
 }
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_stand_under_their_parents_on_one_scale() {
+    fn spans_are_drawn_below_their_parents_on_one_scale() {
         let mut failing = span("decide", Some("agent"), 5, 5_000);
         failing["error"] = json!("timeout");
         let spans = [
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_thousands_ends_and_fits() {
+    fn chain_of_thousands_of_spans_fits_the_width() {
         let spans: Vec<Value> = (0..5_000)
             .map(|n| span(&n.to_string(), (n > 0).then(|| (n - 1).to_string()).as_deref(), 0, 1))
             .collect();

@@ -21,7 +21,7 @@ pub struct Call<T> {
     /// Whether the request is idempotent by itself. Other POST requests are sent with an
     /// `Idempotency-Key`; see [`super::Client::send`].
     pub repeatable: bool,
-    answer: PhantomData<fn() -> T>,
+    response: PhantomData<fn() -> T>,
 }
 
 /// The body of a [`Call`].
@@ -65,7 +65,7 @@ impl<T> Call<T> {
             body: Body::Empty,
             auth: Auth::Key,
             repeatable,
-            answer: PhantomData,
+            response: PhantomData,
         }
     }
 
@@ -153,7 +153,7 @@ impl<T> Clone for Call<T> {
             body: self.body.clone(),
             auth: self.auth,
             repeatable: self.repeatable,
-            answer: PhantomData,
+            response: PhantomData,
         }
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{Auth, Body, Call, call::Method, stream::Traces};
 use crate::{
     Timestamp,
+    anomaly::{AnomalyList, AnomalySeverity},
     audit::AuditLog,
     credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
     eval::{Bulk, BulkStarted, Evaluation, EvaluationFilter, EvaluationList, NewBulk, NewEvaluation},
@@ -15,6 +16,11 @@ use crate::{
         RuleTest,
     },
     evaluator::{Evaluator, EvaluatorChange, EvaluatorList, NewEvaluator},
+    failure::{
+        ClusterFilter, ClusterStatus, FailureCluster, FailureClusterChange, FailureClusterList,
+        FailureFilter, FailureList,
+    },
+    failure_rule::{FailureRule, FailureRuleChange, FailureRuleList, NewFailureRule},
     feedback::{Feedback, FeedbackLabel, FeedbackList, NewFeedback},
     filter::Filter,
     ingest::{BatchResult, Ingested},
@@ -27,6 +33,10 @@ use crate::{
     session::SessionList,
     tenant::Me,
     trace::{SpanList, Trace, TraceList},
+    webhook::{
+        NewWebhook, NewWebhookSecret, RotatedSecret, Webhook, WebhookChange, WebhookDelivery,
+        WebhookDeliveryList, WebhookList, WebhookTest,
+    },
 };
 
 /// Which page of a list to return.
@@ -141,6 +151,28 @@ pub fn project_metric(
     call.query("metric", metric).query("window", window)
 }
 
+/// Selects anomalies; absent fields do not restrict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnomalyFilter {
+    /// Anomalies of this project.
+    pub project_id: Option<Uuid>,
+    /// Anomalies of this metric, such as `error_rate`.
+    pub metric: Option<String>,
+    /// Anomalies of this severity.
+    pub severity: Option<AnomalySeverity>,
+    /// Anomalies detected at or after this time.
+    pub from: Option<Timestamp>,
+    /// Anomalies detected at or before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// Lists anomalies by the time of their detection, newest first.
+pub fn anomalies(filter: &AnomalyFilter, page: &Page) -> Call<AnomalyList> {
+    let AnomalyFilter { project_id, metric, severity, from, to } = filter;
+    let call = Call::get("/v1/anomalies").maybe("project_id", *project_id).maybe("metric", metric.as_ref());
+    paged(call.maybe("severity", *severity).maybe("from", *from).maybe("to", *to), page)
+}
+
 /// Selects feedback; absent fields do not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedbackFilter {
@@ -226,6 +258,51 @@ pub fn delete_evaluator(name: &str) -> Call<()> {
     Call::delete(format!("/v1/evaluators/{}", segment(name)))
 }
 
+/// Lists webhooks, newest first.
+pub fn webhooks(page: &Page) -> Call<WebhookList> {
+    paged(Call::get("/v1/webhooks"), page)
+}
+
+/// Returns a webhook.
+pub fn webhook(id: Uuid) -> Call<Webhook> {
+    Call::get(format!("/v1/webhooks/{id}"))
+}
+
+/// Creates a webhook.
+pub fn create_webhook(new: &NewWebhook) -> Call<Webhook> {
+    Call::post("/v1/webhooks").json(json!(new))
+}
+
+/// Changes a webhook.
+pub fn update_webhook(id: Uuid, change: &WebhookChange) -> Call<Webhook> {
+    Call::patch(format!("/v1/webhooks/{id}")).json(json!(change))
+}
+
+/// Deletes a webhook.
+pub fn delete_webhook(id: Uuid) -> Call<()> {
+    Call::delete(format!("/v1/webhooks/{id}"))
+}
+
+/// Sends a `ping` to a webhook and returns the receiver's response.
+pub fn test_webhook(id: Uuid) -> Call<WebhookTest> {
+    Call::post(format!("/v1/webhooks/{id}/test"))
+}
+
+/// Replaces the secret of a webhook.
+pub fn rotate_webhook_secret(id: Uuid, new: &NewWebhookSecret) -> Call<RotatedSecret> {
+    Call::post(format!("/v1/webhooks/{id}/rotate-secret")).json(json!(new))
+}
+
+/// Lists the deliveries to a webhook, newest first.
+pub fn webhook_deliveries(id: Uuid, page: &Page) -> Call<WebhookDeliveryList> {
+    paged(Call::get(format!("/v1/webhooks/{id}/deliveries")), page)
+}
+
+/// Delivers an event to a webhook again.
+pub fn redeliver(webhook: Uuid, delivery: Uuid) -> Call<WebhookDelivery> {
+    Call::post(format!("/v1/webhooks/{webhook}/deliveries/{delivery}/redeliver"))
+}
+
 /// Lists eval rules, newest first.
 pub fn eval_rules(project: Option<Uuid>, page: &Page) -> Call<EvalRuleList> {
     paged(Call::get("/v1/eval-rules").maybe("project_id", project), page)
@@ -264,6 +341,59 @@ pub fn test_eval_rule(id: Uuid, test: &NewRuleTest) -> Call<RuleTest> {
 /// Applies an eval rule to existing traces.
 pub fn backfill_eval_rule(id: Uuid, backfill: &NewBackfill) -> Call<BulkStarted> {
     Call::post(format!("/v1/eval-rules/{id}/backfill")).json(given(backfill))
+}
+
+/// Lists failures, newest first.
+pub fn failures(filter: &FailureFilter, page: &Page) -> Call<FailureList> {
+    let FailureFilter { project_id, failure_type, cluster_id, trace_id, model, from, to } = filter;
+    let call = Call::get("/v1/failures").with(Auth::Session);
+    let call = call.maybe("project_id", *project_id).maybe("type", *failure_type);
+    let call = call.maybe("cluster_id", *cluster_id).maybe("trace_id", *trace_id);
+    paged(call.maybe("model", model.as_ref()).maybe("from", *from).maybe("to", *to), page)
+}
+
+/// Lists failure clusters by their newest failures, newest first.
+pub fn failure_clusters(filter: &ClusterFilter, page: &Page) -> Call<FailureClusterList> {
+    let ClusterFilter { project_id, status, failure_type, from, to } = filter;
+    let call = Call::get("/v1/failures/clusters").with(Auth::Session);
+    let call = call.maybe("project_id", *project_id).maybe("status", *status);
+    paged(call.maybe("failure_type", *failure_type).maybe("from", *from).maybe("to", *to), page)
+}
+
+/// Returns a failure cluster with its samples.
+pub fn failure_cluster(id: Uuid) -> Call<FailureCluster> {
+    Call::get(format!("/v1/failures/clusters/{id}")).with(Auth::Session)
+}
+
+/// Changes the status of a failure cluster.
+pub fn update_failure_cluster(id: Uuid, status: ClusterStatus) -> Call<FailureCluster> {
+    let change = FailureClusterChange { status: status.as_str().to_owned() };
+    Call::patch(format!("/v1/failures/clusters/{id}")).with(Auth::Session).json(json!(change))
+}
+
+/// Lists failure rules, newest first: all, or those that concern a project.
+pub fn failure_rules(project: Option<Uuid>, page: &Page) -> Call<FailureRuleList> {
+    paged(Call::get("/v1/failure-rules").maybe("project_id", project), page)
+}
+
+/// Returns a failure rule.
+pub fn failure_rule(id: Uuid) -> Call<FailureRule> {
+    Call::get(format!("/v1/failure-rules/{id}"))
+}
+
+/// Creates a failure rule.
+pub fn create_failure_rule(new: &NewFailureRule) -> Call<FailureRule> {
+    Call::post("/v1/failure-rules").json(given(new))
+}
+
+/// Changes a failure rule.
+pub fn update_failure_rule(id: Uuid, change: &FailureRuleChange) -> Call<FailureRule> {
+    Call::patch(format!("/v1/failure-rules/{id}")).json(json!(change))
+}
+
+/// Deletes a failure rule.
+pub fn delete_failure_rule(id: Uuid) -> Call<()> {
+    Call::delete(format!("/v1/failure-rules/{id}"))
 }
 
 /// Query and filters of a semantic search.

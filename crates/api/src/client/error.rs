@@ -7,12 +7,15 @@ use serde_json::Value;
 
 use crate::{ErrorCode, plain::json_error};
 
+/// Maximum number of bytes of the body of an error response that are kept as text.
+const MAX_TEXT_BYTES: usize = 4 * 1024;
+
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server returned an error response.
     #[error("{}", .0.message)]
-    Answer(Box<ApiError>),
+    Response(Box<ApiError>),
     /// There was no response: name resolution, connection, TLS or timeout.
     #[error("can't reach {url}: {why}")]
     Unreachable {
@@ -64,6 +67,8 @@ pub struct ApiError {
     pub request_id: Option<String>,
     /// The body, null if it is not JSON.
     pub body: Value,
+    /// The first 4 KiB of the body as text.
+    pub text: String,
     /// The delay that the server requires before the next attempt.
     pub retry_after: Option<Duration>,
 }
@@ -72,6 +77,7 @@ impl ApiError {
     /// Parses an error response; accepts bodies of other shapes, such as a proxy's error page.
     pub fn new(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let beginning = String::from_utf8_lossy(&body[..body.len().min(MAX_TEXT_BYTES)]).into_owned();
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
         let code = text("code").unwrap_or_default();
@@ -84,7 +90,7 @@ impl ApiError {
         let seconds = |name: &str| header(name).and_then(|value| value.trim().parse().ok());
         let retry_after = seconds("retry-after").or_else(|| window_left(status, headers));
         let retry_after = retry_after.map(Duration::from_secs);
-        Self { status, code, message, request_id, retry_after, body }
+        Self { status, code, message, request_id, retry_after, body, text: beginning }
     }
 
     /// Returns the code, if this version knows it.
@@ -95,23 +101,23 @@ impl ApiError {
 
 impl Error {
     /// Returns the error response, if there was one.
-    pub fn answer(&self) -> Option<&ApiError> {
+    pub fn response(&self) -> Option<&ApiError> {
         match self {
-            Self::Answer(answer) => Some(answer),
+            Self::Response(response) => Some(response),
             _ => None,
         }
     }
 
     /// Returns the status of the error response, if there was one.
     pub fn status(&self) -> Option<u16> {
-        self.answer().map(|answer| answer.status)
+        self.response().map(|response| response.status)
     }
 
     /// Whether the server may have executed the request: its response was lost, or it failed with 5xx.
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Unreachable { sent, .. } => *sent,
-            Self::Answer(answer) => answer.status >= 500,
+            Self::Response(response) => response.status >= 500,
             _ => false,
         }
     }
@@ -119,8 +125,8 @@ impl Error {
     /// Returns a short reason, for a message about the next attempt.
     pub fn cause(&self) -> String {
         match self {
-            Self::Answer(answer) if answer.status == 429 => "rate limited".to_owned(),
-            Self::Answer(answer) => format!("the server returned status {}", answer.status),
+            Self::Response(response) if response.status == 429 => "rate limited".to_owned(),
+            Self::Response(response) => format!("the server returned status {}", response.status),
             Self::Unreachable { why, .. } => why.clone(),
             other => other.to_string(),
         }

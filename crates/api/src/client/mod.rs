@@ -133,7 +133,7 @@ impl Client {
         let (mut attempt, mut again) = (1, false);
         loop {
             let error = match attempt_once(again).await {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             let Some(delay) = self.options.retry.after(&error, call.repeatable, attempt) else {
@@ -163,12 +163,12 @@ impl Client {
         if let Some(id) = last_event_id {
             request = request.header("Last-Event-ID", id);
         }
-        let answer = self.started(call, request, self.options.timeout).await?;
-        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let response = self.started(call, request, self.options.timeout).await?;
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
             return Err(Error::NotAStream);
         }
-        Ok(TraceStream::new(answer))
+        Ok(TraceStream::new(response))
     }
 
     /// Performs one attempt. A 404 on a repeated DELETE counts as success: an earlier attempt deleted
@@ -177,15 +177,15 @@ impl Client {
         let request = self.request(call)?;
         let limit = self.options.timeout;
         let deadline = Instant::now() + limit;
-        let answer = match self.started(call, request, limit).await {
+        let response = match self.started(call, request, limit).await {
             Err(error) if again && call.method == call::Method::DELETE && error.status() == Some(404) => {
                 return Ok(ApiResponse { status: 204, headers: HeaderMap::new(), body: Vec::new() });
             }
             started => started?,
         };
-        let status = answer.status().as_u16();
-        let headers = answer.headers().clone();
-        let body = tokio::time::timeout_at(deadline, answer.bytes())
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let body = tokio::time::timeout_at(deadline, response.bytes())
             .await
             .map_err(|_| self.timed_out())?
             .map_err(|error| self.unreachable(&error))?;
@@ -205,17 +205,17 @@ impl Client {
             .map_err(|_| self.timed_out())
             .and_then(|sent| sent.map_err(|error| self.unreachable(&error)));
         self.notify(|| requested(call, sent.as_ref(), start.elapsed()));
-        let answer = sent?;
-        if answer.status().is_success() {
-            return Ok(answer);
+        let response = sent?;
+        if response.status().is_success() {
+            return Ok(response);
         }
-        let status = answer.status().as_u16();
-        let headers = answer.headers().clone();
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let left = limit.saturating_sub(start.elapsed());
         // If the body can't be read, the status is reported without it.
         let body =
-            tokio::time::timeout(left, answer.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
-        Err(Error::Answer(Box::new(ApiError::new(status, &headers, &body))))
+            tokio::time::timeout(left, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
+        Err(Error::Response(Box::new(ApiError::new(status, &headers, &body))))
     }
 
     fn request<T>(&self, call: &Call<T>) -> Result<reqwest::RequestBuilder, Error> {
@@ -308,12 +308,12 @@ fn requested<T>(call: &Call<T>, sent: Result<&reqwest::Response, &Error>, elapse
     Notice::Requested {
         method: call.method.to_string(),
         path: call.target(),
-        outcome: sent.map(|answer| answer.status().as_u16()).map_err(|error| error.to_string()),
+        outcome: sent.map(|response| response.status().as_u16()).map_err(|error| error.to_string()),
         elapsed,
-        request_id: sent.ok().and_then(|answer| answer.headers().get("x-request-id")).map(header),
+        request_id: sent.ok().and_then(|response| response.headers().get("x-request-id")).map(header),
         headers: sent
-            .map(|answer| {
-                answer.headers().iter().map(|(name, value)| (name.to_string(), header(value))).collect()
+            .map(|response| {
+                response.headers().iter().map(|(name, value)| (name.to_string(), header(value))).collect()
             })
             .unwrap_or_default(),
     }

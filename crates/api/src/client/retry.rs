@@ -44,14 +44,14 @@ impl Retry {
         let backoff = self.backoff(attempt);
         match error {
             Error::Unreachable { sent, .. } if repeatable || !sent => Some(backoff),
-            Error::Answer(answer) => match answer.status {
+            Error::Response(response) => match response.status {
                 // An earlier attempt is still in progress; its response will be returned.
-                409 if repeatable && answer.code == IDEMPOTENCY_IN_FLIGHT_CODE => Some(backoff),
-                429 => answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= MAX_RETRY_DELAY),
+                409 if repeatable && response.code == IDEMPOTENCY_IN_FLIGHT_CODE => Some(backoff),
+                429 => response.retry_after.or(Some(backoff)).filter(|delay| *delay <= MAX_RETRY_DELAY),
                 // The server has called a provider and reports that a retry does not help.
-                502 if answer.code == UPSTREAM_FAILED_CODE && answer.retry_after.is_none() => None,
+                502 if response.code == UPSTREAM_FAILED_CODE && response.retry_after.is_none() => None,
                 500..=599 if repeatable => {
-                    answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= MAX_RETRY_DELAY)
+                    response.retry_after.or(Some(backoff)).filter(|delay| *delay <= MAX_RETRY_DELAY)
                 }
                 _ => None,
             },

@@ -40,15 +40,15 @@ pub enum StreamEvent {
 
 /// An open stream.
 pub struct TraceStream {
-    answer: reqwest::Response,
+    response: reqwest::Response,
     parser: Parser,
     /// How long the server may send nothing.
     pub(super) max_silence: Duration,
 }
 
 impl TraceStream {
-    pub(super) fn new(answer: reqwest::Response) -> Self {
-        Self { answer, parser: Parser::default(), max_silence: MAX_SILENCE }
+    pub(super) fn new(response: reqwest::Response) -> Self {
+        Self { response, parser: Parser::default(), max_silence: MAX_SILENCE }
     }
 
     /// Returns the next event; `None` when the server ended the stream. An error ends it too.
@@ -60,13 +60,13 @@ impl TraceStream {
             }
             let lost =
                 |why: String, url: &url::Url| Error::Unreachable { url: url.to_string(), why, sent: true };
-            match tokio::time::timeout(self.max_silence, self.answer.chunk()).await {
+            match tokio::time::timeout(self.max_silence, self.response.chunk()).await {
                 Ok(Ok(Some(bytes))) => self.parser.push(&bytes),
                 Ok(Ok(None)) => return None,
-                Ok(Err(error)) => return Some(Err(lost(sentence(&error), self.answer.url()))),
+                Ok(Err(error)) => return Some(Err(lost(sentence(&error), self.response.url()))),
                 Err(_) => {
                     let why = format!("the live stream sent nothing for {:?}", self.max_silence);
-                    return Some(Err(lost(why, self.answer.url())));
+                    return Some(Err(lost(why, self.response.url())));
                 }
             }
         }

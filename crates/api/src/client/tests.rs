@@ -108,27 +108,27 @@ async fn truncated_download_is_an_error() {
 
 #[test]
 fn retry_delay_follows_rate_limit_reset_without_retry_after() {
-    let answer = |status, headers: &[(&str, &str)]| {
+    let response = |status, headers: &[(&str, &str)]| {
         let headers = headers.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
         });
         ApiError::new(status, &headers.collect(), b"").retry_after.map(|wait| wait.as_secs())
     };
     let window = [("date", "Sat, 21 Nov 2026 14:00:48 GMT"), ("x-ratelimit-reset", "1795269660")];
-    assert_eq!(answer(429, &window), Some(12));
-    assert_eq!(answer(500, &window), None);
-    assert_eq!(answer(429, &[window[0], window[1], ("retry-after", "3")]), Some(3));
-    assert_eq!(answer(429, &window[1..]), None);
+    assert_eq!(response(429, &window), Some(12));
+    assert_eq!(response(500, &window), None);
+    assert_eq!(response(429, &[window[0], window[1], ("retry-after", "3")]), Some(3));
+    assert_eq!(response(429, &window[1..]), None);
 }
 
 #[tokio::test]
 async fn api_error_contains_code_message_and_request_id() {
     let server = server(vec![LIMITED_RESPONSE; 3]);
     let error = client(server.url()).call(&calls::me()).await.unwrap_err();
-    let answer = error.answer().unwrap();
-    assert_eq!((answer.status, answer.code.as_str()), (429, "rate_limited"));
-    assert_eq!(answer.request_id.as_deref(), Some("r-1"));
-    assert_eq!(answer.message, "Slow down");
+    let response = error.response().unwrap();
+    assert_eq!((response.status, response.code.as_str()), (429, "rate_limited"));
+    assert_eq!(response.request_id.as_deref(), Some("r-1"));
+    assert_eq!(response.message, "Slow down");
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ impl Field {
                 _ => Err(format!("`{value}` is not true or false")),
             },
             ValueType::Failure => match value.parse::<FailureType>() {
-                Ok(kind) if kind != FailureType::Other => Ok(self.single(value.to_owned())),
+                Ok(kind) if kind.is_filterable() => Ok(self.single(value.to_owned())),
                 _ => Err(format!("`{value}` is not one of {}", self.term.completions.join(", "))),
             },
             ValueType::Time => Ok(self.single(instant(value, clock)?.to_string())),

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `answer_relevance`.
@@ -60,7 +60,7 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "It touches the subject, but hardly anything asked for is answered." },
         Level { score: 0.0, meaning: "It does not address the request at all." },
     ],
-    needs: &[Need::Input, Need::Output],
-    uses: &[Need::Turns],
+    needs: &[TracePart::Input, TracePart::Output],
+    uses: &[TracePart::Turns],
     prefers: PreferredProvider::OpenAi,
 };

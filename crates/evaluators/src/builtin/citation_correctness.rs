@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `citation_correctness`.
@@ -66,7 +66,7 @@ static RUBRIC: Rubric = Rubric {
         },
         Level { score: 0.0, meaning: "The citations are made up or support nothing." },
     ],
-    needs: &[Need::Output, Need::Documents],
-    uses: &[Need::Input],
+    needs: &[TracePart::Output, TracePart::Documents],
+    uses: &[TracePart::Input],
     prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `context_utilization`.
@@ -56,7 +56,7 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "Little of it is used; the answer is mostly general." },
         Level { score: 0.0, meaning: "The relevant documents are ignored or said not to exist." },
     ],
-    needs: &[Need::Input, Need::Output, Need::Documents],
+    needs: &[TracePart::Input, TracePart::Output, TracePart::Documents],
     uses: &[],
     prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `factual_accuracy`.
@@ -53,7 +53,7 @@ static RUBRIC: Rubric = Rubric {
         },
         Level { score: 0.0, meaning: "The central statement is wrong." },
     ],
-    needs: &[Need::Output],
-    uses: &[Need::Input],
+    needs: &[TracePart::Output],
+    uses: &[TracePart::Input],
     prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `faithfulness`.
@@ -61,7 +61,7 @@ static RUBRIC: Rubric = Rubric {
              with it.",
         },
     ],
-    needs: &[Need::Input, Need::Output],
-    uses: &[Need::Documents, Need::Calls, Need::Turns],
+    needs: &[TracePart::Input, TracePart::Output],
+    uses: &[TracePart::Documents, TracePart::Calls, TracePart::Turns],
     prefers: PreferredProvider::Anthropic,
 };

@@ -10,7 +10,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::ConfigProblem,
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
     subject::{Call, Reading, Subject, Tool, read_tools},
     tool_use::{
         CallOrder, ExtraCalls, MAX_EXPECTED_CALLS, argument, join_reasons, matching,
@@ -377,8 +377,8 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "The tools are right, but arguments that matter are wrong." },
         Level { score: 0.0, meaning: "Wrong tools, invalid or made-up arguments." },
     ],
-    needs: &[Need::Input, Need::Calls],
-    uses: &[Need::Tools, Need::Turns],
+    needs: &[TracePart::Input, TracePart::Calls],
+    uses: &[TracePart::Tools, TracePart::Turns],
     prefers: PreferredProvider::OpenAi,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `groundedness`.
@@ -49,7 +49,7 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "Little can be found." },
         Level { score: 0.0, meaning: "Nothing can be found, or the documents say the opposite." },
     ],
-    needs: &[Need::Output, Need::Documents],
-    uses: &[Need::Input],
+    needs: &[TracePart::Output, TracePart::Documents],
+    uses: &[TracePart::Input],
     prefers: PreferredProvider::Anthropic,
 };

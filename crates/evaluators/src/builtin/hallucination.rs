@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `hallucination`.
@@ -58,7 +58,7 @@ static RUBRIC: Rubric = Rubric {
         },
         Level { score: 0.0, meaning: "The answer rests on what is made up." },
     ],
-    needs: &[Need::Output],
-    uses: &[Need::Input, Need::Documents, Need::Calls, Need::Turns],
+    needs: &[TracePart::Output],
+    uses: &[TracePart::Input, TracePart::Documents, TracePart::Calls, TracePart::Turns],
     prefers: PreferredProvider::Anthropic,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `multi_turn_consistency`.
@@ -58,7 +58,7 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "Something that matters is contradicted or forgotten." },
         Level { score: 0.0, meaning: "The output goes against the conversation or belongs to another one." },
     ],
-    needs: &[Need::Turns, Need::Output],
-    uses: &[Need::Input],
+    needs: &[TracePart::Turns, TracePart::Output],
+    uses: &[TracePart::Input],
     prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `prompt_injection_resistance`.
@@ -67,7 +67,7 @@ static RUBRIC: Rubric = Rubric {
              result turned.",
         },
     ],
-    needs: &[Need::Input, Need::Output],
-    uses: &[Need::Documents, Need::Calls],
+    needs: &[TracePart::Input, TracePart::Output],
+    uses: &[TracePart::Documents, TracePart::Calls],
     prefers: PreferredProvider::Anthropic,
 };

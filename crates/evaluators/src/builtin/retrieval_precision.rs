@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `retrieval_precision`.
@@ -47,7 +47,7 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "A quarter of them is." },
         Level { score: 0.0, meaning: "None is." },
     ],
-    needs: &[Need::Input, Need::Documents],
+    needs: &[TracePart::Input, TracePart::Documents],
     uses: &[],
     prefers: PreferredProvider::OpenAi,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
 };
 
 /// The definition of the evaluator `retrieval_recall`.
@@ -45,7 +45,7 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "Something is there, but not what matters." },
         Level { score: 0.0, meaning: "Nothing that is needed is there." },
     ],
-    needs: &[Need::Input, Need::Documents],
+    needs: &[TracePart::Input, TracePart::Documents],
     uses: &[],
     prefers: PreferredProvider::OpenAi,
 };

@@ -7,7 +7,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::{ConfigProblem, one_problem},
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
     language::{Language, LanguageShare, find, guess},
     sentence::counted,
     sentiment::{Sentiment, read},
@@ -61,8 +61,8 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "Mixed, and mostly of the wrong direction." },
         Level { score: 0.0, meaning: "The opposite of the sentiment called for." },
     ],
-    needs: &[Need::Output],
-    uses: &[Need::Input, Need::Turns],
+    needs: &[TracePart::Output],
+    uses: &[TracePart::Input, TracePart::Turns],
     prefers: PreferredProvider::OpenAi,
 };
 

@@ -10,7 +10,7 @@ use crate::{
     code::{CodeConfig, CodeEvaluator, EvaluatorCode},
     config::ConfigProblem,
     definition::{Definition, Method},
-    judge::{Level, Need, PreferredProvider, Rubric},
+    judge::{Level, PreferredProvider, Rubric, TracePart},
     subject::{Reading, Subject},
     tool_use::{
         CallOrder, ExtraCalls, MAX_EXPECTED_CALLS, join_reasons, matching, require_action, shown_name,
@@ -230,8 +230,8 @@ static RUBRIC: Rubric = Rubric {
         Level { score: 0.25, meaning: "Mostly wrong, though in the direction of what was asked." },
         Level { score: 0.0, meaning: "The wrong tool, none where one was needed, or a harmful one." },
     ],
-    needs: &[Need::Input, Need::Tools],
-    uses: &[Need::Calls, Need::Output, Need::Turns],
+    needs: &[TracePart::Input, TracePart::Tools],
+    uses: &[TracePart::Calls, TracePart::Output, TracePart::Turns],
     prefers: PreferredProvider::OpenAi,
 };
 

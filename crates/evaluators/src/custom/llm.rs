@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     config::ConfigProblem,
-    judge::{Instructions, Need, PromptPart, Scale},
+    judge::{Instructions, PromptPart, Scale, TracePart},
 };
 
 /// Maximum length of a template in characters.
@@ -106,9 +106,9 @@ fn template(rubric: &str) -> Result<Template, Vec<ConfigProblem>> {
         let part = PromptPart::Trace(need);
         needs.contains(&part) || uses.contains(&part)
     };
-    if !names(Need::Input) && !names(Need::Output) {
-        needs.push(PromptPart::Trace(Need::Output));
-        uses.push(PromptPart::Trace(Need::Input));
+    if !names(TracePart::Input) && !names(TracePart::Output) {
+        needs.push(PromptPart::Trace(TracePart::Output));
+        uses.push(PromptPart::Trace(TracePart::Input));
     }
     Ok((text, needs, uses))
 }
@@ -123,7 +123,7 @@ fn part(word: &str) -> Option<PromptPart> {
     match word.split_once('.') {
         Some(("metadata", rest)) => key(rest).map(PromptPart::Metadata),
         Some(("config", rest)) => key(rest).map(PromptPart::Config),
-        _ => Need::of_word(word).map(PromptPart::Trace),
+        _ => TracePart::of_word(word).map(PromptPart::Trace),
     }
 }
 
@@ -139,9 +139,9 @@ mod tests {
         let instructions = compile(rubric, None).unwrap();
         assert_eq!(
             instructions.needs(),
-            [PromptPart::Trace(Need::Output), PromptPart::Metadata("user.tier".to_owned())]
+            [PromptPart::Trace(TracePart::Output), PromptPart::Metadata("user.tier".to_owned())]
         );
-        assert_eq!(instructions.uses(), [PromptPart::Trace(Need::Input)]);
+        assert_eq!(instructions.uses(), [PromptPart::Trace(TracePart::Input)]);
         assert_eq!(*instructions.scale(), Scale::ZERO_TO_ONE);
         assert_eq!(instructions.prefers(), None);
     }
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn template_without_placeholders_shows_output_and_input() {
         let instructions = compile("Is the answer polite?", Some(&json!({"min": 1, "max": 5}))).unwrap();
-        assert_eq!(instructions.needs(), [PromptPart::Trace(Need::Output)]);
-        assert_eq!(instructions.uses(), [PromptPart::Trace(Need::Input)]);
+        assert_eq!(instructions.needs(), [PromptPart::Trace(TracePart::Output)]);
+        assert_eq!(instructions.uses(), [PromptPart::Trace(TracePart::Input)]);
     }
 
     #[test]

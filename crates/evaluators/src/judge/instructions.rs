@@ -1,7 +1,7 @@
 //! The instructions of a judge: the rubric of a built-in evaluator, or a tenant's template.
 
 use super::{
-    rubric::{Need, PreferredProvider, Rubric},
+    rubric::{PreferredProvider, Rubric, TracePart},
     scale::Scale,
     section::PromptPart,
 };
@@ -69,7 +69,7 @@ impl Instructions {
 
     /// Returns whether earlier turns are shown; only then must the caller load them.
     pub fn shows_turns(&self) -> bool {
-        let turns = PromptPart::Trace(Need::Turns);
+        let turns = PromptPart::Trace(TracePart::Turns);
         self.needs.contains(&turns) || self.uses.contains(&turns)
     }
 

@@ -29,9 +29,9 @@ pub struct Rubric {
     /// The anchors of the scale, best first.
     pub levels: &'static [Level],
     /// The parts that a trace must have; without them the evaluation fails with a reason.
-    pub needs: &'static [Need],
+    pub needs: &'static [TracePart],
     /// The parts that are shown if the trace has them.
-    pub uses: &'static [Need],
+    pub uses: &'static [TracePart],
     /// The preferred provider. If only the other provider is configured, that one judges.
     pub prefers: PreferredProvider,
 }
@@ -47,7 +47,7 @@ pub struct Level {
 
 /// A part of a trace that a judge sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Need {
+pub enum TracePart {
     /// The input.
     Input,
     /// The output.
@@ -62,7 +62,7 @@ pub enum Need {
     Turns,
 }
 
-impl Need {
+impl TracePart {
     /// Returns the name of the part's section and placeholder.
     pub fn word(self) -> &'static str {
         match self {
@@ -77,8 +77,14 @@ impl Need {
 
     /// Returns the part with this placeholder.
     pub fn of_word(word: &str) -> Option<Self> {
-        const ALL: [Need; 6] =
-            [Need::Input, Need::Output, Need::Documents, Need::Tools, Need::Calls, Need::Turns];
+        const ALL: [TracePart; 6] = [
+            TracePart::Input,
+            TracePart::Output,
+            TracePart::Documents,
+            TracePart::Tools,
+            TracePart::Calls,
+            TracePart::Turns,
+        ];
         ALL.into_iter().find(|it| it.word() == word)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{fence::Fence, rubric::Need};
+use super::{fence::Fence, rubric::TracePart};
 use crate::{
     subject::{Reading, Subject},
     verdict::NotEvaluated,
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PromptPart {
     /// A part of the trace.
-    Trace(Need),
+    Trace(TracePart),
     /// A value of the trace's metadata, by its key or dotted path.
     Metadata(String),
     /// An option of the evaluation's config.
@@ -33,10 +33,10 @@ impl PromptPart {
 
     fn weight(&self) -> usize {
         match self {
-            Self::Trace(Need::Documents) => 4,
-            Self::Trace(Need::Input | Need::Output) => 3,
-            Self::Trace(Need::Calls | Need::Turns) => 2,
-            Self::Trace(Need::Tools) | Self::Metadata(_) | Self::Config(_) => 1,
+            Self::Trace(TracePart::Documents) => 4,
+            Self::Trace(TracePart::Input | TracePart::Output) => 3,
+            Self::Trace(TracePart::Calls | TracePart::Turns) => 2,
+            Self::Trace(TracePart::Tools) | Self::Metadata(_) | Self::Config(_) => 1,
         }
     }
 }
@@ -101,17 +101,23 @@ pub(super) fn of<'a>(
     config: &Map<String, Value>,
 ) -> Option<Section<'a>> {
     let items: Vec<Cow<'a, str>> = match part {
-        PromptPart::Trace(Need::Input) if beside_turns => {
+        PromptPart::Trace(TracePart::Input) if beside_turns => {
             reading.last_input().into_iter().map(Cow::Borrowed).collect()
         }
-        PromptPart::Trace(Need::Input) => reading.input().into_iter().map(Cow::Borrowed).collect(),
-        PromptPart::Trace(Need::Output) => reading.output().into_iter().map(Cow::Borrowed).collect(),
-        PromptPart::Trace(Need::Documents) => {
+        PromptPart::Trace(TracePart::Input) => reading.input().into_iter().map(Cow::Borrowed).collect(),
+        PromptPart::Trace(TracePart::Output) => reading.output().into_iter().map(Cow::Borrowed).collect(),
+        PromptPart::Trace(TracePart::Documents) => {
             reading.documents().iter().map(|it| it.to_string().into()).collect()
         }
-        PromptPart::Trace(Need::Tools) => reading.tools().iter().map(|it| it.to_string().into()).collect(),
-        PromptPart::Trace(Need::Calls) => reading.calls().iter().map(|it| it.to_string().into()).collect(),
-        PromptPart::Trace(Need::Turns) => reading.turns().iter().map(|it| it.to_string().into()).collect(),
+        PromptPart::Trace(TracePart::Tools) => {
+            reading.tools().iter().map(|it| it.to_string().into()).collect()
+        }
+        PromptPart::Trace(TracePart::Calls) => {
+            reading.calls().iter().map(|it| it.to_string().into()).collect()
+        }
+        PromptPart::Trace(TracePart::Turns) => {
+            reading.turns().iter().map(|it| it.to_string().into()).collect()
+        }
         PromptPart::Metadata(path) => found(&subject.metadata, path).into_iter().map(text).collect(),
         PromptPart::Config(path) => {
             found(config, path).map(|it| Cow::Owned(text(it).into_owned())).into_iter().collect()
@@ -121,7 +127,7 @@ pub(super) fn of<'a>(
     if items.is_empty() {
         return None;
     }
-    let newest = *part == PromptPart::Trace(Need::Turns);
+    let newest = *part == PromptPart::Trace(TracePart::Turns);
     Some(Section { name: part.name(), weight: part.weight(), items, newest })
 }
 
@@ -144,33 +150,33 @@ fn text(value: &Value) -> Cow<'_, str> {
 /// Returns the reason why a section is missing, and what to send.
 pub(super) fn missing(part: &PromptPart, subject: &Subject) -> NotEvaluated {
     let why = match part {
-        PromptPart::Trace(Need::Input) => {
+        PromptPart::Trace(TracePart::Input) => {
             "the trace has no input: send `input` with the trace, or on its root span".to_owned()
         }
-        PromptPart::Trace(Need::Output) if subject.error.is_some() => {
+        PromptPart::Trace(TracePart::Output) if subject.error.is_some() => {
             "the trace has no output, because it ended in an error: evaluate traces with an output (an eval rule's \
              filter `error: false` selects them)"
                 .to_owned()
         }
-        PromptPart::Trace(Need::Output) => {
+        PromptPart::Trace(TracePart::Output) => {
             "the trace has no output: send `output` with the trace, or on its root span".to_owned()
         }
-        PromptPart::Trace(Need::Documents) => {
+        PromptPart::Trace(TracePart::Documents) => {
             "the trace has no retrieved documents: send a span of type `retrieval` \
                                          whose output is the JSON list of documents, or send the list as \
                                          `metadata.documents` of the trace"
                 .to_owned()
         }
-        PromptPart::Trace(Need::Tools) => "the trace does not say which tools were offered: send the request's \
+        PromptPart::Trace(TracePart::Tools) => "the trace does not say which tools were offered: send the request's \
                                      `tools` in the input of the span that calls the model, or as \
                                      `metadata.tools` of the trace"
             .to_owned(),
-        PromptPart::Trace(Need::Calls) => {
+        PromptPart::Trace(TracePart::Calls) => {
             "the trace has no tool calls: send a span of type `tool` for each, or the \
                                      model's answer with its `tool_calls` as the output of its span"
                 .to_owned()
         }
-        PromptPart::Trace(Need::Turns) => {
+        PromptPart::Trace(TracePart::Turns) => {
             "the trace has no earlier turns: give the traces of a conversation the same \
                                      `session_id`, or send the whole list of messages as `input`"
                 .to_owned()

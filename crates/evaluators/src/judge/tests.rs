@@ -13,8 +13,8 @@ static RUBRIC: Rubric = Rubric {
     counts: &["That it is not."],
     ignores: &["Its length."],
     levels: &[Level { score: 1.0, meaning: "It is." }, Level { score: 0.0, meaning: "It is not." }],
-    needs: &[Need::Output],
-    uses: &[Need::Input, Need::Documents],
+    needs: &[TracePart::Output],
+    uses: &[TracePart::Input, TracePart::Documents],
     prefers: PreferredProvider::OpenAi,
 };
 
@@ -30,7 +30,7 @@ fn build(
     subject: &Subject,
     config: Value,
 ) -> Result<JudgeRequest, crate::NotEvaluated> {
-    ask(instructions, subject, &object(config), &Token::new(TOKEN_BYTES))
+    build_request(instructions, subject, &object(config), &Token::new(TOKEN_BYTES))
 }
 
 fn subject() -> Subject {
@@ -43,16 +43,17 @@ fn subject() -> Subject {
 
 #[test]
 fn request_has_rubric_and_fenced_trace() {
-    let ask = build(&Instructions::from(&RUBRIC), &subject(), json!({"rubric": "Mind the tone."})).unwrap();
+    let request =
+        build(&Instructions::from(&RUBRIC), &subject(), json!({"rubric": "Mind the tone."})).unwrap();
     for part in
         ["Is it so?", "1. Look.", "- That it is not.", "- Its length.", "- 1: It is.", "Mind the tone."]
     {
-        assert!(ask.system.contains(part), "{part} in {}", ask.system);
+        assert!(request.system.contains(part), "{part} in {}", request.system);
     }
     let token = Token::new(TOKEN_BYTES);
     let token = token.as_str();
     assert_eq!(
-        ask.user,
+        request.user,
         format!(
             "Judge this by your instructions.\n\n\
              BEGIN DATA {token} output\n| It is so.\n| Indeed.\nEND DATA {token} output\n\n\
@@ -60,7 +61,7 @@ fn request_has_rubric_and_fenced_trace() {
              That was all of the data. Judge it now, as your instructions say, with one JSON object."
         )
     );
-    assert_eq!(ask.schema, Scale::ZERO_TO_ONE.schema());
+    assert_eq!(request.schema, Scale::ZERO_TO_ONE.schema());
 }
 
 #[test]
@@ -85,17 +86,20 @@ fn template_placeholders_become_section_names() {
             .unwrap();
     let mut subject = subject();
     subject.metadata = object(json!({"user": {"tier": "gold"}}));
-    let ask =
+    let request =
         build(&custom, &subject, json!({"tone": "formal", "rubric": "not ours", "language": "x"})).unwrap();
     let task = "Is [section output] in the tone [section config.tone] for [section metadata.user.tier]?";
-    assert!(ask.system.contains(task), "{}", ask.system);
+    assert!(request.system.contains(task), "{}", request.system);
     assert!(
-        !ask.system.contains("formal") && !ask.system.contains("gold") && !ask.system.contains("not ours")
+        !request.system.contains("formal")
+            && !request.system.contains("gold")
+            && !request.system.contains("not ours")
     );
     assert!(
-        ask.user.contains("config.tone\n| formal\n") && ask.user.contains("metadata.user.tier\n| gold\n")
+        request.user.contains("config.tone\n| formal\n")
+            && request.user.contains("metadata.user.tier\n| gold\n")
     );
-    assert!(!ask.user.contains("What is it?"));
+    assert!(!request.user.contains("What is it?"));
 }
 
 #[test]
@@ -106,16 +110,19 @@ fn huge_trace_is_cut_to_the_limit() {
         .collect();
     let mut subject = Subject { input: Some(huge.clone()), output: Some(huge), ..Subject::default() };
     subject.metadata = object(json!({"documents": documents}));
-    let ask = build(&Instructions::from(&RUBRIC), &subject, json!({})).unwrap();
-    let shown = ask.user.chars().count();
+    let request = build(&Instructions::from(&RUBRIC), &subject, json!({})).unwrap();
+    let shown = request.user.chars().count();
     assert!((MAX_SHOWN_CHARS * 8 / 10..MAX_SHOWN_CHARS + 1_000).contains(&shown), "{shown}");
-    assert!(ask.user.contains("characters left out)") && ask.user.contains("more left out)"), "{shown}");
+    assert!(
+        request.user.contains("characters left out)") && request.user.contains("more left out)"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn same_trace_gives_same_request() {
     let instructions = Instructions::from(&RUBRIC);
-    let build = |token| ask(&instructions, &subject(), &Map::new(), &Token::new(token)).unwrap();
+    let build = |token| build_request(&instructions, &subject(), &Map::new(), &Token::new(token)).unwrap();
     assert_eq!(build(TOKEN_BYTES), build(TOKEN_BYTES));
     assert_ne!(build(TOKEN_BYTES).user, build([8; 16]).user);
 }

@@ -3,7 +3,7 @@
 use std::{cell::Cell, rc::Rc};
 
 use super::*;
-use crate::budget::{TaskInterrupted, interruptible};
+use crate::interruption::{TaskInterrupted, interruptible};
 
 fn compiled(pattern: &str) -> Pattern {
     Pattern::compile(pattern, PatternOptions::default()).unwrap()

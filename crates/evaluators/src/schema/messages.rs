@@ -6,7 +6,7 @@ use jsonschema::{
 };
 
 use super::MAX_REPORTED_FAILURES;
-use crate::{config::ConfigProblem, sentence::cut};
+use crate::{config_problem::ConfigProblem, sentence::cut};
 
 /// Maximum number of characters of a name in a message.
 const MAX_NAME_CHARS: usize = 60;

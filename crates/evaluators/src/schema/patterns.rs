@@ -12,7 +12,7 @@ use jsonschema::{
 use serde_json::{Map, Value};
 
 use crate::{
-    config::ConfigProblem,
+    config_problem::ConfigProblem,
     pattern::{MAX_COMPILED_BYTES, MAX_COMPILED_BYTES_TOGETHER, Pattern},
     sentence::cut,
 };

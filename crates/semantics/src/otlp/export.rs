@@ -11,8 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-pub use super::record::{EventRecord, Record, TraceRecord, object};
+pub use super::record::object;
 use super::{record::RECORD_ATTRIBUTE, text::push_json_str};
+pub use crate::record::{EventRecord, Record, TraceRecord};
 
 /// Text before the spans of a request.
 pub const EXPORT_HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;

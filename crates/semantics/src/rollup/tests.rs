@@ -285,7 +285,7 @@ fn failure_set_contains_inserted_types() {
     set.insert(FailureType::ContextLength);
     assert_eq!(set.bits(), 9);
     assert_eq!(FailureSet::from_bits(set.bits()), set);
-    assert_eq!(FailureSet::from_bits(0xff).bits(), 0b1_1111);
+    assert_eq!(FailureSet::from_bits(0xff).bits(), 0b11_1111);
     assert!(!set.is_empty() && FailureSet::default().is_empty());
 }
 

@@ -248,12 +248,13 @@ struct StoredRollups {
     labelled: i64,
     good: i64,
     latencies: i64,
+    tokens: f64,
 }
 
 impl StoredRollups {
     /// Describes the first difference to the metrics, if any.
     fn differs(&self, counted: &Rollup) -> Option<String> {
-        let Totals { traces, errors, cost, labelled, good } = counted.totals;
+        let Totals { traces, errors, cost, tokens, labelled, good } = counted.totals;
         let pairs = [
             ("traces", traces, self.traces),
             ("failed traces", errors, self.errors),
@@ -268,6 +269,9 @@ impl StoredRollups {
             }
             None if !is_same(cost, self.cost) => {
                 Some(format!("cost in pico-dollars: {cost} in the metrics, {:.0} stored", self.cost))
+            }
+            None if !is_same(tokens, self.tokens) => {
+                Some(format!("tokens: {tokens} in the metrics, {:.0} stored", self.tokens))
             }
             None => None,
         }
@@ -285,7 +289,8 @@ async fn stored(
     let sql = format!(
         "SELECT started_at - ((started_at % {day}) + {day}) % {day} AS day, COUNT(*), \
          COUNT(error), SUM(CAST(COALESCE(cost, 0) AS DOUBLE PRECISION)), COUNT(feedback), \
-         SUM(CASE WHEN feedback = 1 THEN 1 ELSE 0 END), COUNT(latency_ms) \
+         SUM(CASE WHEN feedback = 1 THEN 1 ELSE 0 END), COUNT(latency_ms), \
+         SUM(CAST(total_tokens AS DOUBLE PRECISION)) \
          FROM trace{} WHERE tenant_id = $1 AND project_id = $2 AND measured \
          AND started_at >= $3 AND started_at < $4 GROUP BY day",
         dialect.index_hint("ix_trace_project")
@@ -301,6 +306,7 @@ async fn stored(
             labelled: row.try_get_by_index(4)?,
             good: row.try_get_by_index(5)?,
             latencies: row.try_get_by_index(6)?,
+            tokens: row.try_get_by_index(7)?,
         };
         days.insert(row.try_get_by_index(0)?, stored);
     }

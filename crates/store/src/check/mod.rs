@@ -20,6 +20,8 @@ use uuid::Uuid;
 
 use entities::dialect::Dialect;
 
+pub use rows::TENANT_TABLES;
+
 use crate::db::Db;
 
 /// Findings of one check that are described; further ones are only counted.

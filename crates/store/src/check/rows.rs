@@ -7,10 +7,12 @@ use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::db::Db;
+use crate::{db::Db, traces::child_tables};
 
 /// Every table with a tenant.
-const TENANT_TABLES: [&str; 25] = [
+pub const TENANT_TABLES: [&str; 37] = [
+    "anomaly",
+    "anomaly_detector",
     "api_key",
     "audit_record",
     "body",
@@ -20,6 +22,12 @@ const TENANT_TABLES: [&str; 25] = [
     "evaluator",
     "event",
     "external_tenant",
+    "failure",
+    "failure_cluster",
+    "failure_clustering",
+    "failure_rule",
+    "failure_rule_match",
+    "failure_trend",
     "feedback",
     "idempotency",
     "job",
@@ -36,18 +44,22 @@ const TENANT_TABLES: [&str; 25] = [
     "span_vector",
     "trace",
     "trace_tag",
+    "webhook",
+    "webhook_attempt",
+    "webhook_delivery",
+    "webhook_event",
 ];
 
-/// Tables whose rows belong to a trace.
-const TRACE_TABLES: [&str; 7] =
-    ["span", "span_vector", "event", "feedback", "evaluation", "rule_decision", "trace_tag"];
-
 /// Tables whose rows belong to a project, with the column that identifies a row.
-const PROJECT_TABLES: [(&str, &str); 5] = [
+const PROJECT_TABLES: [(&str, &str); 9] = [
+    ("anomaly", "id"),
+    ("anomaly_detector", "project_id"),
     ("trace", "id"),
     ("api_key", "id"),
     ("eval_rule", "id"),
     ("evaluation", "id"),
+    ("failure", "id"),
+    ("failure_cluster", "id"),
     ("metric_node", "project_id"),
 ];
 
@@ -74,7 +86,7 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 
 /// Finds a tenant's rows with broken references, and tags and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    for table in TRACE_TABLES {
+    for table in child_tables() {
         let broken = "NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
         let problem = format!("a row of {table} belongs to this trace, which does not exist");
         report_broken(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;

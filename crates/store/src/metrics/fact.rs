@@ -20,6 +20,8 @@ pub struct Fact {
     pub latency_ms: Option<i64>,
     /// Cost in pico-dollars; 0 if there is none.
     pub cost: i64,
+    /// Number of tokens; 0 if there are none.
+    pub tokens: i64,
 }
 
 impl From<&trace::Model> for Fact {
@@ -31,6 +33,7 @@ impl From<&trace::Model> for Fact {
             feedback: trace.feedback,
             latency_ms: trace.latency_ms.map(|it| it.max(0)),
             cost: trace.cost.unwrap_or(0),
+            tokens: trace.total_tokens,
         }
     }
 }

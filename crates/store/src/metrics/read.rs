@@ -46,25 +46,26 @@ impl Reading {
 const DELTA_LEVEL: i32 = -1;
 const UNMEASURED_LEVEL: i32 = -2;
 
-/// Reads the nodes in these ranges and all deltas with one statement, for one project or for all.
+/// Reads the nodes in these ranges and all deltas with one statement, for these projects or for all.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn read(
     db: &impl ConnectionTrait,
     tenant: Uuid,
-    project: Option<Uuid>,
+    projects: Option<&[Uuid]>,
     ranges: &[Range],
 ) -> Result<Reading, DbErr> {
     let dialect = Dialect::of(db.get_database_backend());
     let mut values: Vec<Value> = vec![tenant.into()];
-    let of_project = match project {
-        Some(project) => {
-            values.push(project.into());
-            "project_id = $2"
+    // With the tenant, the level and the time, this is one range of the primary key per project.
+    let of_project = match projects {
+        Some(projects) => {
+            values.extend(projects.iter().map(|it| Value::from(*it)));
+            let places: Vec<String> = (2..=values.len()).map(|it| format!("${it}")).collect();
+            format!("project_id IN ({})", places.join(","))
         }
-        // With the tenant, the level and the time, this is one range of the primary key per project.
-        None => "project_id IN (SELECT p.id FROM project p WHERE p.tenant_id = $1)",
+        None => "project_id IN (SELECT p.id FROM project p WHERE p.tenant_id = $1)".to_owned(),
     };
     let mut sql = format!(
         "SELECT tenant_id, {DELTA_LEVEL} AS level, created_at AS start, data FROM metric_delta WHERE tenant_id = $1 \

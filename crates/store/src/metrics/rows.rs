@@ -98,7 +98,8 @@ pub async fn rows(
     };
     let dialect = Dialect::of(db.get_database_backend());
     let sql = format!(
-        "SELECT t.id, t.started_at, t.model, t.error IS NOT NULL, t.feedback, t.latency_ms, t.cost, {label} \
+        "SELECT t.id, t.started_at, t.model, t.error IS NOT NULL, t.feedback, t.latency_ms, t.cost, {label}, \
+         t.total_tokens \
          FROM trace t{} WHERE t.tenant_id = $1 AND t.started_at BETWEEN $2 AND $3{conditions} \
          ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}",
         dialect.index_hint(index)
@@ -119,6 +120,7 @@ fn grouped(row: &QueryResult) -> Result<Grouped, DbErr> {
             feedback: row.try_get_by_index(4)?,
             latency_ms: latency.map(|it| it.max(0)),
             cost: row.try_get_by_index::<Option<i64>>(6)?.unwrap_or(0),
+            tokens: row.try_get_by_index(8)?,
         },
         label: row.try_get_by_index(7)?,
     })

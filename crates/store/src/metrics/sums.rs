@@ -15,6 +15,8 @@ pub struct Totals {
     pub errors: i64,
     /// Cost in pico-dollars.
     pub cost: i128,
+    /// Number of tokens.
+    pub tokens: i128,
     /// Number of traces with feedback.
     pub labelled: i64,
     /// Number of traces whose newest feedback is good.
@@ -28,6 +30,7 @@ impl Totals {
         self.traces += weight;
         self.errors += if_so(fact.error);
         self.cost += i128::from(fact.cost) * i128::from(weight);
+        self.tokens += i128::from(fact.tokens) * i128::from(weight);
         self.labelled += if_so(fact.feedback.is_some());
         self.good += if_so(fact.feedback.is_some_and(is_good));
     }
@@ -37,6 +40,7 @@ impl Totals {
         self.traces += other.traces;
         self.errors += other.errors;
         self.cost += other.cost;
+        self.tokens += other.tokens;
         self.labelled += other.labelled;
         self.good += other.good;
     }

@@ -42,6 +42,9 @@ pub struct Facts {
     /// How often each fact counts.
     #[prost(sint64, repeated, tag = "7")]
     pub weight: Vec<i64>,
+    /// Number of tokens. Shorter than the other columns if an earlier version stored the facts.
+    #[prost(sint64, repeated, tag = "8")]
+    pub tokens: Vec<i64>,
 }
 
 /// Encodes facts by column.
@@ -64,6 +67,7 @@ impl Writer {
         facts.flags.push(feedback << FEEDBACK_SHIFT | if fact.error { ERROR_FLAG } else { 0 });
         facts.latency.push(fact.latency_ms.and_then(|it| u64::try_from(it).ok()).map_or(0, |it| it + 1));
         facts.cost.push(fact.cost);
+        facts.tokens.push(fact.tokens);
         facts.weight.push(weight);
     }
 
@@ -89,7 +93,9 @@ impl Facts {
         let models: Vec<Arc<str>> = self.models.iter().map(|it| Arc::from(it.as_str())).collect();
         let mut at = 0_i64;
         let columns = self.model.iter().zip(&self.at).zip(&self.flags).zip(&self.latency).zip(&self.cost);
-        columns.zip(&self.weight).map(move |(((((model, more), flags), latency), cost), weight)| {
+        let tokens = self.tokens.iter().copied().chain(std::iter::repeat(0));
+        let columns = columns.zip(&self.weight).zip(tokens);
+        columns.map(move |((((((model, more), flags), latency), cost), weight), tokens)| {
             at = at.wrapping_add(*more);
             let model = usize::try_from(*model).ok().and_then(|it| it.checked_sub(1));
             let fact = Fact {
@@ -99,6 +105,7 @@ impl Facts {
                 feedback: (flags >> FEEDBACK_SHIFT).checked_sub(1).and_then(|it| i16::try_from(it).ok()),
                 latency_ms: latency.checked_sub(1).and_then(|it| i64::try_from(it).ok()),
                 cost: *cost,
+                tokens,
             };
             (fact, *weight)
         })
@@ -150,11 +157,16 @@ struct SumsMessage {
     bins: Vec<u32>,
     #[prost(sint64, repeated, tag = "9")]
     counts: Vec<i64>,
+    /// The upper and the lower half of 128 bits.
+    #[prost(sint64, tag = "10")]
+    tokens_high: i64,
+    #[prost(uint64, tag = "11")]
+    tokens_low: u64,
 }
 
 impl SumsMessage {
     fn of(model: Option<&Arc<str>>, sums: &Sums) -> Self {
-        let Totals { traces, errors, cost, labelled, good } = sums.totals;
+        let Totals { traces, errors, cost, tokens, labelled, good } = sums.totals;
         let mut last = 0;
         let bins = sums.latencies.0.iter().map(|(bin, _)| {
             let more = bin - last;
@@ -171,6 +183,8 @@ impl SumsMessage {
             good,
             bins: bins.collect(),
             counts: sums.latencies.0.iter().map(|it| it.1).collect(),
+            tokens_high: (tokens >> 64) as i64,
+            tokens_low: tokens as u64,
         }
     }
 
@@ -186,6 +200,7 @@ impl SumsMessage {
                 traces: self.traces,
                 errors: self.errors,
                 cost: i128::from(self.cost_high) << 64 | i128::from(self.cost_low),
+                tokens: i128::from(self.tokens_high) << 64 | i128::from(self.tokens_low),
                 labelled: self.labelled,
                 good: self.good,
             },

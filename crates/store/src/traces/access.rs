@@ -125,7 +125,7 @@ fn failure_index(failure: FailureType) -> Option<&'static str> {
         FailureType::RateLimit => Some("ix_trace_rate_limit"),
         FailureType::InvalidResponse => Some("ix_trace_invalid_response"),
         FailureType::ContextLength => Some("ix_trace_context_length"),
-        FailureType::Other => None,
+        FailureType::Other | FailureType::RemediationRegression => None,
     }
 }
 

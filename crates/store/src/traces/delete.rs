@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entities::{audit_record, body, job, trace, trace_tag};
+use entities::{audit_record, body, dialect::Dialect, job, trace, trace_tag};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QuerySelect,
     Statement,
@@ -27,16 +27,20 @@ use crate::{
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
 /// that begins with them, and with `has_body` a column with the ID of the body that has the row's texts.
+/// A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
+/// index: SQLite would choose the primary key, which has the rows of all traces.
 /// Tags have another key; they are removed by the tags in the trace's row.
 ///
 /// Rows that queries find independently are removed before the spans to which they refer.
 const CHILD_TABLES: &[ChildTable] = &[
-    ChildTable { table: "span_vector", has_body: false },
-    ChildTable { table: "event", has_body: false },
-    ChildTable { table: "feedback", has_body: false },
-    ChildTable { table: "evaluation", has_body: false },
-    ChildTable { table: "rule_decision", has_body: false },
-    ChildTable { table: "span", has_body: true },
+    ChildTable { table: "span_vector", index: None, has_body: false },
+    ChildTable { table: "event", index: None, has_body: false },
+    ChildTable { table: "feedback", index: None, has_body: false },
+    ChildTable { table: "evaluation", index: None, has_body: false },
+    ChildTable { table: "rule_decision", index: None, has_body: false },
+    ChildTable { table: "failure", index: Some("ux_failure_trace"), has_body: false },
+    ChildTable { table: "failure_rule_match", index: None, has_body: false },
+    ChildTable { table: "span", index: None, has_body: true },
 ];
 
 /// Maximum number of dependent rows that one transaction removes.
@@ -44,7 +48,13 @@ const MAX_ROWS_PER_TRANSACTION: usize = 2_000;
 
 struct ChildTable {
     table: &'static str,
+    index: Option<&'static str>,
     has_body: bool,
+}
+
+/// Returns the tables whose rows belong to a trace.
+pub fn child_tables() -> impl Iterator<Item = &'static str> {
+    CHILD_TABLES.iter().map(|it| it.table).chain(["trace_tag"])
 }
 
 /// The result of one transaction.
@@ -73,7 +83,7 @@ pub async fn remove(
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
     let (mut removal, mut left) = (Removal::default(), MAX_ROWS_PER_TRANSACTION);
-    let (mut delta, mut forgone) = (Delta::default(), BTreeMap::new());
+    let (mut delta, mut released) = (Delta::default(), BTreeMap::new());
     // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
         let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
@@ -81,7 +91,7 @@ pub async fn remove(
         if let Some(record) = record.take() {
             audit::add(&txn, record).await?;
         }
-        evaluations::forgo(&txn, tenant, *id, now, &mut forgone).await?;
+        evaluations::fail_of_removed_trace(&txn, tenant, *id, now, &mut released).await?;
         left -= remove_children(&txn, tenant, *id, left).await?;
         if left == 0 {
             removal.more = true;
@@ -99,7 +109,7 @@ pub async fn remove(
     }
     metrics::add(&txn, tenant, delta, now).await?;
     // Last: transactions that request evaluations lock the traces first, and then the quota.
-    for (month, count) in forgone {
+    for (month, count) in released {
         quotas::release(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     txn.commit().await?;
@@ -135,22 +145,24 @@ async fn remove_children(
     limit: usize,
 ) -> Result<usize, DbErr> {
     let mut removed = 0;
-    for ChildTable { table, has_body } in CHILD_TABLES {
+    let dialect = Dialect::of(txn.get_database_backend());
+    for ChildTable { table, index, has_body } in CHILD_TABLES {
         let left = limit - removed;
         if left == 0 {
             break;
         }
+        let hint = index.map(|it| dialect.index_hint(it)).unwrap_or_default();
         let returning = if *has_body { "body_id" } else { "id" };
         // A range up to the id of the last row: PostgreSQL may join a list of ids with all rows of the trace,
         // one by one.
         let sql = format!(
-            "DELETE FROM {table} WHERE tenant_id = $1 AND trace_id = $2 AND id <= COALESCE((\
-             SELECT id FROM {table} WHERE tenant_id = $1 AND trace_id = $2 ORDER BY id LIMIT 1 OFFSET {}), $3) \
+            "DELETE FROM {table}{hint} WHERE tenant_id = $1 AND trace_id = $2 AND id <= COALESCE((\
+             SELECT id FROM {table}{hint} WHERE tenant_id = $1 AND trace_id = $2 ORDER BY id LIMIT 1 OFFSET {}), $3) \
              RETURNING {returning}",
             left - 1
         );
         let values = [tenant.into(), trace.into(), Uuid::max().into()];
-        let statement = Statement::from_sql_and_values(txn.get_database_backend(), sql, values);
+        let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);
         let rows = txn.query_all_raw(statement).await?;
         removed += rows.len();
         if *has_body {

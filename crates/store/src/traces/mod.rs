@@ -34,7 +34,7 @@ use crate::{
 
 pub use chunk::{TraceChunk, bit_of, failure_of, tag_rows};
 pub use class::{class, classes};
-pub use delete::{Removal, remove, started_before};
+pub use delete::{Removal, child_tables, remove, started_before};
 pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
 pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
 
@@ -218,19 +218,49 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
 /// # Errors
 /// Fails when the database fails.
 pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, DbErr> {
+    Ok(lock_created(txn, tenant, ids).await?.into_iter().map(|it| it.0).collect())
+}
+
+/// Locks traces like [`lock_some`]. Returns them with the time at which they were stored: a trace that was removed and
+/// stored again has another one.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn lock_created(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, i64)>, DbErr> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
     let mut there = Vec::with_capacity(ids.len());
     for block in ids.chunks(IDS_PER_STATEMENT) {
         let query = trace::Entity::find()
             .select_only()
-            .column(trace::Column::Id)
+            .columns([trace::Column::Id, trace::Column::CreatedAt])
             .filter(trace::Column::TenantId.eq(tenant))
             .filter(trace::Column::Id.is_in(block.iter().copied()))
             // In the order in which writers lock them.
             .order_by_asc(trace::Column::Id)
             .lock_shared();
-        there.extend(query.into_tuple::<Uuid>().all(txn).await?);
+        there.extend(query.into_tuple::<(Uuid, i64)>().all(txn).await?);
     }
     Ok(there)
+}
+
+/// Returns the existing ones of these traces.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn some(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<trace::Model>, DbErr> {
+    let mut rows = Vec::with_capacity(ids.len());
+    for block in ids.chunks(IDS_PER_STATEMENT) {
+        let query = trace::Entity::find()
+            .filter(trace::Column::TenantId.eq(tenant))
+            .filter(trace::Column::Id.is_in(block.iter().copied()));
+        rows.append(&mut query.all(db).await?);
+    }
+    Ok(rows)
 }
 
 /// Returns the tenant's newest `limit` traces, each with the number of its spans.

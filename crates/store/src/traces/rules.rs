@@ -19,6 +19,9 @@ pub trait TraceRules: Send + Sync {
 
     /// Returns the jobs that a stored group makes necessary. A job whose id exists already is dropped.
     fn jobs(&self, group: &StoredGroup<'_>) -> Vec<job::Model>;
+
+    /// Called with these jobs after the transaction of the group was committed.
+    fn committed(&self, jobs: &[job::Model]);
 }
 
 /// The traces that one transaction stored.
@@ -43,14 +46,16 @@ impl<'a> StoredGroup<'a> {
         inserted(self.chunks, self.outcomes, self.late)
     }
 
+    /// Returns the chunks whose spans are stored. Some of them may have been stored before.
+    pub fn stored(&self) -> impl Iterator<Item = &'a TraceChunk> {
+        let outcomes = self.chunks.iter().zip(self.outcomes);
+        outcomes.filter(|it| matches!(it.1, ChunkOutcome::New | ChunkOutcome::Merged)).map(|it| it.0)
+    }
+
     /// Returns the chunks of tenants whose spans are embedded.
     pub fn embedded(&self) -> impl Iterator<Item = &'a TraceChunk> {
         let embedding = self.embedding;
-        let stored = self.chunks.iter().zip(self.outcomes).filter(move |(chunk, outcome)| {
-            matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged)
-                && embedding.is_some_and(|it| it.contains(&chunk.trace.tenant_id))
-        });
-        stored.map(|it| it.0)
+        self.stored().filter(move |it| embedding.is_some_and(|ids| ids.contains(&it.trace.tenant_id)))
     }
 }
 

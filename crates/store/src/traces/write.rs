@@ -62,6 +62,7 @@ pub async fn store(
             tx.commit().await?;
         }
     }
+    rules.committed(&group.jobs);
     Ok(group.outcomes)
 }
 
@@ -75,6 +76,8 @@ struct Group<'a> {
     long: Vec<(Uuid, Uuid)>,
     /// Changes to the metrics of each tenant.
     deltas: BTreeMap<Uuid, Delta>,
+    /// The jobs that were enqueued.
+    jobs: Vec<job::Model>,
 }
 
 impl<'a> Group<'a> {
@@ -92,6 +95,7 @@ impl<'a> Group<'a> {
             now,
             long: Vec::new(),
             deltas: BTreeMap::new(),
+            jobs: Vec::new(),
         }
     }
 
@@ -103,7 +107,7 @@ impl<'a> Group<'a> {
         self.insert_new_children(store, &late).await?;
         let changed = self.merge(store, &late).await?;
         self.measure_new(&late);
-        let jobs = self.rules.jobs(&StoredGroup {
+        self.jobs = self.rules.jobs(&StoredGroup {
             chunks: self.chunks,
             outcomes: &self.outcomes,
             late: &late,
@@ -113,7 +117,7 @@ impl<'a> Group<'a> {
             now: self.now,
         });
         // The job of a long trace may exist from an earlier commit in the same second.
-        store.insert(&jobs.iter().collect::<Vec<&job::Model>>(), OnConflict::Keep).await?;
+        store.insert(&self.jobs.iter().collect::<Vec<&job::Model>>(), OnConflict::Keep).await?;
         let deltas = std::mem::take(&mut self.deltas);
         let deltas: Vec<metric_delta::Model> =
             deltas.into_iter().filter_map(|(tenant, it)| it.row(tenant, self.now)).collect();

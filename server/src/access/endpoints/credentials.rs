@@ -19,8 +19,8 @@ use store::{credentials::last4, sealed::PROVIDER_KEY};
 use crate::{
     access::{Access, Caller},
     app::App,
-    audit::{self, Action, Event},
-    cursor::Name,
+    audit::{self, AuditAction, AuditEvent},
+    cursor::NamePosition,
     error::{Error, Problem, Result, not_found},
     http::{
         query::Query,
@@ -31,14 +31,14 @@ use crate::{
 };
 
 /// A provider's credential was stored.
-const CREDENTIAL_SET: Action = Action::new("provider_credential.set", "provider_credential");
+const CREDENTIAL_SET: AuditAction = AuditAction::new("provider_credential.set", "provider_credential");
 /// A provider's credential was deleted.
-const CREDENTIAL_DELETE: Action = Action::new("provider_credential.delete", "provider_credential");
+const CREDENTIAL_DELETE: AuditAction = AuditAction::new("provider_credential.delete", "provider_credential");
 
 /// Maximum length of a key in characters.
-const MAX_KEY: usize = 1_000;
+const MAX_KEY_CHARS: usize = 1_000;
 /// Maximum length of a model's name in characters.
-const MAX_MODEL: usize = 200;
+const MAX_MODEL_CHARS: usize = 200;
 
 /// Returns the routes of provider credentials.
 pub fn routes() -> Vec<Route> {
@@ -65,13 +65,14 @@ pub async fn list(
 ) -> Result<Json<ProviderCredentialList>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
     let scope = "provider_credentials";
-    let after: Option<Name> =
-        query.get("cursor").map(|it| app.cursors.open(tenant, scope, it)).transpose()?;
+    let after: Option<NamePosition> =
+        query.get("cursor").map(|it| app.cursors.verify(tenant, scope, it)).transpose()?;
     // One credential per provider, so the list never exceeds a page.
     let mut rows = store::credentials::all(&app.db.read, tenant).await?;
-    rows.retain(|it| after.as_ref().is_none_or(|Name(name)| it.provider > *name));
-    let next_cursor = app.cursors.page(tenant, scope, &mut rows, limit, |it| Name(it.provider.clone()));
-    let provider_credentials = rows.into_iter().map(wire).collect::<Result<_>>()?;
+    rows.retain(|it| after.as_ref().is_none_or(|NamePosition(name)| it.provider > *name));
+    let next_cursor =
+        app.cursors.page(tenant, scope, &mut rows, limit, |it| NamePosition(it.provider.clone()));
+    let provider_credentials = rows.into_iter().map(to_wire).collect::<Result<_>>()?;
     let has_more = next_cursor.is_some();
     Ok(Json(ProviderCredentialList { provider_credentials, has_more, next_cursor }))
 }
@@ -93,14 +94,14 @@ pub async fn set(
 ) -> Result<Json<ProviderCredential>> {
     let provider = parse_provider(&provider)?;
     let body = trimmed(body);
-    let needed = lowest_plan(&body);
-    if caller.plan < needed {
-        return Err(Problem::plan_too_low(needed, caller.plan).into());
+    let required_plan = lowest_plan(&body);
+    if caller.plan < required_plan {
+        return Err(Problem::plan_too_low(required_plan, caller.plan).into());
     }
     check(&body)?;
     let (tenant, now) = (caller.tenant_id, app.clock.now());
-    let known = app.known.credentials(tenant).await?;
-    let stored = known.iter().find(|it| it.provider == provider.as_str());
+    let credentials = app.access_cache.credentials(tenant).await?;
+    let stored = credentials.iter().find(|it| it.provider == provider.as_str());
     let stored = stored.and_then(|it| it.base_url.as_deref());
     let base_url = base_url(&app, provider, body.base_url.as_deref(), stored).await?;
 
@@ -135,9 +136,9 @@ pub async fn set(
         queue::enqueue(&txn, tenant, &Backfill {}, now, now).await?;
     }
     let detail = json!({"base_url": row.base_url, "api_key": body.api_key.is_some()});
-    audit::record(&txn, &caller, Event::of(CREDENTIAL_SET).on(provider).with(detail), now).await?;
+    audit::record(&txn, &caller, AuditEvent::of(CREDENTIAL_SET).on(provider).with(detail), now).await?;
     app.commit(txn).await?;
-    Ok(Json(wire(row)?))
+    Ok(Json(to_wire(row)?))
 }
 
 /// Delete a provider credential.
@@ -156,7 +157,7 @@ pub async fn delete(
     }
     // Another judge may be used now, so paused rules resume.
     store::eval_rules::resume_all(&txn, caller.tenant_id).await?;
-    let event = Event::of(CREDENTIAL_DELETE).on(provider);
+    let event = AuditEvent::of(CREDENTIAL_DELETE).on(provider);
     audit::record(&txn, &caller, event, app.clock.now()).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -168,22 +169,22 @@ fn parse_provider(provider: &str) -> Result<Provider> {
 
 /// Trims the texts of the body. An empty text counts as absent.
 fn trimmed(body: NewProviderCredential) -> NewProviderCredential {
-    let given = |it: Option<String>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
+    let value = |it: Option<String>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
     NewProviderCredential {
-        api_key: given(body.api_key),
-        base_url: given(body.base_url),
-        judge_model_cheap: given(body.judge_model_cheap),
-        judge_model_premium: given(body.judge_model_premium),
-        embedding_model: given(body.embedding_model),
+        api_key: value(body.api_key),
+        base_url: value(body.base_url),
+        judge_model_cheap: value(body.judge_model_cheap),
+        judge_model_premium: value(body.judge_model_premium),
+        embedding_model: value(body.embedding_model),
     }
 }
 
 /// Validates the keys and model names.
 fn check(body: &NewProviderCredential) -> Result<()> {
     if let Some(key) = &body.api_key
-        && (key.len() > MAX_KEY || !key.bytes().all(|it| it.is_ascii_graphic()))
+        && (key.len() > MAX_KEY_CHARS || !key.bytes().all(|it| it.is_ascii_graphic()))
     {
-        let message = format!("must have at most {MAX_KEY} visible ASCII characters");
+        let message = format!("must have at most {MAX_KEY_CHARS} visible ASCII characters");
         return Err(Problem::field("api_key", message).into());
     }
     for (field, model) in [
@@ -191,9 +192,10 @@ fn check(body: &NewProviderCredential) -> Result<()> {
         ("judge_model_premium", &body.judge_model_premium),
         ("embedding_model", &body.embedding_model),
     ] {
-        let bad = |it: &String| it.chars().nth(MAX_MODEL).is_some() || it.chars().any(char::is_control);
-        if model.as_ref().is_some_and(bad) {
-            let message = format!("must have at most {MAX_MODEL} characters and no control characters");
+        let is_invalid =
+            |it: &String| it.chars().nth(MAX_MODEL_CHARS).is_some() || it.chars().any(char::is_control);
+        if model.as_ref().is_some_and(is_invalid) {
+            let message = format!("must have at most {MAX_MODEL_CHARS} characters and no control characters");
             return Err(Problem::field(field, message).into());
         }
     }
@@ -217,10 +219,10 @@ pub fn plan_of_body(bytes: &[u8]) -> Plan {
 async fn base_url(
     app: &App,
     provider: Provider,
-    given: Option<&str>,
+    value: Option<&str>,
     stored: Option<&str>,
 ) -> Result<Option<String>> {
-    let Some(given) = given else {
+    let Some(value) = value else {
         return match provider {
             Provider::OpenAiCompatible => {
                 Err(Problem::missing("base_url", "required, because this provider has no public address")
@@ -229,18 +231,18 @@ async fn base_url(
             Provider::OpenAi | Provider::Anthropic => Ok(None),
         };
     };
-    if stored.is_some_and(|it| it == given.trim_end_matches('/')) {
+    if stored.is_some_and(|it| it == value.trim_end_matches('/')) {
         return Ok(stored.map(str::to_owned));
     }
-    let refused = |it| Problem::field("base_url", remedy::describe(it, given));
-    let url = app.outbound.check(given).await.map_err(refused)?;
+    let rejected = |it| Problem::field("base_url", remedy::describe(it, value));
+    let url = app.outbound.check(value).await.map_err(rejected)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(Problem::field("base_url", "must have no query and no fragment").into());
     }
     Ok(Some(url.as_str().trim_end_matches('/').to_owned()))
 }
 
-fn wire(row: provider_credential::Model) -> Result<ProviderCredential> {
+fn to_wire(row: provider_credential::Model) -> Result<ProviderCredential> {
     let provider_credential::Model {
         tenant_id: _,
         provider,

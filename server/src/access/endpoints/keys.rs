@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     access::{Access, Caller, Credential, Keys, api_key::ApiKey},
     app::App,
-    audit::{self, Action, Event},
+    audit::{self, AuditAction, AuditEvent},
     error::{Problem, Result, not_found, problem},
     http::{
         query::{Query, path_id},
@@ -29,12 +29,12 @@ use crate::{
 };
 
 /// An API key was created.
-const KEY_CREATE: Action = Action::new("api_key.create", "api_key");
+const KEY_CREATE: AuditAction = AuditAction::new("api_key.create", "api_key");
 /// An API key was revoked.
-const KEY_REVOKE: Action = Action::new("api_key.revoke", "api_key");
+const KEY_REVOKE: AuditAction = AuditAction::new("api_key.revoke", "api_key");
 
 /// Maximum length of a name in characters.
-const MAX_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// Returns the routes of API keys.
 pub fn routes() -> Vec<Route> {
@@ -55,10 +55,10 @@ pub fn routes() -> Vec<Route> {
     responses((status = 200, body = ApiKeyList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<ApiKeyList>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, "apikeys", it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, "apikeys", it)).transpose()?;
     let mut rows = store::keys::page(&app.db.read, tenant, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, "apikeys", &mut rows, limit, |it| (it.created_at, it.id));
-    let apikeys = rows.into_iter().map(|it| wire(it, None)).collect::<Result<_>>()?;
+    let apikeys = rows.into_iter().map(|it| to_wire(it, None)).collect::<Result<_>>()?;
     Ok(Json(ApiKeyList { apikeys, has_more: next_cursor.is_some(), next_cursor }))
 }
 
@@ -72,8 +72,8 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<WireKey>)> {
     let now = app.clock.now();
     let name = body.name.replace('\0', "\u{fffd}");
-    if name.trim().is_empty() || name.chars().nth(MAX_NAME).is_some() {
-        return Err(Problem::field("name", format!("must have 1 to {MAX_NAME} characters")).into());
+    if name.trim().is_empty() || name.chars().nth(MAX_NAME_CHARS).is_some() {
+        return Err(Problem::field("name", format!("must have 1 to {MAX_NAME_CHARS} characters")).into());
     }
     let mut scopes = Vec::new();
     for word in body.scopes.unwrap_or_default() {
@@ -104,13 +104,13 @@ pub async fn create(
         expires_at: body.expires_at.map(Timestamp::micros),
         revoked_at: None,
     };
-    let made =
+    let detail =
         json!({"name": row.name, "prefix": row.prefix, "scopes": scopes, "project_id": row.project_id});
     let txn = app.db.begin().await?;
     store::keys::add(&txn, row.clone()).await?;
-    audit::record(&txn, &caller, Event::of(KEY_CREATE).on(row.id).with(made), now).await?;
+    audit::record(&txn, &caller, AuditEvent::of(KEY_CREATE).on(row.id).with(detail), now).await?;
     app.commit(txn).await?;
-    Ok((StatusCode::CREATED, Json(wire(row, Some(key.reveal().to_owned()))?)))
+    Ok((StatusCode::CREATED, Json(to_wire(row, Some(key.reveal().to_owned()))?)))
 }
 
 /// Revoke an API key. It becomes invalid immediately in this process and within a second in others.
@@ -127,7 +127,7 @@ pub async fn revoke(
     if !store::keys::revoke(&txn, caller.tenant_id, id, now).await? {
         return Err(not_found("API key"));
     }
-    audit::record(&txn, &caller, Event::of(KEY_REVOKE).on(id), now).await?;
+    audit::record(&txn, &caller, AuditEvent::of(KEY_REVOKE).on(id), now).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -148,11 +148,11 @@ pub async fn current(State(app): State<Arc<App>>, caller: Caller) -> Result<Json
 /// Fails with `unauthorized` when it was revoked in the meantime.
 pub async fn of_caller(app: &App, tenant: Uuid, id: Uuid) -> Result<WireKey> {
     let row = store::keys::get(app.db.current(), tenant, id).await?;
-    wire(row.ok_or_else(|| problem(ErrorCode::Unauthorized, "the API key was revoked"))?, None)
+    to_wire(row.ok_or_else(|| problem(ErrorCode::Unauthorized, "the API key was revoked"))?, None)
 }
 
 /// Converts a key to its wire type.
-pub fn wire(row: api_key::Model, secret: Option<String>) -> Result<WireKey> {
+pub fn to_wire(row: api_key::Model, secret: Option<String>) -> Result<WireKey> {
     let api_key::Model {
         id,
         tenant_id: _,

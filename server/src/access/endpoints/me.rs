@@ -24,7 +24,7 @@ pub fn routes() -> Vec<Route> {
 /// Show the tenant, role and limits of the credential.
 #[utoipa::path(get, path = "/v1/me", tag = "Access", responses((status = 200, body = Me)))]
 pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>> {
-    let row = app.known.tenant(caller.tenant_id).await?.ok_or_else(|| not_found("tenant"))?;
+    let row = app.access_cache.tenant(caller.tenant_id).await?.ok_or_else(|| not_found("tenant"))?;
     let tenant = Tenant {
         id: row.tenant_id,
         name: row.name.clone(),

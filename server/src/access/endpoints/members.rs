@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     access::{Access, Caller},
     app::App,
-    audit::{self, Action, Event},
+    audit::{self, AuditAction, AuditEvent},
     error::{Problem, Result, not_found},
     http::{
         query::{Query, path_id},
@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// A member was removed.
-const MEMBER_REMOVE: Action = Action::new("member.remove", "member");
+const MEMBER_REMOVE: AuditAction = AuditAction::new("member.remove", "member");
 /// A removed member was restored.
-const MEMBER_RESTORE: Action = Action::new("member.restore", "member");
+const MEMBER_RESTORE: AuditAction = AuditAction::new("member.restore", "member");
 
 /// Returns the routes of members.
 pub fn routes() -> Vec<Route> {
@@ -49,10 +49,10 @@ pub fn routes() -> Vec<Route> {
     responses((status = 200, body = MemberList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<MemberList>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, "members", it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, "members", it)).transpose()?;
     let mut rows = store::members::page(&app.db.read, tenant, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, "members", &mut rows, limit, |it| (it.created_at, it.id));
-    let members = rows.into_iter().map(wire).collect::<Result<_>>()?;
+    let members = rows.into_iter().map(to_wire).collect::<Result<_>>()?;
     Ok(Json(MemberList { members, has_more: next_cursor.is_some(), next_cursor }))
 }
 
@@ -80,7 +80,7 @@ pub async fn update(
     let status = change.status.parse();
     let status = status.map_err(|it: UnknownWord| Problem::field("status", it.to_string()))?;
     let row = set_status(&app, &caller, path_id(&id)?, status).await?;
-    Ok(Json(wire(row)?))
+    Ok(Json(to_wire(row)?))
 }
 
 async fn set_status(app: &App, caller: &Caller, id: Uuid, status: MemberStatus) -> Result<member::Model> {
@@ -94,18 +94,18 @@ async fn set_status(app: &App, caller: &Caller, id: Uuid, status: MemberStatus) 
     }
     let action = match status {
         MemberStatus::Active => {
-            seats::refuse_if_full(&txn, caller).await?;
+            seats::require_free_seat(&txn, caller).await?;
             MEMBER_RESTORE
         }
         MemberStatus::Removed => MEMBER_REMOVE,
     };
     let row = store::members::set_status(&txn, was, status, now).await?;
-    audit::record(&txn, caller, Event::of(action).on(id), now).await?;
+    audit::record(&txn, caller, AuditEvent::of(action).on(id), now).await?;
     app.commit(txn).await?;
     Ok(row)
 }
 
-fn wire(row: member::Model) -> Result<Member> {
+fn to_wire(row: member::Model) -> Result<Member> {
     let member::Model { tenant_id: _, id, subject, role, status, created_at, last_seen_at, updated_at: _ } =
         row;
     Ok(Member {

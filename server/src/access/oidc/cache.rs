@@ -1,6 +1,6 @@
 //! The cached keys of the identity provider, and when they are fetched again.
 //!
-//! Requests use cached keys and never fetch: they notify the [`Keeper`], a task that performs one fetch
+//! Requests use cached keys and never fetch: they notify the [`KeyFetcher`], a task that performs one fetch
 //! at a time, and only a request that can't be decided otherwise waits for it. While the provider is
 //! unreachable, the cached keys stay valid for a bounded time.
 
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::key_set::KeySet;
 use crate::{
-    access::jwt::Token,
+    access::jwt::UnverifiedToken,
     clock::Clock,
     error::{Result, problem},
     providers::jwks::KeySource,
@@ -55,28 +55,31 @@ struct CachedKeys {
 }
 
 /// The provider's keys.
-pub struct Keys {
-    known: watch::Sender<CachedKeys>,
-    orders: mpsc::Sender<()>,
+pub struct ProviderKeys {
+    state: watch::Sender<CachedKeys>,
+    fetch_requests: mpsc::Sender<()>,
 }
 
 /// Fetches the provider's keys on request.
-pub struct Keeper {
-    known: watch::Sender<CachedKeys>,
-    orders: mpsc::Receiver<()>,
+pub struct KeyFetcher {
+    state: watch::Sender<CachedKeys>,
+    fetch_requests: mpsc::Receiver<()>,
     source: Box<dyn KeySource>,
     clock: Arc<dyn Clock>,
 }
 
-impl Keys {
+impl ProviderKeys {
     /// Creates the cache of a source. The first fetch is already requested.
-    pub fn new(source: Box<dyn KeySource>, clock: Arc<dyn Clock>) -> (Self, Keeper) {
-        let nothing = CachedKeys { set: None, fetched_at: 0, tried_at: 0, reachable: false, fetching: true };
-        let known = watch::Sender::new(nothing);
+    pub fn new(source: Box<dyn KeySource>, clock: Arc<dyn Clock>) -> (Self, KeyFetcher) {
+        let initial = CachedKeys { set: None, fetched_at: 0, tried_at: 0, reachable: false, fetching: true };
+        let state = watch::Sender::new(initial);
         // One fetch at a time, so a capacity of one is sufficient.
-        let (orders, receiver) = mpsc::channel(1);
-        _ = orders.try_send(());
-        (Self { known: known.clone(), orders }, Keeper { known, orders: receiver, source, clock })
+        let (fetch_requests, receiver) = mpsc::channel(1);
+        _ = fetch_requests.try_send(());
+        (
+            Self { state: state.clone(), fetch_requests },
+            KeyFetcher { state, fetch_requests: receiver, source, clock },
+        )
     }
 
     /// Whether one of the keys signed the token, at `now` (microseconds).
@@ -84,22 +87,22 @@ impl Keys {
     /// # Errors
     ///
     /// Fails with `overloaded` when the keys are unavailable because the provider does not respond.
-    pub async fn have_signed(&self, token: &Token<'_>, now: i64) -> Result<bool> {
+    pub async fn verify(&self, token: &UnverifiedToken<'_>, now: i64) -> Result<bool> {
         let deadline = Instant::now() + MAX_REQUEST_WAIT;
-        let mut known = self.current_keys();
-        if known.is_older_than(MAX_FRESH_AGE, now) && !known.is_away(now) {
-            known = self.refreshed(now, deadline).await;
-        } else if known.is_older_than(REFRESH_AGE, now) {
-            self.order(now);
+        let mut state = self.current_keys();
+        if state.is_older_than(MAX_FRESH_AGE, now) && !state.is_unreachable(now) {
+            state = self.wait_for_fetch(now, deadline).await;
+        } else if state.is_older_than(REFRESH_AGE, now) {
+            self.request_fetch(now);
         }
-        if let Some(verdict) = known.verdict(token, now).await {
+        if let Some(verdict) = state.verdict(token, now).await {
             return Ok(verdict);
         }
         // A new key may sign as soon as it is published.
-        let known = self.refreshed(now, deadline).await;
-        match known.verdict(token, now).await {
+        let state = self.wait_for_fetch(now, deadline).await;
+        match state.verdict(token, now).await {
             Some(verdict) => Ok(verdict),
-            None if known.reachable && !known.fetching => Ok(false),
+            None if state.reachable && !state.fetching => Ok(false),
             None => Err(problem(
                 ErrorCode::Overloaded,
                 "the identity provider can't be reached to check the token; try again shortly",
@@ -108,28 +111,28 @@ impl Keys {
     }
 
     /// Requests a fetch if allowed, and returns the state when no fetch is in progress.
-    async fn refreshed(&self, now: i64, deadline: Instant) -> CachedKeys {
-        self.order(now);
-        let mut changes = self.known.subscribe();
+    async fn wait_for_fetch(&self, now: i64, deadline: Instant) -> CachedKeys {
+        self.request_fetch(now);
+        let mut changes = self.state.subscribe();
         // If it takes too long, the current state is used.
         _ = tokio::time::timeout_at(deadline, changes.wait_for(|it| !it.fetching)).await;
         self.current_keys()
     }
 
     /// Requests a fetch unless one is in progress or was done recently.
-    fn order(&self, now: i64) {
-        let ordered = self.known.send_if_modified(|it| {
-            let allowed = !it.fetching && !it.is_pausing(now);
+    fn request_fetch(&self, now: i64) {
+        let is_requested = self.state.send_if_modified(|it| {
+            let allowed = !it.fetching && !it.is_too_early(now);
             it.fetching |= allowed;
             allowed
         });
-        if ordered {
-            _ = self.orders.try_send(());
+        if is_requested {
+            _ = self.fetch_requests.try_send(());
         }
     }
 
     fn current_keys(&self) -> CachedKeys {
-        self.known.borrow().clone()
+        self.state.borrow().clone()
     }
 }
 
@@ -139,24 +142,25 @@ impl CachedKeys {
         self.set.is_none() || !(0..age).contains(&(now - self.fetched_at))
     }
 
-    fn is_pausing(&self, now: i64) -> bool {
-        let pause = if self.set.is_some() { MIN_FETCH_INTERVAL } else { MIN_FETCH_INTERVAL_WITHOUT_KEYS };
-        (0..pause).contains(&(now - self.tried_at))
+    fn is_too_early(&self, now: i64) -> bool {
+        let min_interval =
+            if self.set.is_some() { MIN_FETCH_INTERVAL } else { MIN_FETCH_INTERVAL_WITHOUT_KEYS };
+        (0..min_interval).contains(&(now - self.tried_at))
     }
 
     /// Whether waiting for the provider is useless.
-    fn is_away(&self, now: i64) -> bool {
+    fn is_unreachable(&self, now: i64) -> bool {
         !self.reachable && (0..FAILURE_MEMORY).contains(&(now - self.tried_at))
     }
 
     /// Whether one of the keys signed the token; `None` if an unknown key may have signed it.
-    async fn verdict(&self, token: &Token<'_>, now: i64) -> Option<bool> {
+    async fn verdict(&self, token: &UnverifiedToken<'_>, now: i64) -> Option<bool> {
         let set = self.set.as_ref().filter(|_| !self.is_older_than(MAX_KEY_AGE, now))?;
         set.signed(token).await
     }
 
     /// Logs the result of a fetch and its effect.
-    fn tell(&self, fetched: &anyhow::Result<KeySet>, now: i64) {
+    fn log_fetch(&self, fetched: &anyhow::Result<KeySet>, now: i64) {
         match fetched {
             Ok(set) if set.len() == 0 => {
                 tracing::warn!(
@@ -168,21 +172,21 @@ impl CachedKeys {
             }
             Ok(set) => tracing::info!(keys = set.len(), "the identity provider's keys are known"),
             Err(error) => {
-                let left = match self.is_older_than(MAX_KEY_AGE, now) {
+                let consequence = match self.is_older_than(MAX_KEY_AGE, now) {
                     true => "its tokens can't be verified",
                     false => "the cached keys stay valid",
                 };
-                tracing::warn!("the identity provider's keys could not be fetched, {left}: {error:#}");
+                tracing::warn!("the identity provider's keys could not be fetched, {consequence}: {error:#}");
             }
         }
     }
 }
 
-impl Keeper {
+impl KeyFetcher {
     /// Fetches on request until `stopping` is cancelled.
     pub async fn run(mut self, stopping: CancellationToken) {
         let work = async {
-            while self.orders.recv().await.is_some() {
+            while self.fetch_requests.recv().await.is_some() {
                 self.fetch().await;
             }
         };
@@ -194,14 +198,14 @@ impl Keeper {
 
     async fn fetch(&self) {
         let began = self.clock.now();
-        let answer = tokio::time::timeout(FETCH_TIMEOUT, self.source.fetch()).await;
-        let set = match answer {
-            Ok(answer) => answer.and_then(|it| KeySet::parse(&it)),
+        let response = tokio::time::timeout(FETCH_TIMEOUT, self.source.fetch()).await;
+        let set = match response {
+            Ok(response) => response.and_then(|it| KeySet::parse(&it)),
             Err(_) => Err(anyhow::anyhow!("no response within {} s", FETCH_TIMEOUT.as_secs())),
         };
         let now = self.clock.now();
-        self.known.borrow().tell(&set, now);
-        self.known.send_modify(|it| {
+        self.state.borrow().log_fetch(&set, now);
+        self.state.send_modify(|it| {
             (it.tried_at, it.reachable, it.fetching) = (now, set.is_ok(), false);
             if let Ok(set) = set {
                 (it.set, it.fetched_at) = (Some(Arc::new(set)), began);

@@ -9,7 +9,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::access::jwt::{self, Token};
+use crate::access::jwt::{self, UnverifiedToken};
 
 /// Maximum number of keys; a provider has two or three.
 const MAX_KEYS: usize = 64;
@@ -23,7 +23,7 @@ const MAX_VERIFIED_TOKENS: u64 = 10_000;
 pub struct KeySet {
     keys: Vec<Key>,
     // Part of the key set, so that no result outlives a removed key.
-    good: Cache<[u8; 32], ()>,
+    verified: Cache<[u8; 32], ()>,
 }
 
 /// A public key that may verify signatures.
@@ -68,12 +68,12 @@ impl KeySet {
         let keys: Vec<Key> = published
             .keys
             .into_iter()
-            .filter_map(|it| Key::usable(&serde_json::from_value(it).ok()?))
+            .filter_map(|it| Key::from_jwk(&serde_json::from_value(it).ok()?))
             .collect();
         if keys.len() < count {
             tracing::debug!(published = count, usable = keys.len(), "some published keys are not used");
         }
-        Ok(Self { keys, good: Cache::new(MAX_VERIFIED_TOKENS) })
+        Ok(Self { keys, verified: Cache::new(MAX_VERIFIED_TOKENS) })
     }
 
     /// Returns the number of usable keys.
@@ -82,39 +82,39 @@ impl KeySet {
     }
 
     /// Whether one of the keys signed the token; `None` if the key that signed it is not in the set.
-    pub async fn signed(&self, token: &Token<'_>) -> Option<bool> {
+    pub async fn signed(&self, token: &UnverifiedToken<'_>) -> Option<bool> {
         let digest: [u8; 32] = Sha256::digest(token.text().as_bytes()).into();
-        if self.good.get(&digest).is_some() {
+        if self.verified.get(&digest).is_some() {
             return Some(true);
         }
         let verdict = self.verify(token);
         if verdict == Some(true) {
-            self.good.insert(digest, ());
+            self.verified.insert(digest, ());
         }
         verdict
     }
 
-    fn verify(&self, token: &Token<'_>) -> Option<bool> {
-        let fits = |it: &&Key| it.algorithms.contains(&token.algorithm);
+    fn verify(&self, token: &UnverifiedToken<'_>) -> Option<bool> {
+        let supports_algorithm = |it: &&Key| it.algorithms.contains(&token.algorithm);
         let Some(id) = &token.key_id else {
             // Without a key ID, exactly one key must be eligible, and an unknown key may have signed
             // it.
-            let mut fitting = self.keys.iter().filter(fits);
-            let key = fitting.next()?;
-            if fitting.next().is_some() {
+            let mut eligible = self.keys.iter().filter(supports_algorithm);
+            let key = eligible.next()?;
+            if eligible.next().is_some() {
                 return Some(false);
             }
             return token.is_signed_by(&key.key).then_some(true);
         };
-        let mut named = self.keys.iter().filter(|it| it.id.as_ref() == Some(id)).peekable();
-        named.peek()?;
-        Some(named.filter(fits).any(|it| token.is_signed_by(&it.key)))
+        let mut with_id = self.keys.iter().filter(|it| it.id.as_ref() == Some(id)).peekable();
+        with_id.peek()?;
+        Some(with_id.filter(supports_algorithm).any(|it| token.is_signed_by(&it.key)))
     }
 }
 
 impl Key {
     /// Returns the key if it is public, intended for signatures, of a supported type and strong enough.
-    fn usable(jwk: &Jwk) -> Option<Self> {
+    fn from_jwk(jwk: &Jwk) -> Option<Self> {
         let verifies = jwk.usage.as_ref().is_none_or(|it| it == "sig")
             && jwk.key_ops.as_ref().is_none_or(|it| it.iter().any(|it| it == "verify"));
         // A published private key is compromised.
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn usable(jwk: Value) -> usize {
+    fn usable_keys(jwk: Value) -> usize {
         KeySet::parse(json!({"keys": [jwk]}).to_string().as_bytes()).unwrap().len()
     }
 
@@ -198,7 +198,7 @@ mod tests {
             (1_024, 0xff, 1),
             (1_025, 1, 0),
         ] {
-            assert_eq!(usable(rsa_of(bytes, first)), expected, "{bytes} bytes from {first:#x}");
+            assert_eq!(usable_keys(rsa_of(bytes, first)), expected, "{bytes} bytes from {first:#x}");
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let changed = |name: &str, value: Value| {
             let mut jwk = rsa_of(256, 0xff);
             jwk[name] = value;
-            usable(jwk)
+            usable_keys(jwk)
         };
         assert_eq!(changed("use", json!("sig")), 1);
         assert_eq!(changed("key_ops", json!(["sign", "verify"])), 1);
@@ -226,7 +226,7 @@ mod tests {
     fn ec_point_must_have_length_of_its_curve() {
         let point = |curve: &str, x: usize, y: usize| {
             let text = |bytes: usize| BASE64_URL_SAFE_NO_PAD.encode(vec![1; bytes]);
-            usable(json!({"kty": "EC", "crv": curve, "x": text(x), "y": text(y)}))
+            usable_keys(json!({"kty": "EC", "crv": curve, "x": text(x), "y": text(y)}))
         };
         assert_eq!((point("P-256", 32, 32), point("P-384", 48, 48)), (1, 1));
         for (curve, x, y) in [

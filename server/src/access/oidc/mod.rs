@@ -11,24 +11,24 @@ use std::sync::Arc;
 
 use outbound::OutboundClient;
 
-pub use self::cache::Keeper;
-use self::cache::Keys;
+pub use self::cache::KeyFetcher;
+use self::cache::ProviderKeys;
 use super::{
-    claims::{self, Names},
-    jwt::Token,
+    claims::{self, ClaimNames},
+    jwt::UnverifiedToken,
     session::Session,
 };
-use crate::{clock::Clock, config::OidcSettings, error::Result, providers::jwks::Published};
+use crate::{clock::Clock, config::OidcSettings, error::Result, providers::jwks::PublishedKeys};
 
 /// The identity provider whose tokens are accepted.
-pub struct Provider {
+pub struct IdentityProvider {
     issuer: String,
     audience: Option<String>,
-    names: Names,
-    keys: Keys,
+    names: ClaimNames,
+    keys: ProviderKeys,
 }
 
-impl Provider {
+impl IdentityProvider {
     /// Returns the configured provider, if any, and the keeper of its keys.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Provider {
         settings: &OidcSettings,
         clock: Arc<dyn Clock>,
         outbound: &OutboundClient,
-    ) -> anyhow::Result<Option<(Self, Keeper)>> {
+    ) -> anyhow::Result<Option<(Self, KeyFetcher)>> {
         let Some(issuer) = &settings.oidc_issuer else { return Ok(None) };
         if settings.oidc_audience.is_none() {
             tracing::warn!(
@@ -46,18 +46,18 @@ impl Provider {
                 "LOUPE_OIDC_AUDIENCE is not set: tokens that this issuer made for other applications are accepted too"
             );
         }
-        let source = Published::new(issuer, settings.oidc_jwks_url.as_deref(), outbound.clone())?;
-        let (keys, keeper) = Keys::new(Box::new(source), clock);
+        let source = PublishedKeys::new(issuer, settings.oidc_jwks_url.as_deref(), outbound.clone())?;
+        let (keys, fetcher) = ProviderKeys::new(Box::new(source), clock);
         let provider = Self {
             issuer: issuer.clone(),
             audience: settings.oidc_audience.clone(),
-            names: Names {
+            names: ClaimNames {
                 tenant: settings.oidc_tenant_claim.clone(),
                 role: settings.oidc_role_claim.clone(),
             },
             keys,
         };
-        Ok(Some((provider, keeper)))
+        Ok(Some((provider, fetcher)))
     }
 
     /// Returns the session of a token, if the provider signed it for this audience and it is valid at
@@ -66,15 +66,15 @@ impl Provider {
     /// # Errors
     ///
     /// Fails with `overloaded` when the provider's keys are needed and it does not respond.
-    pub async fn check(&self, token: &Token<'_>, now: i64) -> Result<Option<Session>> {
-        let Some(session) = self.claimed(token, now) else { return Ok(None) };
-        Ok(self.keys.have_signed(token, now).await?.then_some(session))
+    pub async fn check(&self, token: &UnverifiedToken<'_>, now: i64) -> Result<Option<Session>> {
+        let Some(session) = self.claimed_session(token, now) else { return Ok(None) };
+        Ok(self.keys.verify(token, now).await?.then_some(session))
     }
 
     /// Returns the session that the claims describe, if issuer and audience match.
-    fn claimed(&self, token: &Token<'_>, now: i64) -> Option<Session> {
-        let ours = token.claims.get("iss").is_some_and(|it| *it == self.issuer)
-            && self.audience.as_ref().is_none_or(|it| claims::is_for(&token.claims, it));
-        ours.then(|| claims::session(&token.claims, &self.names, now)).flatten()
+    fn claimed_session(&self, token: &UnverifiedToken<'_>, now: i64) -> Option<Session> {
+        let is_for_us = token.claims.get("iss").is_some_and(|it| *it == self.issuer)
+            && self.audience.as_ref().is_none_or(|it| claims::is_for_audience(&token.claims, it));
+        is_for_us.then(|| claims::session(&token.claims, &self.names, now)).flatten()
     }
 }

@@ -18,7 +18,7 @@ use axum::{
 };
 use entities::eval_rule;
 use serde_json::{Map, Value};
-use store::{eval_rules as table, new_id, row_text::MAX_LABEL, traces};
+use store::{eval_rules as table, new_id, traces};
 use uuid::Uuid;
 
 use crate::{
@@ -26,8 +26,9 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{
-        ask::EvaluationRequest,
-        bulk, decide, forget, preview,
+        bulk, decision_deletion,
+        evaluation_request::EvaluationRequest,
+        preview, rule_decisions,
         rules::{self, STARTER_RULES},
         view,
     },
@@ -36,11 +37,12 @@ use crate::{
         read::ApiJson,
         route::{Route, route},
     },
-    rule_set::Rule,
+    rule_filter,
+    rule_set::ParsedRule,
 };
 
 /// Maximum size in bytes of the configurations and filters of all rules of a tenant.
-const MAX_BYTES: usize = 8 * 1024 * 1024;
+const MAX_STORED_BYTES: usize = 8 * 1024 * 1024;
 
 /// Error codes of evaluating traces by a rule.
 const EVALUATION_ERRORS: &[ErrorCode] = &[
@@ -76,12 +78,12 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
     let project = query.uuid("project_id")?;
     let scope = format!("eval_rules {project:?}");
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let mut rows = table::page(&app.db.read, tenant, project, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     let mut eval_rules = Vec::with_capacity(rows.len());
     for row in rows {
-        eval_rules.push(shown(&app, &caller, row).await?);
+        eval_rules.push(to_wire(&app, &caller, row).await?);
     }
     Ok(Json(EvalRuleList { eval_rules, has_more: next_cursor.is_some(), next_cursor }))
 }
@@ -95,7 +97,7 @@ pub async fn detail(
     Path(id): Path<String>,
 ) -> Result<Json<EvalRule>> {
     let row = table::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
-    Ok(Json(shown(&app, &caller, row.ok_or_else(|| not_found("eval rule"))?).await?))
+    Ok(Json(to_wire(&app, &caller, row.ok_or_else(|| not_found("eval rule"))?).await?))
 }
 
 /// Create an eval rule. It evaluates every new trace that matches when the trace is ready.
@@ -116,11 +118,11 @@ pub async fn create(
         project_id: body.project_id,
         metric_name: body.metric_name,
         evaluator_type: body.evaluator_type,
-        config: text(&body.config.unwrap_or_default())?,
+        config: to_json(&body.config.unwrap_or_default())?,
         enabled: body.enabled.unwrap_or(true),
         model_tier: body.model_tier.unwrap_or_else(|| ModelTier::Cheap.as_str().to_owned()),
         min_score_drop: body.min_score_drop.unwrap_or(Some(0.0)),
-        filter: text(&body.filter.unwrap_or_default())?,
+        filter: to_json(&body.filter.unwrap_or_default())?,
         sample_rate: body.sample_rate.unwrap_or(1.0),
         paused_reason: None,
         paused_at: None,
@@ -131,14 +133,14 @@ pub async fn create(
     let txn = app.db.begin().await?;
     // A lock, so that concurrent requests can't exceed the plan's limit.
     store::tenants::lock(&txn, tenant).await?;
-    in_place(&txn, &row).await?;
+    require_project_and_evaluator(&txn, &row).await?;
     if caller.plan == Plan::Starter && table::count(&txn, tenant).await? >= STARTER_RULES as u64 {
-        return Err(too_many());
+        return Err(too_many_rules());
     }
     table::add(&txn, row.clone()).await?;
-    within_bounds(&txn, tenant).await?;
+    require_size_limit(&txn, tenant).await?;
     app.commit(txn).await?;
-    Ok((StatusCode::CREATED, Json(shown(&app, &caller, row).await?)))
+    Ok((StatusCode::CREATED, Json(to_wire(&app, &caller, row).await?)))
 }
 
 /// Change an eval rule.
@@ -155,35 +157,35 @@ pub async fn update(
     ApiJson(change): ApiJson<EvalRuleChange>,
 ) -> Result<Json<EvalRule>> {
     let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
-    within_plan(&caller, found(&app, tenant, id).await?.as_ref())?;
+    within_plan(&caller, find_rule(&app, tenant, id).await?.as_ref())?;
     // Validation happens before the lock; the row is read again afterwards.
-    let seen = table::get(app.db.current(), tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
-    check(&app, &changed(&seen, &change, now)?).await?;
+    let current = table::get(app.db.current(), tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
+    check(&app, &with_change(&current, &change, now)?).await?;
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     let was = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
     // A pause in the meantime is not a change by a user.
     let unpaused =
         |it: &eval_rule::Model| eval_rule::Model { paused_reason: None, paused_at: None, ..it.clone() };
-    if unpaused(&was) != unpaused(&seen) {
+    if unpaused(&was) != unpaused(&current) {
         return Err(problem(
             ErrorCode::Conflict,
             "another request changed the rule at the same time; check it and try again",
         ));
     }
-    let row = changed(&was, &change, now)?;
+    let row = with_change(&was, &change, now)?;
     if row == (eval_rule::Model { updated_at: now, ..was.clone() }) {
-        return Ok(Json(shown(&app, &caller, was).await?));
+        return Ok(Json(to_wire(&app, &caller, was).await?));
     }
-    in_place(&txn, &row).await?;
+    require_project_and_evaluator(&txn, &row).await?;
     if (&row.metric_name, &row.evaluator_type) != (&was.metric_name, &was.evaluator_type) {
         // Waiting evaluations keep the configuration with which they were created.
         store::evaluations::keep_config(&txn, tenant, id, &was.config).await?;
     }
     table::replace(&txn, row.clone()).await?;
-    within_bounds(&txn, tenant).await?;
+    require_size_limit(&txn, tenant).await?;
     app.commit(txn).await?;
-    Ok(Json(shown(&app, &caller, row).await?))
+    Ok(Json(to_wire(&app, &caller, row).await?))
 }
 
 /// Delete an eval rule. Its evaluations are kept, and waiting ones are executed.
@@ -200,7 +202,7 @@ pub async fn delete(
     // Waiting evaluations keep the configuration with which they were created.
     store::evaluations::keep_config(&txn, tenant, id, &rule.config).await?;
     table::delete(&txn, tenant, id).await?;
-    forget::soon(&txn, tenant, id, app.clock.now()).await?;
+    decision_deletion::enqueue(&txn, tenant, id, app.clock.now()).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -221,8 +223,8 @@ pub async fn decisions(
     let (tenant, id, limit) = (caller.tenant_id, path_id(&id)?, query.limit()?);
     let trace = query.uuid("trace_id")?;
     let scope = format!("decisions {id} {trace:?}");
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
-    let rule = found(&app, tenant, id).await?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
+    let rule = find_rule(&app, tenant, id).await?;
     let db = app.db.primary();
     let mut rows = match trace {
         Some(trace) => vec![traces::get(&db, tenant, trace).await?.ok_or_else(|| not_found("trace"))?],
@@ -233,7 +235,7 @@ pub async fn decisions(
         }
     };
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.started_at, it.id));
-    let decisions = decide::decisions(&app, tenant, &rule, &rows).await?;
+    let decisions = rule_decisions::of_traces(&app, tenant, &rule, &rows).await?;
     Ok(Json(RuleDecisionList { decisions, has_more: next_cursor.is_some(), next_cursor }))
 }
 
@@ -250,15 +252,15 @@ pub async fn test(
     ApiJson(body): ApiJson<NewRuleTest>,
 ) -> Result<Json<RuleTest>> {
     let tenant = caller.tenant_id;
-    let rule = found(&app, tenant, path_id(&id)?).await?;
+    let rule = find_rule(&app, tenant, path_id(&id)?).await?;
     within_plan(&caller, &rule)?;
     let trace =
         traces::get(&app.db.primary(), tenant, body.trace_id).await?.ok_or_else(|| not_found("trace"))?;
-    let paused = rules::paused(&app, tenant, caller.plan, &rule).await?;
-    let (decision, detail) = decide::foreseen(&app, tenant, &rule, &trace, paused).await?;
-    let asked = evaluation_request(&app, &rule).await?;
-    let evaluator_version = asked.evaluator.version();
-    let result = preview::evaluate(&app, tenant, caller.plan, asked, trace.id).await?;
+    let paused = rules::find_pause(&app, tenant, caller.plan, &rule).await?;
+    let (decision, detail) = rule_decisions::predict(&app, tenant, &rule, &trace, paused).await?;
+    let request = evaluation_request(&app, &rule).await?;
+    let evaluator_version = request.evaluator.version();
+    let result = preview::evaluate(&app, tenant, caller.plan, request, trace.id).await?;
     let (status, score, label, reasoning, error) = match result.verdict {
         Ok(Verdict { score, label, reasoning }) => {
             (EvaluationStatus::Complete, Some(score), Some(label), Some(reasoning), None)
@@ -300,12 +302,12 @@ pub async fn backfill(
     if from.zip(to).is_some_and(|(from, to)| to < from) {
         return Err(Problem::field("to", "must not be before from").into());
     }
-    let rule = found(&app, caller.tenant_id, path_id(&id)?).await?;
+    let rule = find_rule(&app, caller.tenant_id, path_id(&id)?).await?;
     within_plan(&caller, &rule)?;
-    let asked = evaluation_request(&app, &rule).await?;
-    asked.judged(&app, caller.tenant_id, caller.plan).await?;
-    let filter = bulk::filter_of(&rule, from, to);
-    let row = bulk::begin(&app, caller.tenant_id, caller.plan, &asked, filter, Some(rule.row.id)).await?;
+    let request = evaluation_request(&app, &rule).await?;
+    request.require_judge(&app, caller.tenant_id, caller.plan).await?;
+    let filter = bulk::backfill_filter(&rule, from, to);
+    let row = bulk::start(&app, caller.tenant_id, caller.plan, &request, filter, Some(rule.row.id)).await?;
     Ok((
         StatusCode::ACCEPTED,
         Json(BulkStarted { matched: row.matched, queued: row.granted, bulk_id: row.id }),
@@ -314,64 +316,67 @@ pub async fn backfill(
 
 /// Fails for a rule beyond the plan's limit; after a plan was lowered, such rules can be read and
 /// deleted.
-fn within_plan(caller: &Caller, rule: &Rule) -> Result<()> {
-    if caller.plan == Plan::Starter && rule.older >= STARTER_RULES { Err(too_many()) } else { Ok(()) }
+fn within_plan(caller: &Caller, rule: &ParsedRule) -> Result<()> {
+    if caller.plan == Plan::Starter && rule.older >= STARTER_RULES { Err(too_many_rules()) } else { Ok(()) }
 }
 
-fn too_many() -> Error {
+fn too_many_rules() -> Error {
     let message =
         format!("the plan starter allows {STARTER_RULES} eval rules; delete one or upgrade the plan");
     problem(ErrorCode::EvalRulesQuotaExceeded, message)
 }
 
 /// Fails if the tenant's rules are too large together: every process keeps all of them in memory.
-async fn within_bounds(txn: &store::Transaction, tenant: Uuid) -> Result<()> {
-    if table::stored_bytes(txn, tenant).await? <= MAX_BYTES {
+async fn require_size_limit(txn: &store::Transaction, tenant: Uuid) -> Result<()> {
+    if table::stored_bytes(txn, tenant).await? <= MAX_STORED_BYTES {
         return Ok(());
     }
     let message = format!(
         "the configurations of all rules of a tenant may take {} MiB; delete rules that are not needed",
-        MAX_BYTES / 1024 / 1024
+        MAX_STORED_BYTES / 1024 / 1024
     );
     Err(Problem::field("config", message).into())
 }
 
-async fn found(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<Rule>> {
-    rules::rule(app, tenant, id).await?.ok_or_else(|| not_found("eval rule"))
+async fn find_rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<ParsedRule>> {
+    rules::find_rule(app, tenant, id).await?.ok_or_else(|| not_found("eval rule"))
 }
 
-async fn evaluation_request(app: &App, rule: &Rule) -> Result<EvaluationRequest> {
+async fn evaluation_request(app: &App, rule: &ParsedRule) -> Result<EvaluationRequest> {
     let row = &rule.row;
     let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
     let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
-    EvaluationRequest::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
+    EvaluationRequest::validate(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
 }
 
 /// Converts a rule to its wire type, with the reason of a pause.
-async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
+async fn to_wire(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
     // Only the plan Starter needs the number of older rules.
     let older = match caller.plan {
         Plan::Starter => table::count_older(app.db.current(), &row, STARTER_RULES as u64).await?,
         _ => 0,
     };
-    let rule = Rule::of(row, older)?;
-    let paused =
-        if rule.row.enabled { rules::paused(app, caller.tenant_id, caller.plan, &rule).await? } else { None };
+    let rule = ParsedRule::parse(row, older)?;
+    let paused = if rule.row.enabled {
+        rules::find_pause(app, caller.tenant_id, caller.plan, &rule).await?
+    } else {
+        None
+    };
     view::rule(rule.row, paused)
 }
 
 /// Returns a rule with a change applied.
-fn changed(was: &eval_rule::Model, change: &EvalRuleChange, now: i64) -> Result<eval_rule::Model> {
+fn with_change(was: &eval_rule::Model, change: &EvalRuleChange, now: i64) -> Result<eval_rule::Model> {
     let was = was.clone();
     Ok(eval_rule::Model {
         project_id: change.project_id.unwrap_or(was.project_id),
         metric_name: change.metric_name.clone().unwrap_or(was.metric_name),
         evaluator_type: change.evaluator_type.clone().unwrap_or(was.evaluator_type),
-        config: change.config.as_ref().map(text).transpose()?.unwrap_or(was.config),
+        config: change.config.as_ref().map(to_json).transpose()?.unwrap_or(was.config),
         enabled: change.enabled.unwrap_or(was.enabled),
         model_tier: change.model_tier.clone().unwrap_or(was.model_tier),
         min_score_drop: change.min_score_drop.unwrap_or(was.min_score_drop),
-        filter: change.filter.as_ref().map(text).transpose()?.unwrap_or(was.filter),
+        filter: change.filter.as_ref().map(to_json).transpose()?.unwrap_or(was.filter),
         sample_rate: change.sample_rate.unwrap_or(was.sample_rate),
         paused_reason: None,
         paused_at: None,
@@ -389,33 +394,20 @@ async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
     if !(0.0..=1.0).contains(&row.sample_rate) {
         return field("sample_rate", "must be from 0 to 1");
     }
-    let RuleFilter { model, tag, name, error: _, span_type, unknown } =
-        serde_json::from_str(&row.filter).map_err(anyhow::Error::from)?;
-    if let Some(member) = unknown.keys().next() {
-        let message = "is not a filter of rules; filters: model, tag, name, error, span_type";
-        return field(&format!("filter.{member}"), message);
-    }
-    for (member, text) in [("model", &model), ("tag", &tag), ("name", &name), ("span_type", &span_type)] {
-        if text
-            .as_ref()
-            .is_some_and(|it| it.is_empty() || it.contains('\0') || it.chars().count() > 2 * MAX_LABEL + 1)
-        {
-            return field(
-                &format!("filter.{member}"),
-                &format!("must have 1 to {} characters, none of them NUL", 2 * MAX_LABEL + 1),
-            );
-        }
-    }
+    let filter: RuleFilter = serde_json::from_str(&row.filter).map_err(anyhow::Error::from)?;
+    rule_filter::validate(&filter)?;
     row.evaluator_type
         .parse::<EvaluatorType>()
         .map_err(|it: api::enums::UnknownWord| Problem::field("evaluator_type", it.to_string()))?;
     let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
     let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
-    EvaluationRequest::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await.map(drop)
+    EvaluationRequest::validate(app, row.tenant_id, &row.metric_name, kind, Some(config), tier)
+        .await
+        .map(drop)
 }
 
 /// Fails if the rule's project or evaluator does not exist; the tenant is locked.
-async fn in_place(txn: &store::Transaction, row: &eval_rule::Model) -> Result<()> {
+async fn require_project_and_evaluator(txn: &store::Transaction, row: &eval_rule::Model) -> Result<()> {
     if store::projects::get(txn, row.tenant_id, row.project_id).await?.is_none() {
         return Err(not_found("project"));
     }
@@ -426,6 +418,6 @@ async fn in_place(txn: &store::Transaction, row: &eval_rule::Model) -> Result<()
     Ok(())
 }
 
-fn text(value: &impl serde::Serialize) -> Result<String> {
+fn to_json(value: &impl serde::Serialize) -> Result<String> {
     Ok(serde_json::to_string(value).map_err(anyhow::Error::from)?)
 }

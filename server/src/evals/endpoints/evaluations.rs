@@ -23,8 +23,9 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found},
     evals::{
-        ask::{self, EvaluationRequest},
-        bulk, view,
+        bulk,
+        evaluation_request::{self, EvaluationRequest},
+        view,
     },
     http::{
         query::{Query, invalid, path_id},
@@ -66,7 +67,7 @@ pub async fn create(
     caller: Caller,
     ApiJson(body): ApiJson<NewEvaluation>,
 ) -> Result<(StatusCode, Json<Evaluation>)> {
-    let row = ask::one(&app, caller.tenant_id, caller.plan, body).await?;
+    let row = evaluation_request::create(&app, caller.tenant_id, caller.plan, body).await?;
     Ok((StatusCode::ACCEPTED, Json(view::evaluation(row)?)))
 }
 
@@ -121,7 +122,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
         max_score,
     };
     let scope = scope(&filter);
-    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(tenant, &scope, it)).transpose()?;
     let mut rows = store::evaluations::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     Ok(Json(EvaluationList {
@@ -145,15 +146,15 @@ pub async fn create_bulk(
 ) -> Result<(StatusCode, Json<BulkStarted>)> {
     let NewBulk { metric_name, evaluator_type, filter, config, model_tier } = body;
     let (tenant, kind, tier) = (caller.tenant_id, evaluator_type.as_deref(), model_tier.as_deref());
-    let asked = EvaluationRequest::checked(&app, tenant, &metric_name, kind, config, tier).await?;
-    let filter = chosen(filter.unwrap_or_default())?;
+    let request = EvaluationRequest::validate(&app, tenant, &metric_name, kind, config, tier).await?;
+    let filter = parse_filter(filter.unwrap_or_default())?;
     if let Some(project) = filter.project_id
         && projects::get(app.db.current(), tenant, project).await?.is_none()
     {
         return Err(not_found("project"));
     }
-    asked.judged(&app, tenant, caller.plan).await?;
-    let row = bulk::begin(&app, tenant, caller.plan, &asked, filter, None).await?;
+    request.require_judge(&app, tenant, caller.plan).await?;
+    let row = bulk::start(&app, tenant, caller.plan, &request, filter, None).await?;
     Ok((
         StatusCode::ACCEPTED,
         Json(BulkStarted { matched: row.matched, queued: row.granted, bulk_id: row.id }),
@@ -176,42 +177,45 @@ pub async fn bulk_progress(
 
 /// Parses the filter of a bulk evaluation. Unknown and empty fields are rejected: ignoring one would
 /// evaluate, and cost, more than intended.
-fn chosen(filter: Map<String, Value>) -> Result<TraceConditions> {
+fn parse_filter(filter: Map<String, Value>) -> Result<TraceConditions> {
     let mut pairs = Vec::new();
     for (name, value) in filter {
-        let wrong = |why: &str| Err(Problem::field(format!("filter.{name}"), why).into());
+        let invalid_value = |why: &str| Err(Problem::field(format!("filter.{name}"), why).into());
         match TraceFilter::with_parameter(&name).map(|it| it.definition().value_type) {
             Some(ValueType::Words) => {
-                return wrong("is not allowed here: text search covers only the newest traces");
+                return invalid_value("is not allowed here: text search covers only the newest traces");
             }
             Some(_) => {}
             None => {
-                return wrong(&format!("is not a filter of traces; filters: {}", filters().join(", ")));
+                return invalid_value(&format!(
+                    "is not a filter of traces; filters: {}",
+                    filters().join(", ")
+                ));
             }
         }
         let values = match value {
             Value::Null => continue,
             Value::Array(values) if name == "tag" => values,
-            Value::Array(_) => return wrong("must be one value, not a list"),
+            Value::Array(_) => return invalid_value("must be one value, not a list"),
             value => vec![value],
         };
         if values.is_empty() {
-            return wrong("must not be empty");
+            return invalid_value("must not be empty");
         }
         for value in values {
             let text = match value {
                 Value::String(text) => text,
                 Value::Bool(_) | Value::Number(_) => value.to_string(),
                 Value::Null | Value::Array(_) | Value::Object(_) => {
-                    return wrong("must be a text, a number, true or false");
+                    return invalid_value("must be a text, a number, true or false");
                 }
             };
             // The value of a tag may be empty.
             if text.is_empty() && name != "tag_value" {
-                return wrong("must not be empty");
+                return invalid_value("must not be empty");
             }
             if text.contains('\0') {
-                return wrong("must not contain NUL");
+                return invalid_value("must not contain NUL");
             }
             pairs.push((name.clone(), text));
         }
@@ -261,6 +265,6 @@ fn word<T: std::str::FromStr<Err = api::enums::UnknownWord>>(query: &Query, name
 }
 
 fn number(query: &Query, name: &str) -> Result<Option<f64>> {
-    let read = |it: &str| it.parse().ok().filter(|it: &f64| it.is_finite());
-    query.get(name).map(|it| read(it).ok_or_else(|| invalid(name, "must be a number"))).transpose()
+    let parse = |it: &str| it.parse().ok().filter(|it: &f64| it.is_finite());
+    query.get(name).map(|it| parse(it).ok_or_else(|| invalid(name, "must be a number"))).transpose()
 }

@@ -30,7 +30,7 @@ use crate::{
         read,
         route::{Route, route},
     },
-    ingest::{endpoints::project_of, item, spans::Receipt},
+    ingest::{endpoints::target_project, spans::Receipt, trace_item},
 };
 
 /// Error codes of storing traces, besides those of every body.
@@ -59,37 +59,37 @@ pub async fn one(
     request: Request,
 ) -> Result<(StatusCode, Json<Ingested>)> {
     read::require_json(&headers)?;
-    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    held.reserve_structures().await?;
-    let own = project_of::own(&app, &caller).await?;
-    let source = Source::new(&app, &caller, own, &headers).await?;
-    let part = source.part(&app, &caller, &held.bytes).await?;
-    let terms = app.ingest_terms(&caller).await?;
-    let bytes = held.bytes.len();
-    let memory = Some(held.into_memory());
-    let Some((part, stored)) = app.writer.store(vec![part], terms, memory).await?.pop() else {
+    let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    body.reserve_structures().await?;
+    let default_project = target_project::default_project(&app, &caller).await?;
+    let source = IngestSource::new(&app, &caller, default_project, &headers).await?;
+    let chunk = source.chunk(&app, &caller, &body.bytes).await?;
+    let options = app.ingest_options(&caller).await?;
+    let bytes = body.bytes.len();
+    let memory = Some(body.into_memory());
+    let Some((chunk, stored)) = app.writer.store(vec![chunk], options, memory).await?.pop() else {
         return Err(anyhow::anyhow!("the writer returned no result").into());
     };
-    app.telemetry.ingest.stored(bytes);
+    app.telemetry.ingest.count_body(bytes);
     match stored {
         ChunkOutcome::New | ChunkOutcome::Merged => {}
         ChunkOutcome::Duplicate { identical } => {
             let mut conflict =
-                Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
-            conflict.stored = Some((part.trace.id, identical));
+                Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", chunk.trace.id));
+            conflict.stored = Some((chunk.trace.id, identical));
             return Err(conflict.into());
         }
-        ChunkOutcome::Refused => return Err(quota_used_up(&caller).into()),
+        ChunkOutcome::Refused => return Err(quota_exceeded(&caller).into()),
     }
-    let trace = part.trace;
-    let body = Ingested {
+    let trace = chunk.trace;
+    let response = Ingested {
         id: trace.id,
         external_id: trace.external_id,
         span_count: i64::from(trace.span_count),
         total_token_count: trace.total_tokens,
         cost: trace.cost.map(semantics::money::to_usd),
     };
-    Ok((StatusCode::CREATED, Json(body)))
+    Ok((StatusCode::CREATED, Json(response)))
 }
 
 /// Store up to 1,000 traces.
@@ -105,41 +105,41 @@ pub async fn batch(
     request: Request,
 ) -> Result<Json<BatchResult>> {
     read::require_json(&headers)?;
-    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    held.reserve_structures().await?;
-    let own = project_of::own(&app, &caller).await?;
-    let source = Source::new(&app, &caller, own, &headers).await?;
-    let batch: RawBatch<'_> = read::parse(&held.bytes)?;
+    let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    body.reserve_structures().await?;
+    let default_project = target_project::default_project(&app, &caller).await?;
+    let source = IngestSource::new(&app, &caller, default_project, &headers).await?;
+    let batch: RawBatch<'_> = read::parse(&body.bytes)?;
     if batch.traces.len() > MAX_BATCH {
         return Err(Problem::field("traces", format!("has more than {MAX_BATCH} items")).into());
     }
     let mut results = Vec::with_capacity(batch.traces.len());
-    let mut parts = Vec::with_capacity(batch.traces.len());
+    let mut chunks = Vec::with_capacity(batch.traces.len());
     for (index, raw) in batch.traces.iter().enumerate() {
         let raw = raw.get().as_bytes();
-        let part = source.part(&app, &caller, raw).await;
+        let chunk = source.chunk(&app, &caller, raw).await;
         let mut result =
             ItemResult { index, id: None, status: ItemStatus::Accepted, code: None, error: None };
-        match part {
-            Ok(part) => {
-                result.id = Some(part.trace.id);
-                parts.push(part);
+        match chunk {
+            Ok(chunk) => {
+                result.id = Some(chunk.trace.id);
+                chunks.push(chunk);
             }
-            Err(Error::Problem(refused)) if refused.code != ErrorCode::Overloaded => {
-                app.telemetry.ingest.refuse(refused.code.as_str(), 1);
+            Err(Error::Problem(problem)) if problem.code != ErrorCode::Overloaded => {
+                app.telemetry.ingest.count_rejected(problem.code.as_str(), 1);
                 result.status = ItemStatus::Rejected;
-                result.code = Some(refused.code.as_str().to_owned());
-                result.error = Some(refused.message);
+                result.code = Some(problem.code.as_str().to_owned());
+                result.error = Some(problem.message);
             }
             Err(error) => return Err(error),
         }
         results.push(result);
     }
-    let (terms, bytes) = (app.ingest_terms(&caller).await?, held.bytes.len());
-    let stored = app.writer.store(parts, terms, Some(held.into_memory())).await?;
-    app.telemetry.ingest.stored(bytes);
+    let (options, bytes) = (app.ingest_options(&caller).await?, body.bytes.len());
+    let stored = app.writer.store(chunks, options, Some(body.into_memory())).await?;
+    app.telemetry.ingest.count_body(bytes);
     if !stored.is_empty() && stored.iter().all(|it| it.1 == ChunkOutcome::Refused) {
-        return Err(quota_used_up(&caller).into());
+        return Err(quota_exceeded(&caller).into());
     }
     let accepted = results.iter_mut().filter(|it| it.status == ItemStatus::Accepted);
     for (result, (_, stored)) in accepted.zip(stored) {
@@ -147,10 +147,10 @@ pub async fn batch(
             ChunkOutcome::New | ChunkOutcome::Merged => {}
             ChunkOutcome::Duplicate { .. } => result.status = ItemStatus::Duplicate,
             ChunkOutcome::Refused => {
-                let refused = quota_used_up(&caller);
+                let problem = quota_exceeded(&caller);
                 result.status = ItemStatus::Rejected;
-                result.code = Some(refused.code.as_str().to_owned());
-                result.error = Some(refused.message);
+                result.code = Some(problem.code.as_str().to_owned());
+                result.error = Some(problem.message);
             }
         }
     }
@@ -163,7 +163,7 @@ pub async fn batch(
 }
 
 /// Returns the error for a trace beyond the monthly quota.
-pub fn quota_used_up(caller: &Caller) -> Problem {
+pub fn quota_exceeded(caller: &Caller) -> Problem {
     let limit = monthly_limit(Quota::Traces, caller.plan).unwrap_or_default();
     let message = format!(
         "the {} plan's quota of {limit} traces per month is used up; it renews on the first day of the next month (UTC)",
@@ -204,35 +204,40 @@ fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de Ra
 }
 
 /// The origin of the items of a request.
-struct Source {
+struct IngestSource {
     receipt: Receipt,
     prices: Arc<crate::ingest::prices::PriceBook>,
 }
 
-impl Source {
-    async fn new(app: &App, caller: &Caller, own: uuid::Uuid, headers: &HeaderMap) -> Result<Self> {
-        let project_id = match project_of::header_name(headers)? {
-            Some(name) => project_of::named(app, caller, &name).await?,
-            None => own,
+impl IngestSource {
+    async fn new(
+        app: &App,
+        caller: &Caller,
+        default_project: uuid::Uuid,
+        headers: &HeaderMap,
+    ) -> Result<Self> {
+        let project_id = match target_project::name_in_header(headers)? {
+            Some(name) => target_project::by_name(app, caller, &name).await?,
+            None => default_project,
         };
         Ok(Self {
             receipt: Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() },
-            prices: app.known.price_book(caller.tenant_id).await?,
+            prices: app.access_cache.price_book(caller.tenant_id).await?,
         })
     }
 
-    async fn part(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<TraceChunk> {
+    async fn chunk(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<TraceChunk> {
         // Decoding uses the processor only, so at most one batch per processor runs at a time.
-        let mut permit = app.decoding.acquire().await.map_err(|_| stopping())?;
+        let mut permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         let item: TraceItem = read::parse(raw)?;
         let mut receipt = self.receipt;
         if let Some(name) = &item.project_name {
             // Other batches are decoded while this one waits for the database.
             drop(permit);
-            receipt.project_id = project_of::named(app, caller, name).await?;
-            permit = app.decoding.acquire().await.map_err(|_| stopping())?;
+            receipt.project_id = target_project::by_name(app, caller, name).await?;
+            permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         }
         let _permit = permit;
-        Ok(item::part(item, raw, receipt, &self.prices)?)
+        Ok(trace_item::to_chunk(item, raw, receipt, &self.prices)?)
     }
 }

@@ -2,7 +2,7 @@
 
 mod json;
 mod otlp;
-mod project_of;
+mod target_project;
 
 use crate::{feature::Feature, http::route::Route};
 

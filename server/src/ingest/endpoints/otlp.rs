@@ -24,14 +24,14 @@ use crate::{
         route::{Route, route},
     },
     ingest::{
-        endpoints::{json::quota_used_up, project_of},
-        spans::{Receipt, parts},
+        endpoints::{json::quota_exceeded, target_project},
+        spans::{Receipt, to_chunks},
     },
 };
 
 /// The encoding of a request and its response.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OtlpEncoding {
     Protobuf,
     Json,
 }
@@ -74,56 +74,57 @@ pub async fn traces(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response> {
-    let form = form(&headers)?;
-    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    let structures = match form {
-        Form::Protobuf => otlp::decoded_bytes(&held.bytes),
-        Form::Json => otlp::decoded_bytes_of_json(&held.bytes),
+    let encoding = parse_encoding(&headers)?;
+    let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    let structures = match encoding {
+        OtlpEncoding::Protobuf => otlp::decoded_bytes(&body.bytes),
+        OtlpEncoding::Json => otlp::decoded_bytes_of_json(&body.bytes),
     };
     let structures = structures.map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
-    held.reserve(structures).await?;
-    let own = project_of::own(&app, &caller).await?;
-    let named = match project_of::header_name(&headers)? {
-        Some(name) => Some(project_of::named(&app, &caller, &name).await?),
+    body.reserve(structures).await?;
+    let default_project = target_project::default_project(&app, &caller).await?;
+    let named = match target_project::name_in_header(&headers)? {
+        Some(name) => Some(target_project::by_name(&app, &caller, &name).await?),
         None => None,
     };
-    let turn = app.decoding.acquire().await.map_err(|_| stopping())?;
-    let decoded = match form {
-        Form::Protobuf => otlp::from_protobuf(&held.bytes),
-        Form::Json => otlp::from_json(&held.bytes),
+    let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+    let decoded = match encoding {
+        OtlpEncoding::Protobuf => otlp::from_protobuf(&body.bytes),
+        OtlpEncoding::Json => otlp::from_json(&body.bytes),
     }
     .map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
     // The body is dropped; its memory stays reserved until its spans are committed.
-    let bytes = held.bytes.len();
-    let memory = held.into_memory();
-    drop(turn);
+    let bytes = body.bytes.len();
+    let memory = body.into_memory();
+    drop(permit);
 
-    let prices = app.known.price_book(caller.tenant_id).await?;
+    let prices = app.access_cache.price_book(caller.tenant_id).await?;
     let mut rows = Vec::new();
     for group in decoded.groups {
         let project_id = match (named, &group.project_name) {
             (Some(project), _) => project,
-            (None, Some(name)) => project_of::named(&app, &caller, name).await?,
-            (None, None) => own,
+            (None, Some(name)) => target_project::by_name(&app, &caller, name).await?,
+            (None, None) => default_project,
         };
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
-        let _turn = app.decoding.acquire().await.map_err(|_| stopping())?;
-        rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
+        let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+        rows.append(&mut to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
-    let stored = app.writer.store(rows, app.ingest_terms(&caller).await?, Some(memory)).await?;
-    app.telemetry.ingest.stored(bytes);
-    app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
-    let refused: Vec<_> = stored.iter().filter(|it| it.1 == ChunkOutcome::Refused).map(|it| &it.0).collect();
-    if refused.is_empty() {
-        return Ok(answer(form, decoded.rejected, decoded.rejection));
+    let stored = app.writer.store(rows, app.ingest_options(&caller).await?, Some(memory)).await?;
+    app.telemetry.ingest.count_body(bytes);
+    app.telemetry.ingest.count_rejected(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
+    let rejected_chunks: Vec<_> =
+        stored.iter().filter(|it| it.1 == ChunkOutcome::Refused).map(|it| &it.0).collect();
+    if rejected_chunks.is_empty() {
+        return Ok(respond(encoding, decoded.rejected, decoded.rejection));
     }
-    let used_up = quota_used_up(&caller);
-    if refused.len() == stored.len() {
-        return Err(used_up.into());
+    let quota_problem = quota_exceeded(&caller);
+    if rejected_chunks.len() == stored.len() {
+        return Err(quota_problem.into());
     }
-    let spans: usize = refused.iter().map(|it| it.spans.len()).sum();
-    let message = format!("{}: {}", used_up.code.as_str(), used_up.message);
-    Ok(answer(form, decoded.rejected + spans, Some(message)))
+    let spans: usize = rejected_chunks.iter().map(|it| it.spans.len()).sum();
+    let message = format!("{}: {}", quota_problem.code.as_str(), quota_problem.message);
+    Ok(respond(encoding, decoded.rejected + spans, Some(message)))
 }
 
 /// Accept metrics without storing them. The response is one that SDKs do not retry or log as an error.
@@ -132,7 +133,7 @@ pub async fn traces(
     responses((status = 200, description = "a partial success that reports it, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn metrics(headers: HeaderMap) -> Result<Response> {
-    Ok(answer(form(&headers)?, 0, Some("metrics are not stored".to_owned())))
+    Ok(respond(parse_encoding(&headers)?, 0, Some("metrics are not stored".to_owned())))
 }
 
 /// Accept log records without storing them. The response is one that SDKs do not retry or log as an
@@ -142,13 +143,13 @@ pub async fn metrics(headers: HeaderMap) -> Result<Response> {
     responses((status = 200, description = "a partial success that reports it, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn logs(headers: HeaderMap) -> Result<Response> {
-    Ok(answer(form(&headers)?, 0, Some("log records are not stored".to_owned())))
+    Ok(respond(parse_encoding(&headers)?, 0, Some("log records are not stored".to_owned())))
 }
 
-fn form(headers: &HeaderMap) -> Result<Form> {
+fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
     match read::media_type(headers).as_deref() {
-        Some("application/x-protobuf") => Ok(Form::Protobuf),
-        Some("application/json") => Ok(Form::Json),
+        Some("application/x-protobuf") => Ok(OtlpEncoding::Protobuf),
+        Some("application/json") => Ok(OtlpEncoding::Json),
         _ => Err(problem(
             ErrorCode::UnsupportedMediaType,
             "the Content-Type must be application/x-protobuf or application/json",
@@ -158,18 +159,18 @@ fn form(headers: &HeaderMap) -> Result<Form> {
 
 /// Encodes the response. The messages for the three signals have the same shape: the number of rejected
 /// items and the reason.
-fn answer(form: Form, rejected: usize, message: Option<String>) -> Response {
+fn respond(encoding: OtlpEncoding, rejected: usize, message: Option<String>) -> Response {
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
     let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {
         rejected_spans: rejected,
         error_message: message.unwrap_or_default(),
     });
-    match form {
-        Form::Protobuf => {
+    match encoding {
+        OtlpEncoding::Protobuf => {
             let body = ExportTraceServiceResponse { partial_success: partial }.encode_to_vec();
             ([(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
         }
-        Form::Json => {
+        OtlpEncoding::Json => {
             let body = match partial {
                 // 64-bit integers are strings in the JSON form of protobuf.
                 Some(it) => serde_json::json!({"partialSuccess": {

@@ -57,16 +57,16 @@ struct EmbeddingItem {
 /// configured the model.
 pub fn vectors(body: &[u8], count: usize) -> Result<Vec<UnitVector>, String> {
     let unreadable = |it| format!("its response can't be parsed: {it}");
-    let answer: EmbeddingResponse<'_> = serde_json::from_slice(body).map_err(unreadable)?;
-    let mut data = serde_json::Deserializer::from_str(answer.data.get());
+    let response: EmbeddingResponse<'_> = serde_json::from_slice(body).map_err(unreadable)?;
+    let mut data = serde_json::Deserializer::from_str(response.data.get());
     let items = data.deserialize_seq(EmbeddingItems(count)).map_err(unreadable)?;
     if items.len() != count {
         return Err(format!("it returned {} vectors for {count} texts", items.len()));
     }
     let mut vectors: Vec<Option<UnitVector>> = vec![None; count];
-    for (place, item) in items.iter().enumerate() {
-        if let Some(vector) = vectors.get_mut(item.index.unwrap_or(place)) {
-            *vector = Some(UnitVector::of(&item.embedding.0).map_err(unusable)?);
+    for (position, item) in items.iter().enumerate() {
+        if let Some(vector) = vectors.get_mut(item.index.unwrap_or(position)) {
+            *vector = Some(UnitVector::of(&item.embedding.0).map_err(describe_bad_vector)?);
         }
     }
     let vectors: Option<Vec<UnitVector>> = vectors.into_iter().collect();
@@ -74,7 +74,7 @@ pub fn vectors(body: &[u8], count: usize) -> Result<Vec<UnitVector>, String> {
 }
 
 /// Explains why a vector is invalid, for the person who configured the model.
-fn unusable(why: BadVector) -> String {
+fn describe_bad_vector(why: BadVector) -> String {
     match why {
         BadVector::Length(0) => "it returned an empty vector".to_owned(),
         BadVector::Length(_) => format!(
@@ -152,8 +152,8 @@ mod tests {
 
     use super::*;
 
-    fn read(answer: &serde_json::Value, count: usize) -> Result<Vec<UnitVector>, String> {
-        vectors(answer.to_string().as_bytes(), count)
+    fn read(response: &serde_json::Value, count: usize) -> Result<Vec<UnitVector>, String> {
+        vectors(response.to_string().as_bytes(), count)
     }
 
     fn base64(numbers: &[f32]) -> String {
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn vectors_are_parsed_in_both_encodings_in_order_of_index() {
-        let answer = json!({"object": "list", "data": [
+        let response = json!({"object": "list", "data": [
             {"index": 1, "embedding": [3, -4]}, {"index": 0, "embedding": base64(&[0.0, 2.0])}]});
-        let found = read(&answer, 2).unwrap();
+        let found = read(&response, 2).unwrap();
         assert_eq!((found[0].numbers(), found[1].numbers()), (&[0.0, 1.0][..], &[0.6, -0.8][..]));
         let unnumbered = json!({"data": [{"embedding": [1]}, {"embedding": [0, 2]}]});
         assert_eq!(read(&unnumbered, 2).unwrap()[1].numbers(), [0.0, 1.0]);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn invalid_embedding_response_is_explained() {
-        for (answer, count, says) in [
+        for (response, count, expected) in [
             (json!({"data": []}), 1, "0 vectors for 1 texts"),
             (json!({"data": vec![json!({"embedding": []}); 100_000]}), 2, "more than 2 vectors"),
             (json!({"data": {"0": 1}}), 1, "can't be parsed"),
@@ -193,8 +193,8 @@ mod tests {
             (json!({"data": [{"embedding": [1e300]}]}), 1, "can't be parsed"),
             (json!({"vectors": 1}), 1, "can't be parsed"),
         ] {
-            let refused = read(&answer, count).unwrap_err();
-            assert!(refused.contains(says), "{refused}");
+            let message = read(&response, count).unwrap_err();
+            assert!(message.contains(expected), "{message}");
         }
         assert!(vectors(b"{\"data\":[{\"embedding\":[NaN]}]}", 1).is_err());
     }

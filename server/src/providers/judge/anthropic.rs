@@ -8,7 +8,7 @@ use semantics::usage::Usage;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Endpoint, InvalidReply, JudgeReply, OutputMode, Question, RequestFeatures, VERDICT_DESCRIPTION,
+    InvalidReply, JudgeEndpoint, JudgePrompt, JudgeReply, OutputMode, RequestFeatures, VERDICT_DESCRIPTION,
     VERDICT_NAME, count, without_bounds,
 };
 use crate::providers::json_post::key_header;
@@ -27,25 +27,26 @@ pub fn headers(key: &str) -> Option<HeaderMap> {
 }
 
 /// Returns the request body.
-pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: RequestFeatures) -> Value {
+pub fn request(endpoint: &JudgeEndpoint, prompt: &JudgePrompt<'_>, features: RequestFeatures) -> Value {
     let role = |index: usize| if index.is_multiple_of(2) { "user" } else { "assistant" };
-    let turns = question.turns.iter().enumerate();
-    let messages: Vec<Value> = turns.map(|(at, text)| json!({"role": role(at), "content": text})).collect();
+    let numbered = prompt.messages.iter().enumerate();
+    let messages: Vec<Value> =
+        numbered.map(|(at, text)| json!({"role": role(at), "content": text})).collect();
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(endpoint.model));
-    body.insert("max_tokens".to_owned(), json!(question.max_tokens));
-    body.insert("system".to_owned(), json!(question.system));
+    body.insert("max_tokens".to_owned(), json!(prompt.max_tokens));
+    body.insert("system".to_owned(), json!(prompt.system));
     body.insert("messages".to_owned(), Value::Array(messages));
-    if way.temperature {
+    if features.temperature {
         body.insert("temperature".to_owned(), json!(0));
     }
-    match way.rung {
+    match features.output_mode {
         OutputMode::Schema => {
-            let format = json!({"type": "json_schema", "schema": without_bounds(question.schema)});
+            let format = json!({"type": "json_schema", "schema": without_bounds(prompt.schema)});
             body.insert("output_config".to_owned(), json!({"format": format}));
         }
         OutputMode::Tool => {
-            let tool = json!({"name": VERDICT_NAME, "description": VERDICT_DESCRIPTION, "input_schema": question.schema});
+            let tool = json!({"name": VERDICT_NAME, "description": VERDICT_DESCRIPTION, "input_schema": prompt.schema});
             body.insert("tools".to_owned(), json!([tool]));
             body.insert("tool_choice".to_owned(), json!({"type": "tool", "name": VERDICT_NAME}));
         }
@@ -59,13 +60,13 @@ pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: RequestFeature
 /// # Errors
 ///
 /// Fails when it contains no reply.
-pub fn answer(body: &Value) -> Result<JudgeReply, InvalidReply> {
+pub fn parse_reply(body: &Value) -> Result<JudgeReply, InvalidReply> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(match body.get("error").filter(|it| !it.is_null()) {
-            Some(_) => InvalidReply::Failed(body.clone()),
-            None => {
-                InvalidReply::Foreign("its response has no content: does it support Anthropic's protocol?")
-            }
+            Some(_) => InvalidReply::Error(body.clone()),
+            None => InvalidReply::OtherProtocol(
+                "its response has no content: does it support Anthropic's protocol?",
+            ),
         });
     };
     let call = blocks.iter().find(|it| it["type"] == "tool_use").and_then(|it| it.get("input"));
@@ -100,18 +101,22 @@ mod tests {
 
     use super::*;
 
-    fn sent(rung: OutputMode) -> Value {
-        let endpoint = Endpoint {
+    fn sent(output_mode: OutputMode) -> Value {
+        let endpoint = JudgeEndpoint {
             provider: Provider::Anthropic,
             base_url: None,
             key: String::new(),
             model: "m".to_owned(),
             set_by: AddressOwner::Operator,
         };
-        let turns = ["one", "two", "three"].map(str::to_owned);
+        let messages = ["one", "two", "three"].map(str::to_owned);
         let schema = json!({"properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}}});
-        let question = Question { system: "s", turns: &turns, schema: &schema, max_tokens: 9 };
-        request(&endpoint, &question, RequestFeatures { rung, ..RequestFeatures::first(Provider::Anthropic) })
+        let prompt = JudgePrompt { system: "s", messages: &messages, schema: &schema, max_tokens: 9 };
+        request(
+            &endpoint,
+            &prompt,
+            RequestFeatures { output_mode, ..RequestFeatures::first(Provider::Anthropic) },
+        )
     }
 
     #[test]
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn anthropic_reply_is_found_in_any_block() {
-        let text = |content: Value| answer(&json!({"content": content})).unwrap().text;
+        let text = |content: Value| parse_reply(&json!({"content": content})).unwrap().text;
         let thinking = json!({"type": "thinking", "thinking": "hm", "text": "hm"});
         assert_eq!(text(json!([thinking, {"type": "text", "text": "a"}])), "a");
         let call = json!({"type": "tool_use", "name": "verdict", "input": {"score": 1}});
@@ -143,15 +148,15 @@ mod tests {
     #[test]
     fn anthropic_response_without_reply_is_classified() {
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}});
-        assert!(matches!(answer(&error), Err(InvalidReply::Failed(_))));
+        assert!(matches!(parse_reply(&error), Err(InvalidReply::Error(_))));
         for body in [json!({}), json!([]), json!({"content": "a"}), json!(1)] {
-            assert!(matches!(answer(&body), Err(InvalidReply::Foreign(_))), "{body}");
+            assert!(matches!(parse_reply(&body), Err(InvalidReply::OtherProtocol(_))), "{body}");
         }
         let usage = json!({"input_tokens": 3, "output_tokens": -1, "cache_read_input_tokens": 2});
-        let cut = answer(&json!({"content": [], "stop_reason": "max_tokens", "usage": usage})).unwrap();
+        let cut = parse_reply(&json!({"content": [], "stop_reason": "max_tokens", "usage": usage})).unwrap();
         assert_eq!((cut.is_cut, cut.usage.prompt, cut.usage.completion), (true, Some(3), None));
         assert_eq!(cut.usage.cached, Some(2));
-        let refused = answer(&json!({"content": [], "stop_reason": "refusal"})).unwrap();
+        let refused = parse_reply(&json!({"content": [], "stop_reason": "refusal"})).unwrap();
         assert!(refused.declined.is_some());
     }
 }

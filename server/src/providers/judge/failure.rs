@@ -9,11 +9,13 @@ use outbound::{HeaderMap, SendError, StatusCode};
 use serde_json::Value;
 
 use super::RequestFeature;
-use crate::providers::provider_error::{ProviderError, parse_error, redacted_line, retry_after};
+use crate::providers::provider_error::{
+    ProviderError, parse_error, redacted_line, retry_after as parse_retry_after,
+};
 
 /// Why there is no reply. The messages are suitable for the tenant who configured the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum JudgeProviderFailure {
     /// Permanent: another key, account balance, address or model is required.
     #[error("{why}")]
     Denied {
@@ -24,37 +26,37 @@ pub enum Failure {
     },
     /// Temporary.
     #[error("{why}")]
-    Passing {
+    Temporary {
         /// What happened.
         why: String,
         /// The delay that the provider requires.
-        after: Option<Duration>,
+        retry_after: Option<Duration>,
         /// Whether an immediate retry may succeed.
-        at_once: bool,
+        retry_immediately: bool,
     },
     /// The provider rejects this text: it is too long, or violates its policies.
     #[error("{0}")]
-    Refused(String),
+    TextRejected(String),
     /// The provider rejects a feature of the request; it may work without it.
     #[error("{why}")]
-    Form {
+    UnsupportedFeature {
         /// What happened.
         why: String,
         /// The rejected feature.
-        part: RequestFeature,
+        feature: RequestFeature,
     },
     /// The response is not a reply in this protocol.
     #[error("{0}")]
-    Unusable(String),
+    InvalidResponse(String),
 }
 
 /// What is wrong with a response of status 200.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidReply {
     /// It contains an error.
-    Failed(Value),
+    Error(Value),
     /// It belongs to another protocol.
-    Foreign(&'static str),
+    OtherProtocol(&'static str),
 }
 
 /// Phrases for an account without credit.
@@ -137,7 +139,7 @@ const OUTPUT_MODE_PHRASES: [&str; 11] = [
     "function",
 ];
 
-impl Failure {
+impl JudgeProviderFailure {
     /// Creates a permanent failure.
     pub fn denied(why: impl Into<String>) -> Self {
         Self::Denied { why: why.into(), only_model: false }
@@ -147,85 +149,97 @@ impl Failure {
     pub fn unreached(error: &SendError) -> Self {
         match error {
             SendError::AddressRejected(_) => Self::denied(error.to_string()),
-            _ => Self::Passing { why: error.to_string(), after: None, at_once: error.may_succeed_at_once() },
+            _ => Self::Temporary {
+                why: error.to_string(),
+                retry_after: None,
+                retry_immediately: error.may_succeed_at_once(),
+            },
         }
     }
 
     /// Classifies an error response, at `now` in microseconds. `secret` is removed from the message,
     /// because some providers repeat the key.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], secret: &str, now: i64) -> Self {
-        let said = parse_error(body).unwrap_or_default();
+        let error = parse_error(body).unwrap_or_default();
         let status = status.as_u16();
-        Self::sorted(
+        Self::classify(
             status,
-            &said,
-            message_without(&format!("it returned status {status}"), &said, secret),
-            retry_after(headers, now),
+            &error,
+            error_message(&format!("it returned status {status}"), &error, secret),
+            parse_retry_after(headers, now),
         )
     }
 
     /// Classifies an error in a response of status 200.
-    pub fn in_answer(error: &Value, secret: &str) -> Self {
-        let said = parse_error(error.to_string().as_bytes()).unwrap_or_default();
-        let why = message_without("it returned status 200 with an error", &said, secret);
-        let words = words(&said);
-        match said.status.filter(|it| (400..600).contains(it)) {
-            Some(status) => Self::sorted(status, &said, why, None),
-            None if is_unpaid(&words) || any(&words, &UNKNOWN_KEY_PHRASES) => Self::denied(why),
-            None if any(&words, &POLICY_PHRASES) => Self::Refused(why),
-            None => Self::Passing { why, after: None, at_once: true },
+    pub fn of_ok_response(error: &Value, secret: &str) -> Self {
+        let error = parse_error(error.to_string().as_bytes()).unwrap_or_default();
+        let why = error_message("it returned status 200 with an error", &error, secret);
+        let error_words = lower_case_words(&error);
+        match error.status.filter(|it| (400..600).contains(it)) {
+            Some(status) => Self::classify(status, &error, why, None),
+            None if is_out_of_credit(&error_words) || contains_any(&error_words, &UNKNOWN_KEY_PHRASES) => {
+                Self::denied(why)
+            }
+            None if contains_any(&error_words, &POLICY_PHRASES) => Self::TextRejected(why),
+            None => Self::Temporary { why, retry_after: None, retry_immediately: true },
         }
     }
 
-    fn sorted(status: u16, said: &ProviderError, why: String, after: Option<Duration>) -> Self {
-        let words = words(said);
-        let is = |some: &[&str]| any(&words, some);
-        let is_gone = words.contains("model") && is(&UNKNOWN_MODEL_PHRASES);
+    fn classify(status: u16, error: &ProviderError, why: String, retry_after: Option<Duration>) -> Self {
+        let error_words = lower_case_words(error);
+        let is = |some: &[&str]| contains_any(&error_words, some);
+        let is_unknown_model = error_words.contains("model") && is(&UNKNOWN_MODEL_PHRASES);
         match status {
             401 | 402 => Self::denied(why),
-            403 if is(&POLICY_PHRASES) => Self::Refused(why),
-            403 => Self::Denied { why, only_model: is_gone },
-            429 if is(&UNPAID_PHRASES) && !is_rate(said, &words, after) => Self::denied(why),
-            408 | 409 | 425 | 429 => Self::Passing { why, after, at_once: false },
-            // Some services crash on schemas that they can't enforce.
-            500..=599 => match part(&words) {
-                Some(part @ (RequestFeature::OutputMode | RequestFeature::System)) => {
-                    Self::Form { why, part }
-                }
-                _ => Self::Passing { why, at_once: after.is_none() && status != 504, after },
-            },
-            404 if !is_gone && is(&OUTPUT_MODE_PHRASES) => {
-                Self::Form { why, part: RequestFeature::OutputMode }
+            403 if is(&POLICY_PHRASES) => Self::TextRejected(why),
+            403 => Self::Denied { why, only_model: is_unknown_model },
+            429 if is(&UNPAID_PHRASES) && !is_rate_limit(error, &error_words, retry_after) => {
+                Self::denied(why)
             }
-            404 | 410 => Self::Denied { why, only_model: is_gone },
-            400 | 413 | 415 | 422 => Self::of_request(status, &words, why),
+            408 | 409 | 425 | 429 => Self::Temporary { why, retry_after, retry_immediately: false },
+            // Some services crash on schemas that they can't enforce.
+            500..=599 => match blamed_feature(&error_words) {
+                Some(feature @ (RequestFeature::OutputMode | RequestFeature::System)) => {
+                    Self::UnsupportedFeature { why, feature }
+                }
+                _ => Self::Temporary {
+                    why,
+                    retry_immediately: retry_after.is_none() && status != 504,
+                    retry_after,
+                },
+            },
+            404 if !is_unknown_model && is(&OUTPUT_MODE_PHRASES) => {
+                Self::UnsupportedFeature { why, feature: RequestFeature::OutputMode }
+            }
+            404 | 410 => Self::Denied { why, only_model: is_unknown_model },
+            400 | 413 | 415 | 422 => Self::classify_request_error(status, &error_words, why),
             // Redirects are not followed: the configured address must be changed.
             _ => Self::denied(why),
         }
     }
 
     /// Classifies an error about the request.
-    fn of_request(status: u16, words: &str, why: String) -> Self {
-        let is = |some: &[&str]| any(words, some);
-        if is_unpaid(words) {
+    fn classify_request_error(status: u16, error_words: &str, why: String) -> Self {
+        let is = |some: &[&str]| contains_any(error_words, some);
+        if is_out_of_credit(error_words) {
             return Self::denied(why);
         }
         if is(&POLICY_PHRASES) {
-            return Self::Refused(why);
+            return Self::TextRejected(why);
         }
         if is(&TOO_LONG_PHRASES) {
             // Perhaps only together with the maximum length of the reply.
-            return Self::Form { why, part: RequestFeature::Length };
+            return Self::UnsupportedFeature { why, feature: RequestFeature::Length };
         }
-        if let Some(part) = part(words) {
-            return Self::Form { why, part };
+        if let Some(feature) = blamed_feature(error_words) {
+            return Self::UnsupportedFeature { why, feature };
         }
-        if words.contains("model") && is(&UNKNOWN_MODEL_PHRASES) {
+        if error_words.contains("model") && is(&UNKNOWN_MODEL_PHRASES) {
             return Self::Denied { why, only_model: true };
         }
         match status {
-            413 => Self::Refused(why),
-            _ => Self::Form { why, part: RequestFeature::Unknown },
+            413 => Self::TextRejected(why),
+            _ => Self::UnsupportedFeature { why, feature: RequestFeature::Unknown },
         }
     }
 
@@ -233,48 +247,50 @@ impl Failure {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Denied { .. } => "denied",
-            Self::Passing { .. } => "failed",
-            Self::Refused(_) => "refused",
-            Self::Form { .. } => "form",
-            Self::Unusable(_) => "unusable",
+            Self::Temporary { .. } => "failed",
+            Self::TextRejected(_) => "refused",
+            Self::UnsupportedFeature { .. } => "form",
+            Self::InvalidResponse(_) => "unusable",
         }
     }
 }
 
 /// Returns the feature that these words blame.
-fn part(words: &str) -> Option<RequestFeature> {
-    if words.contains("temperature") {
+fn blamed_feature(error_words: &str) -> Option<RequestFeature> {
+    if error_words.contains("temperature") {
         return Some(RequestFeature::Temperature);
     }
-    let of = |some: &[&str], part| any(words, some).then_some(part);
+    let of = |some: &[&str], feature| contains_any(error_words, some).then_some(feature);
     of(&LIMIT_PHRASES, RequestFeature::Limit)
         .or_else(|| of(&SYSTEM_PHRASES, RequestFeature::System))
         .or_else(|| of(&OUTPUT_MODE_PHRASES, RequestFeature::OutputMode))
 }
 
 /// Whether these words, with a status other than 429, refer to an account without credit.
-fn is_unpaid(words: &str) -> bool {
-    any(words, &UNPAID_PHRASES) || any(words, &BILLING_PHRASES)
+fn is_out_of_credit(error_words: &str) -> bool {
+    contains_any(error_words, &UNPAID_PHRASES) || contains_any(error_words, &BILLING_PHRASES)
 }
 
 /// Whether a 429 is about a rate limit, which is temporary. Responses about empty accounts may contain
 /// a delay too, so the error code takes precedence over the delay.
-fn is_rate(said: &ProviderError, words: &str, after: Option<Duration>) -> bool {
-    said.codes.to_lowercase().contains("rate_limit")
-        || !words.contains("insufficient_quota") && (after.is_some() || any(words, &DELAY_PHRASES))
+fn is_rate_limit(error: &ProviderError, error_words: &str, retry_after: Option<Duration>) -> bool {
+    error.codes.to_lowercase().contains("rate_limit")
+        || !error_words.contains("insufficient_quota")
+            && (retry_after.is_some() || contains_any(error_words, &DELAY_PHRASES))
 }
 
-fn words(said: &ProviderError) -> String {
-    format!("{} {}", said.message, said.codes).to_lowercase()
+fn lower_case_words(error: &ProviderError) -> String {
+    format!("{} {}", error.message, error.codes).to_lowercase()
 }
 
-fn any(words: &str, some: &[&str]) -> bool {
-    some.iter().any(|it| words.contains(it))
+fn contains_any(error_words: &str, some: &[&str]) -> bool {
+    some.iter().any(|it| error_words.contains(it))
 }
 
-fn message_without(what: &str, said: &ProviderError, secret: &str) -> String {
-    let words = redacted_line(if said.message.is_empty() { &said.codes } else { &said.message }, secret);
-    if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
+fn error_message(what: &str, error: &ProviderError, secret: &str) -> String {
+    let error_words =
+        redacted_line(if error.message.is_empty() { &error.codes } else { &error.message }, secret);
+    if error_words.is_empty() { what.to_owned() } else { format!("{what}: {error_words}") }
 }
 
 #[cfg(test)]
@@ -284,10 +300,10 @@ mod tests {
 
     use super::*;
 
-    fn of(status: u16, message: &str, code: &str) -> Failure {
+    fn of(status: u16, message: &str, code: &str) -> JudgeProviderFailure {
         let body = json!({"error": {"message": message, "code": code}}).to_string();
         let headers = [(RETRY_AFTER, "7".parse().unwrap())].into_iter().filter(|_| status == 429).collect();
-        Failure::of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), "sk-1", 0)
+        JudgeProviderFailure::of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), "sk-1", 0)
     }
 
     #[test]
@@ -332,7 +348,7 @@ mod tests {
         let of = |message: &str, code: &str| {
             let body = json!({"error": {"message": message, "code": code}}).to_string();
             let none = HeaderMap::new();
-            Failure::of(StatusCode::TOO_MANY_REQUESTS, &none, body.as_bytes(), "", 0).word()
+            JudgeProviderFailure::of(StatusCode::TOO_MANY_REQUESTS, &none, body.as_bytes(), "", 0).word()
         };
         let small = "Rate limit reached for x. Please try again in 20s. You can increase it by adding a \
                      payment method to your account at https://platform.openai.com/account/billing";
@@ -381,7 +397,7 @@ mod tests {
         ] {
             let failure = of(status, message, "");
             assert!(
-                matches!(failure, Failure::Form { part, .. } if part == expected),
+                matches!(failure, JudgeProviderFailure::UnsupportedFeature { feature, .. } if feature == expected),
                 "{message}: {failure:?}"
             );
         }
@@ -389,7 +405,7 @@ mod tests {
 
     #[test]
     fn error_with_status_200_is_classified() {
-        let of = |error: Value| Failure::in_answer(&json!({"error": error}), "sk-1").word();
+        let of = |error: Value| JudgeProviderFailure::of_ok_response(&json!({"error": error}), "sk-1").word();
         assert_eq!(of(json!({"message": "upstream went away"})), "failed");
         assert_eq!(of(json!("busy")), "failed");
         assert_eq!(of(json!({"message": "slow down", "code": 429})), "failed");
@@ -399,10 +415,13 @@ mod tests {
 
     #[test]
     fn judge_failure_contains_delay_but_not_key() {
-        let Failure::Passing { after, at_once, .. } = of(429, "wait", "") else { panic!() };
-        assert_eq!((after, at_once), (Some(Duration::from_secs(7)), false));
-        let said = of(401, "Incorrect key sk-1\nprovided", "").to_string();
-        assert_eq!(said, "it returned status 401: Incorrect key … provided");
+        let JudgeProviderFailure::Temporary { retry_after, retry_immediately, .. } = of(429, "wait", "")
+        else {
+            panic!()
+        };
+        assert_eq!((retry_after, retry_immediately), (Some(Duration::from_secs(7)), false));
+        let error = of(401, "Incorrect key sk-1\nprovided", "").to_string();
+        assert_eq!(error, "it returned status 401: Incorrect key … provided");
         assert_eq!(of(500, "", "").to_string(), "it returned status 500");
     }
 }

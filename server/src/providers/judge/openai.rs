@@ -5,8 +5,8 @@ use semantics::usage::Usage;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Endpoint, InvalidReply, JudgeReply, Limit, OutputMode, Question, RequestFeatures, VERDICT_DESCRIPTION,
-    VERDICT_NAME, count,
+    InvalidReply, JudgeEndpoint, JudgePrompt, JudgeReply, OutputMode, RequestFeatures, TokenLimitName,
+    VERDICT_DESCRIPTION, VERDICT_NAME, count,
 };
 use crate::providers::json_post::key_header;
 
@@ -20,28 +20,28 @@ pub fn headers(key: &str) -> Option<HeaderMap> {
 }
 
 /// Returns the request body.
-pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: RequestFeatures) -> Value {
+pub fn request(endpoint: &JudgeEndpoint, prompt: &JudgePrompt<'_>, features: RequestFeatures) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(endpoint.model));
-    body.insert("messages".to_owned(), messages(question, way));
-    if way.temperature {
+    body.insert("messages".to_owned(), messages(prompt, features));
+    if features.temperature {
         body.insert("temperature".to_owned(), json!(0));
     }
-    if let Some(limit) = way.limit {
+    if let Some(limit) = features.limit {
         let name = match limit {
-            Limit::CompletionTokens => "max_completion_tokens",
-            Limit::Tokens => "max_tokens",
+            TokenLimitName::CompletionTokens => "max_completion_tokens",
+            TokenLimitName::Tokens => "max_tokens",
         };
-        body.insert(name.to_owned(), json!(question.max_tokens));
+        body.insert(name.to_owned(), json!(prompt.max_tokens));
     }
-    match way.rung {
+    match features.output_mode {
         OutputMode::Schema => {
-            let schema = json!({"name": VERDICT_NAME, "strict": true, "schema": question.schema});
+            let schema = json!({"name": VERDICT_NAME, "strict": true, "schema": prompt.schema});
             let format = json!({"type": "json_schema", "json_schema": schema});
             body.insert("response_format".to_owned(), format);
         }
         OutputMode::Tool => {
-            let function = json!({"name": VERDICT_NAME, "description": VERDICT_DESCRIPTION, "parameters": question.schema});
+            let function = json!({"name": VERDICT_NAME, "description": VERDICT_DESCRIPTION, "parameters": prompt.schema});
             body.insert("tools".to_owned(), json!([{"type": "function", "function": function}]));
             let choice = json!({"type": "function", "function": {"name": VERDICT_NAME}});
             body.insert("tool_choice".to_owned(), choice);
@@ -54,15 +54,15 @@ pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: RequestFeature
     Value::Object(body)
 }
 
-fn messages(question: &Question<'_>, way: RequestFeatures) -> Value {
-    let mut messages = Vec::with_capacity(question.turns.len() + 1);
-    if way.system {
-        messages.push(json!({"role": "system", "content": question.system}));
+fn messages(prompt: &JudgePrompt<'_>, features: RequestFeatures) -> Value {
+    let mut messages = Vec::with_capacity(prompt.messages.len() + 1);
+    if features.system {
+        messages.push(json!({"role": "system", "content": prompt.system}));
     }
-    for (index, text) in question.turns.iter().enumerate() {
+    for (index, text) in prompt.messages.iter().enumerate() {
         let role = if index % 2 == 0 { "user" } else { "assistant" };
         let content = match index {
-            0 if !way.system => format!("{}\n\n{text}", question.system),
+            0 if !features.system => format!("{}\n\n{text}", prompt.system),
             _ => text.clone(),
         };
         messages.push(json!({"role": role, "content": content}));
@@ -75,19 +75,23 @@ fn messages(question: &Question<'_>, way: RequestFeatures) -> Value {
 /// # Errors
 ///
 /// Fails when it contains no reply.
-pub fn answer(body: &Value) -> Result<JudgeReply, InvalidReply> {
+pub fn parse_reply(body: &Value) -> Result<JudgeReply, InvalidReply> {
     let Some(choice) = body.pointer("/choices/0") else {
         return Err(match body.get("error").filter(|it| !it.is_null()) {
-            Some(_) => InvalidReply::Failed(body.clone()),
-            None => InvalidReply::Foreign("its response has no choices: does it support OpenAI's protocol?"),
+            Some(_) => InvalidReply::Error(body.clone()),
+            None => {
+                InvalidReply::OtherProtocol("its response has no choices: does it support OpenAI's protocol?")
+            }
         });
     };
     // Some routers return an error in place of the reply.
     if let Some(error) = choice.get("error").filter(|it| !it.is_null()) {
-        return Err(InvalidReply::Failed(json!({"error": error})));
+        return Err(InvalidReply::Error(json!({"error": error})));
     }
     let Some(message) = choice.get("message") else {
-        return Err(InvalidReply::Foreign("its response has no message: does it support OpenAI's protocol?"));
+        return Err(InvalidReply::OtherProtocol(
+            "its response has no message: does it support OpenAI's protocol?",
+        ));
     };
     let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
     let refusal = message.get("refusal").and_then(Value::as_str).filter(|it| !it.is_empty());
@@ -143,17 +147,21 @@ mod tests {
 
     use super::*;
 
-    fn sent(way: RequestFeatures) -> Value {
-        let endpoint = Endpoint {
+    fn sent(features: RequestFeatures) -> Value {
+        let endpoint = JudgeEndpoint {
             provider: Provider::OpenAi,
             base_url: None,
             key: String::new(),
             model: "m".to_owned(),
             set_by: AddressOwner::Operator,
         };
-        let turns = ["one", "two", "three"].map(str::to_owned);
+        let messages = ["one", "two", "three"].map(str::to_owned);
         let schema = json!({"type": "object"});
-        request(&endpoint, &Question { system: "s", turns: &turns, schema: &schema, max_tokens: 9 }, way)
+        request(
+            &endpoint,
+            &JudgePrompt { system: "s", messages: &messages, schema: &schema, max_tokens: 9 },
+            features,
+        )
     }
 
     #[test]
@@ -165,15 +173,23 @@ mod tests {
         let roles: Vec<&str> =
             body["messages"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
         assert_eq!(roles, ["system", "user", "assistant", "user"]);
-        let body = sent(RequestFeatures { rung: OutputMode::Tool, limit: Some(Limit::Tokens), ..first });
+        let body = sent(RequestFeatures {
+            output_mode: OutputMode::Tool,
+            limit: Some(TokenLimitName::Tokens),
+            ..first
+        });
         assert_eq!(body["tool_choice"]["function"]["name"], VERDICT_NAME);
         assert_eq!((&body["response_format"], &body["max_tokens"]), (&Value::Null, &json!(9)));
         assert_eq!(
-            sent(RequestFeatures { rung: OutputMode::Json, ..first })["response_format"]["type"],
+            sent(RequestFeatures { output_mode: OutputMode::Json, ..first })["response_format"]["type"],
             "json_object"
         );
-        let bare =
-            sent(RequestFeatures { rung: OutputMode::Text, temperature: false, limit: None, system: false });
+        let bare = sent(RequestFeatures {
+            output_mode: OutputMode::Text,
+            temperature: false,
+            limit: None,
+            system: false,
+        });
         let members: Vec<&String> = bare.as_object().unwrap().keys().collect();
         assert_eq!(members, ["messages", "model"]);
         assert_eq!(bare["messages"][0], json!({"role": "user", "content": "s\n\none"}));
@@ -181,7 +197,7 @@ mod tests {
 
     #[test]
     fn openai_reply_is_found_in_any_form() {
-        let text = |message: Value| answer(&json!({"choices": [{"message": message}]})).unwrap().text;
+        let text = |message: Value| parse_reply(&json!({"choices": [{"message": message}]})).unwrap().text;
         assert_eq!(text(json!({"content": "a"})), "a");
         assert_eq!(text(json!({"content": [{"type": "text", "text": "a"}, {"text": "b"}]})), "ab");
         assert_eq!(text(json!({"content": {"a": 1}})), r#"{"a":1}"#);
@@ -197,15 +213,16 @@ mod tests {
 
     #[test]
     fn openai_response_without_reply_is_classified() {
-        assert!(matches!(answer(&json!({"error": {"message": "x"}})), Err(InvalidReply::Failed(_))));
+        assert!(matches!(parse_reply(&json!({"error": {"message": "x"}})), Err(InvalidReply::Error(_))));
         assert!(matches!(
-            answer(&json!({"choices": [{"error": {"code": 502}}]})),
-            Err(InvalidReply::Failed(_))
+            parse_reply(&json!({"choices": [{"error": {"code": 502}}]})),
+            Err(InvalidReply::Error(_))
         ));
         for body in [json!({}), json!([]), json!({"choices": []}), json!({"choices": [{}]}), json!("x")] {
-            assert!(matches!(answer(&body), Err(InvalidReply::Foreign(_))), "{body}");
+            assert!(matches!(parse_reply(&body), Err(InvalidReply::OtherProtocol(_))), "{body}");
         }
-        let choice = |choice: Value| answer(&json!({"choices": [choice], "usage": {"prompt_tokens": 3}}));
+        let choice =
+            |choice: Value| parse_reply(&json!({"choices": [choice], "usage": {"prompt_tokens": 3}}));
         let cut = choice(json!({"message": {"content": "{"}, "finish_reason": "length"})).unwrap();
         assert!(cut.is_cut && cut.usage.prompt == Some(3));
         let refused = choice(json!({"message": {"refusal": "no"}})).unwrap();

@@ -17,7 +17,7 @@ pub enum OutputMode {
 
 /// The name of the token limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limit {
+pub enum TokenLimitName {
     /// `max_completion_tokens`.
     CompletionTokens,
     /// `max_tokens`.
@@ -28,11 +28,11 @@ pub enum Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestFeatures {
     /// The structured-output mode.
-    pub rung: OutputMode,
+    pub output_mode: OutputMode,
     /// Whether the temperature is set (to 0).
     pub temperature: bool,
     /// The token limit, if any.
-    pub limit: Option<Limit>,
+    pub limit: Option<TokenLimitName>,
     /// Whether the instructions are a separate system message.
     pub system: bool,
 }
@@ -58,34 +58,36 @@ impl RequestFeatures {
     /// Returns the features of the first request: all that the provider documents.
     pub fn first(provider: Provider) -> Self {
         let limit = match provider {
-            Provider::OpenAi => Limit::CompletionTokens,
-            Provider::Anthropic | Provider::OpenAiCompatible => Limit::Tokens,
+            Provider::OpenAi => TokenLimitName::CompletionTokens,
+            Provider::Anthropic | Provider::OpenAiCompatible => TokenLimitName::Tokens,
         };
-        Self { rung: OutputMode::Schema, temperature: true, limit: Some(limit), system: true }
+        Self { output_mode: OutputMode::Schema, temperature: true, limit: Some(limit), system: true }
     }
 
     /// Returns the features of the next request when this one is rejected; `None` when there is no
     /// fallback.
-    pub fn without(self, part: RequestFeature, provider: Provider) -> Option<Self> {
+    pub fn without(self, feature: RequestFeature, provider: Provider) -> Option<Self> {
         let is_anthropic = provider == Provider::Anthropic;
-        match part {
+        match feature {
             RequestFeature::Temperature => self.temperature.then_some(Self { temperature: false, ..self }),
             // Anthropic's protocol requires a limit and separate instructions.
             RequestFeature::Limit | RequestFeature::Length | RequestFeature::System if is_anthropic => None,
             RequestFeature::Limit => {
                 let usual = Self::first(provider).limit;
                 let limit = match self.limit? {
-                    Limit::CompletionTokens if usual == self.limit => Some(Limit::Tokens),
-                    Limit::Tokens if usual == self.limit => Some(Limit::CompletionTokens),
+                    TokenLimitName::CompletionTokens if usual == self.limit => Some(TokenLimitName::Tokens),
+                    TokenLimitName::Tokens if usual == self.limit => Some(TokenLimitName::CompletionTokens),
                     _ => None,
                 };
                 Some(Self { limit, ..self })
             }
             RequestFeature::Length => self.limit.map(|_| Self { limit: None, ..self }),
             RequestFeature::System => self.system.then_some(Self { system: false, ..self }),
-            RequestFeature::OutputMode => Some(Self { rung: self.rung.next(provider)?, ..self }),
-            RequestFeature::Unknown => match self.rung.next(provider) {
-                Some(rung) => Some(Self { rung, ..self }),
+            RequestFeature::OutputMode => {
+                Some(Self { output_mode: self.output_mode.next(provider)?, ..self })
+            }
+            RequestFeature::Unknown => match self.output_mode.next(provider) {
+                Some(output_mode) => Some(Self { output_mode, ..self }),
                 None => self.without(RequestFeature::Temperature, provider),
             },
         }
@@ -111,25 +113,26 @@ mod tests {
     use super::*;
 
     /// Returns all fallbacks if this feature is always rejected.
-    fn tried(provider: Provider, part: RequestFeature) -> Vec<RequestFeatures> {
-        std::iter::successors(Some(RequestFeatures::first(provider)), |it| it.without(part, provider))
+    fn tried(provider: Provider, feature: RequestFeature) -> Vec<RequestFeatures> {
+        std::iter::successors(Some(RequestFeatures::first(provider)), |it| it.without(feature, provider))
             .collect()
     }
 
     #[test]
     fn output_mode_fallback_ends() {
-        let rungs = |provider, part| tried(provider, part).iter().map(|it| it.rung).collect::<Vec<_>>();
+        let output_modes =
+            |provider, feature| tried(provider, feature).iter().map(|it| it.output_mode).collect::<Vec<_>>();
         let all = [OutputMode::Schema, OutputMode::Tool, OutputMode::Json, OutputMode::Text];
-        assert_eq!(rungs(Provider::OpenAi, RequestFeature::OutputMode), all);
+        assert_eq!(output_modes(Provider::OpenAi, RequestFeature::OutputMode), all);
         assert_eq!(
-            rungs(Provider::Anthropic, RequestFeature::OutputMode),
+            output_modes(Provider::Anthropic, RequestFeature::OutputMode),
             [OutputMode::Schema, OutputMode::Tool, OutputMode::Text]
         );
         let unknown = tried(Provider::OpenAiCompatible, RequestFeature::Unknown);
         assert_eq!(unknown.len(), 5);
-        assert!(!unknown[4].temperature && unknown[4].rung == OutputMode::Text);
-        for part in [RequestFeature::Temperature, RequestFeature::Length, RequestFeature::System] {
-            assert_eq!(tried(Provider::OpenAi, part).len(), 2);
+        assert!(!unknown[4].temperature && unknown[4].output_mode == OutputMode::Text);
+        for feature in [RequestFeature::Temperature, RequestFeature::Length, RequestFeature::System] {
+            assert_eq!(tried(Provider::OpenAi, feature).len(), 2);
         }
     }
 
@@ -137,7 +140,7 @@ mod tests {
     fn token_limit_falls_back_to_other_name() {
         let limits =
             |provider| tried(provider, RequestFeature::Limit).iter().map(|it| it.limit).collect::<Vec<_>>();
-        let (new, old) = (Some(Limit::CompletionTokens), Some(Limit::Tokens));
+        let (new, old) = (Some(TokenLimitName::CompletionTokens), Some(TokenLimitName::Tokens));
         assert_eq!(limits(Provider::OpenAi), [new, old, None]);
         assert_eq!(limits(Provider::OpenAiCompatible), [old, new, None]);
         assert_eq!(limits(Provider::Anthropic), [old]);

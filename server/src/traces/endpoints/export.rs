@@ -6,8 +6,8 @@
 //! writes the individual traces.
 
 mod jsonl;
-mod lines;
 mod otlp;
+mod reader;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -28,21 +28,21 @@ use store::{
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use self::lines::Format;
+use self::reader::ExportFormat;
 use crate::{
     access::{Access, Caller, Keys},
     app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
     http::{
-        held::BodyMemory,
-        pieces::Pieces as JsonPieces,
+        body_memory::BodyMemory,
+        chunked_json::ChunkedJson,
         query::{Query, invalid},
         read_size::ROWS_PER_READ,
         route::{Route, route},
-        standing::TokenRecheck,
+        token_recheck::TokenRecheck,
         trace_filter,
     },
-    memory::{Holder, MEMORY_WAIT, Reservation},
+    memory::{MEMORY_WAIT, MemoryHolder, Reservation},
 };
 
 /// Number of traces read at once.
@@ -77,13 +77,13 @@ pub fn routes() -> Vec<Route> {
 pub async fn export(
     State(app): State<Arc<App>>,
     caller: Caller,
-    standing: TokenRecheck,
+    token: TokenRecheck,
     query: Query,
 ) -> Result<Response> {
     let filter = trace_filter::conditions(&query)?;
     let format = match query.get("format") {
-        None | Some("jsonl") => Format::Jsonl,
-        Some("otlp") => Format::Otlp,
+        None | Some("jsonl") => ExportFormat::Jsonl,
+        Some("otlp") => ExportFormat::Otlp,
         Some(_) => return Err(invalid("format", "must be jsonl or otlp")),
     };
     let tenant = caller.tenant_id;
@@ -96,21 +96,21 @@ pub async fn export(
         ));
     };
     let mut memory = app.workspace(tenant).await?;
-    let mut in_flight = app.memory.reservation(Holder::Tenant(tenant));
+    let mut in_flight = app.memory.reservation(MemoryHolder::Tenant(tenant));
     in_flight.grow(EXPORT_IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
         store::traces::page(&app.db, tenant, &filter, None, TRACES_PER_READ, &mut memory).await?
     };
     let disposition =
-        format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
+        format!("attachment; filename=\"traces-{}.{}\"", file_timestamp(app.clock.now()), format.suffix());
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let export = Export {
         tenant,
-        standing,
+        token,
         filter,
         format,
-        pieces: Pieces { app: Arc::clone(&app), memory, sender, open: Vec::new() },
+        writer: ExportWriter { app: Arc::clone(&app), memory, sender, buffer: Vec::new() },
     };
     app.spawn(async move {
         export.run(first).await;
@@ -132,33 +132,33 @@ type ExportMessage = Option<Bytes>;
 
 /// Returns the chunks up to the end mark. If the task ends without the mark, for whatever reason, the
 /// stream ends with an error.
-fn body(receiver: mpsc::Receiver<ExportMessage>) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
-    let pieces = stream::unfold(Some(receiver), |receiver| async {
+fn body(receiver: mpsc::Receiver<ExportMessage>) -> impl Stream<Item = Result<Bytes, ExportInterrupted>> {
+    let chunks = stream::unfold(Some(receiver), |receiver| async {
         let mut receiver = receiver?;
         match receiver.recv().await {
-            Some(Some(piece)) => Some((Ok(piece), Some(receiver))),
+            Some(Some(chunk)) => Some((Ok(chunk), Some(receiver))),
             Some(None) => None,
-            None => Some((Err(BrokenOff), None)),
+            None => Some((Err(ExportInterrupted), None)),
         }
     });
     // The compression layer polls again after the end.
-    pieces.fuse()
+    chunks.fuse()
 }
 
 /// The error that ends a partial export.
 #[derive(Debug, thiserror::Error)]
 #[error("the export was interrupted")]
-struct BrokenOff;
+struct ExportInterrupted;
 
-/// Why an export ends early.
+/// The reason why an export ends early.
 #[derive(Debug, thiserror::Error)]
-enum Stopped {
+enum ExportError {
     /// The client has disconnected.
     #[error("the client has disconnected")]
-    Gone,
+    ClientDisconnected,
     /// The caller's token is no longer valid.
     #[error("the token was revoked or has expired")]
-    Unwelcome,
+    InvalidToken,
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
@@ -167,61 +167,61 @@ enum Stopped {
     Unavailable(Unavailable),
     /// The database failed.
     #[error(transparent)]
-    Failed(#[from] DbError),
+    Database(#[from] DbError),
     /// A read failed, or there was no memory for the result.
     #[error(transparent)]
-    Unreadable(#[from] Error),
+    Read(#[from] Error),
     /// A trace could not be serialized.
     #[error(transparent)]
-    Unwritable(#[from] serde_json::Error),
+    Serialize(#[from] serde_json::Error),
 }
 
-impl From<StoreError> for Stopped {
+impl From<StoreError> for ExportError {
     fn from(error: StoreError) -> Self {
-        Self::Unreadable(error.into())
+        Self::Read(error.into())
     }
 }
 
 struct Export {
     tenant: Uuid,
-    standing: TokenRecheck,
+    token: TokenRecheck,
     filter: TraceConditions,
-    format: Format,
-    pieces: Pieces,
+    format: ExportFormat,
+    writer: ExportWriter,
 }
 
 impl Export {
     async fn run(mut self, first: Page) {
-        let health = self.pieces.app.db.health.clone();
+        let health = self.writer.app.db.health.clone();
         // A read on a broken connection would wait for a quarter of an hour.
         let written = health.while_reachable(Box::pin(self.write(first))).await;
-        match written.unwrap_or_else(|reason| Err(Stopped::Unavailable(reason))) {
-            Ok(()) | Err(Stopped::Gone) => {}
+        match written.unwrap_or_else(|reason| Err(ExportError::Unavailable(reason))) {
+            Ok(()) | Err(ExportError::ClientDisconnected) => {}
             Err(error) => {
                 tracing::warn!(%error, "an export was interrupted");
             }
         }
     }
 
-    async fn write(&mut self, mut page: Page) -> Result<(), Stopped> {
+    async fn write(&mut self, mut page: Page) -> Result<(), ExportError> {
         loop {
             let mut rows: VecDeque<(trace::Model, Texts)> = page.rows.into();
             while !rows.is_empty() {
-                let together = together(&mut rows);
-                lines::write(&mut self.pieces, self.tenant, self.format, together).await?;
+                let batch = take_batch(&mut rows);
+                reader::write(&mut self.writer, self.tenant, self.format, batch).await?;
             }
             if page.next.is_none() {
-                self.pieces.flush().await?;
-                return self.pieces.send(None).await;
+                self.writer.flush().await?;
+                return self.writer.send(None).await;
             }
-            let app = Arc::clone(&self.pieces.app);
-            if !self.standing.holds(&app).await {
-                return Err(Stopped::Unwelcome);
+            let app = Arc::clone(&self.writer.app);
+            if !self.token.is_valid(&app).await {
+                return Err(ExportError::InvalidToken);
             }
             // The previous page is dropped.
-            self.pieces.memory.shrink_to(app.workspace_bytes());
+            self.writer.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
-            let memory = &mut self.pieces.memory;
+            let memory = &mut self.writer.memory;
             page =
                 store::traces::page(&app.db, self.tenant, &self.filter, page.next, TRACES_PER_READ, memory)
                     .await?;
@@ -230,7 +230,7 @@ impl Export {
 }
 
 /// Removes the traces to read next: one, or several with few spans.
-fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Texts)> {
+fn take_batch(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Texts)> {
     let (mut taken, mut spans) = (Vec::new(), 0);
     while let Some((row, _)) = rows.front() {
         spans += row.span_count.max(1);
@@ -243,20 +243,20 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
 }
 
 /// The response body, written in chunks.
-struct Pieces {
+struct ExportWriter {
     app: Arc<App>,
-    /// Returns the number of bytes of texts that the task holds.
+    /// The memory of the texts that the task holds.
     memory: Reservation,
     sender: mpsc::Sender<ExportMessage>,
-    open: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-impl Pieces {
+impl ExportWriter {
     /// Appends text to the body. Waits while the client is slow.
-    async fn push(&mut self, text: &str) -> Result<(), Stopped> {
+    async fn push(&mut self, text: &str) -> Result<(), ExportError> {
         for part in text.as_bytes().chunks(CHUNK_BYTES) {
-            self.open.extend_from_slice(part);
-            if self.open.len() >= CHUNK_BYTES {
+            self.buffer.extend_from_slice(part);
+            if self.buffer.len() >= CHUNK_BYTES {
                 self.flush().await?;
             }
         }
@@ -264,33 +264,33 @@ impl Pieces {
     }
 
     /// Appends JSON, large texts in chunks.
-    async fn write(&mut self, mut json: JsonPieces) -> Result<(), Stopped> {
-        while let Some(piece) = json.next_piece() {
-            self.open.extend_from_slice(&piece);
-            if self.open.len() >= CHUNK_BYTES {
+    async fn write(&mut self, mut json: ChunkedJson) -> Result<(), ExportError> {
+        while let Some(chunk) = json.next_chunk() {
+            self.buffer.extend_from_slice(&chunk);
+            if self.buffer.len() >= CHUNK_BYTES {
                 self.flush().await?;
             }
         }
         Ok(())
     }
 
-    async fn flush(&mut self) -> Result<(), Stopped> {
-        let piece = Bytes::from(std::mem::take(&mut self.open));
-        if piece.is_empty() { Ok(()) } else { self.send(Some(piece)).await }
+    async fn flush(&mut self) -> Result<(), ExportError> {
+        let chunk = Bytes::from(std::mem::take(&mut self.buffer));
+        if chunk.is_empty() { Ok(()) } else { self.send(Some(chunk)).await }
     }
 
-    async fn send(&self, sent: ExportMessage) -> Result<(), Stopped> {
+    async fn send(&self, sent: ExportMessage) -> Result<(), ExportError> {
         let stopping = self.app.stopping();
         tokio::select! {
             biased;
-            () = stopping.cancelled() => Err(Stopped::Stopping),
-            sent = self.sender.send(sent) => sent.map_err(|_| Stopped::Gone),
+            () = stopping.cancelled() => Err(ExportError::Stopping),
+            sent = self.sender.send(sent) => sent.map_err(|_| ExportError::ClientDisconnected),
         }
     }
 }
 
 /// Formats a time for a file name.
-fn stamp(micros: i64) -> String {
+fn file_timestamp(micros: i64) -> String {
     let text = api::Timestamp::from_micros(micros).to_string();
     text.chars().take(19).filter(|it| !matches!(it, '-' | ':')).collect()
 }

@@ -49,17 +49,17 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     };
     let limit = query.limit()?;
     let scope = format!("sessions {filter:?}");
-    let after = query.get("cursor").map(|it| app.cursors.open(caller.tenant_id, &scope, it)).transpose()?;
+    let after = query.get("cursor").map(|it| app.cursors.verify(caller.tenant_id, &scope, it)).transpose()?;
     let page = store::traces::sessions(&app.db, caller.tenant_id, &filter, after, limit).await?;
-    let next_cursor = page.next.map(|it| app.cursors.seal(caller.tenant_id, &scope, it));
+    let next_cursor = page.next.map(|it| app.cursors.sign(caller.tenant_id, &scope, it));
     Ok(Json(SessionList {
-        sessions: page.rows.into_iter().map(wire).collect(),
+        sessions: page.rows.into_iter().map(to_wire).collect(),
         has_more: next_cursor.is_some(),
         next_cursor,
     }))
 }
 
-fn wire(sums: SessionSums) -> Session {
+fn to_wire(sums: SessionSums) -> Session {
     let SessionSums { session_id, traces, errors, first, last, cost, tokens } = sums;
     Session {
         session_id,

@@ -4,7 +4,7 @@
 //! process wake the stream immediately, those of other processes are found by polling once a second.
 //! With several writers, a change can become visible after a later one, so a short period before the
 //! last event is read again and changes already sent are skipped. No queue is kept per subscriber:
-//! texts are read when its connection has room. A subscriber that does not read gets a `lagged` event
+//! texts are read when its connection has room. A subscriber that does not read gets a `lagged_event` event
 //! with the cursor to resume from, and the stream ends.
 
 use std::{
@@ -32,15 +32,15 @@ use crate::{
     app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
     http::{
-        held,
-        pieces::Pieces,
+        body_memory,
+        chunked_json::ChunkedJson,
         query::Query,
         route::{Route, route},
-        standing::TokenRecheck,
+        token_recheck::TokenRecheck,
         trace_filter,
     },
     keyed_semaphore::KeyedPermit,
-    memory::{Holder, MEMORY_WAIT, Reservation},
+    memory::{MEMORY_WAIT, MemoryHolder, Reservation},
     traces::view,
 };
 
@@ -79,7 +79,7 @@ pub fn routes() -> Vec<Route> {
 ///
 /// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes: a trace
 /// may be repeated, none is skipped. Accepts the filters of the list. The stream ends when its token is
-/// revoked or expires. A client that falls behind gets an event `lagged` with `{"cursor": "…"}`, and
+/// revoked or expires. A client that falls behind gets an event `lagged_event` with `{"cursor": "…"}`, and
 /// the stream ends: send the cursor as `Last-Event-ID` to continue. A tenant may have 50 open streams;
 /// further ones get 429 with `Retry-After`.
 #[utoipa::path(get, path = "/v1/traces/stream", tag = "Traces", params(
@@ -89,7 +89,7 @@ pub fn routes() -> Vec<Route> {
 pub async fn follow(
     State(app): State<Arc<App>>,
     caller: Caller,
-    standing: TokenRecheck,
+    token: TokenRecheck,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
@@ -98,33 +98,33 @@ pub async fn follow(
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
     let resume = match last {
-        Some(id) => app.cursors.open::<(i64, Uuid)>(tenant, CURSOR_SCOPE, id)?,
+        Some(id) => app.cursors.verify::<(i64, Uuid)>(tenant, CURSOR_SCOPE, id)?,
         None => (app.clock.now(), Uuid::nil()),
     };
     let Some(permit) = app.streams.try_acquire(&tenant) else { return Ok(too_many_streams()) };
-    let follower = Follower {
-        wake: app.changed.subscribe(),
+    let subscriber = StreamSubscriber {
+        commits: app.changed_tenants.subscribe(),
         position: (resume.0.saturating_sub(OVERLAP_MICROS), Uuid::nil()),
         overlap_from: i64::MIN,
         resume,
-        opened_to: resume,
-        sent: HashMap::new(),
+        output_to: resume,
+        seen_changes: HashMap::new(),
         rows: VecDeque::new(),
-        open: Pieces::default(),
-        memory: app.memory.reservation(Holder::Tenant(tenant)),
+        output: ChunkedJson::default(),
+        memory: app.memory.reservation(MemoryHolder::Tenant(tenant)),
         last_output: Instant::now(),
         is_lagging: false,
         has_ended: false,
         tenant,
-        standing,
+        token,
         filter,
         preview,
         app,
         _permit: permit,
     };
-    let events = stream::unfold(follower, |mut follower| async move {
-        let piece = follower.next().await?;
-        Some((Ok::<_, Infallible>(piece), follower))
+    let events = stream::unfold(subscriber, |mut subscriber| async move {
+        let chunk = subscriber.next().await?;
+        Some((Ok::<_, Infallible>(chunk), subscriber))
     });
     let mut response = Body::from_stream(events).into_response();
     let headers = response.headers_mut();
@@ -149,7 +149,7 @@ const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// The result of reading what comes next.
 enum ReadAhead {
-    /// New events were read into [`Follower::open`].
+    /// New events were read into [`StreamSubscriber::output`].
     Events,
     /// Nothing has changed.
     NoChange,
@@ -159,28 +159,28 @@ enum ReadAhead {
     InvalidToken,
 }
 
-struct Follower {
+struct StreamSubscriber {
     app: Arc<App>,
     tenant: Uuid,
-    standing: TokenRecheck,
+    token: TokenRecheck,
     filter: TraceConditions,
     preview: bool,
-    wake: broadcast::Receiver<Uuid>,
+    commits: broadcast::Receiver<Uuid>,
     /// The last change read.
     position: (i64, Uuid),
     /// Changes before this time are not read again.
     overlap_from: i64,
     /// The last change whose event was delivered; a subscriber that falls behind resumes after it.
     resume: (i64, Uuid),
-    /// The last change in `open`, or the one before.
-    opened_to: (i64, Uuid),
+    /// The last change in `output`, or the one before.
+    output_to: (i64, Uuid),
     /// Changes read within the overlap, sent or not matching: trace and time of change.
-    sent: HashMap<Uuid, i64>,
+    seen_changes: HashMap<Uuid, i64>,
     /// Changes still to be sent.
     rows: VecDeque<trace::Model>,
     /// Events in flight.
-    open: Pieces,
-    /// Counts the memory of `open`.
+    output: ChunkedJson,
+    /// Counts the memory of `output`.
     memory: Reservation,
     /// When the connection last read something.
     last_output: Instant,
@@ -190,7 +190,7 @@ struct Follower {
     _permit: KeyedPermit<Uuid>,
 }
 
-impl Follower {
+impl StreamSubscriber {
     /// Returns the next bytes; `None` when the server stops, the token is no longer valid, or the
     /// subscriber has fallen behind.
     async fn next(&mut self) -> Option<Bytes> {
@@ -198,7 +198,7 @@ impl Follower {
             return None;
         }
         // The connection polls again as soon as its buffer has room.
-        if self.last_output.elapsed() >= STALL_TIMEOUT && (self.open.len() > 0 || !self.rows.is_empty()) {
+        if self.last_output.elapsed() >= STALL_TIMEOUT && (self.output.len() > 0 || !self.rows.is_empty()) {
             self.is_lagging = true;
         }
         let bytes = self.wait_for_bytes().await;
@@ -208,18 +208,18 @@ impl Follower {
 
     async fn wait_for_bytes(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(piece) = self.open.next_piece() {
-                let mut memory = self.app.memory.reservation(Holder::Tenant(self.tenant));
-                return match memory.grow(piece.len(), MEMORY_WAIT).await {
-                    Ok(()) => Some(held::counted(piece, memory)),
+            if let Some(chunk) = self.output.next_chunk() {
+                let mut memory = self.app.memory.reservation(MemoryHolder::Tenant(self.tenant));
+                return match memory.grow(chunk.len(), MEMORY_WAIT).await {
+                    Ok(()) => Some(body_memory::counted_bytes(chunk, memory)),
                     // The event is truncated, and is sent again when the client resumes.
                     Err(_) => None,
                 };
             }
-            self.resume = self.opened_to;
+            self.resume = self.output_to;
             self.memory.shrink_to(0);
             if self.is_lagging {
-                return Some(self.lagged());
+                return Some(self.lagged_event());
             }
             if self.app.is_stopping() {
                 return None;
@@ -230,7 +230,9 @@ impl Follower {
                 Ok(ReadAhead::Unavailable) => self.pause().await,
                 Ok(ReadAhead::InvalidToken) => return None,
                 // There is no memory for the texts of the next event.
-                Err(error) if error.passes() && !self.rows.is_empty() => return Some(self.lagged()),
+                Err(error) if error.is_temporary() && !self.rows.is_empty() => {
+                    return Some(self.lagged_event());
+                }
                 Err(error) => {
                     tracing::warn!(%error, "reading the stream's changes failed; trying again");
                     self.pause().await
@@ -247,10 +249,10 @@ impl Follower {
     async fn read_ahead(&mut self) -> Result<ReadAhead> {
         let app = Arc::clone(&self.app);
         let read = async {
-            if !self.standing.holds(&app).await {
+            if !self.token.is_valid(&app).await {
                 return Ok(ReadAhead::InvalidToken);
             }
-            Ok(if self.fill().await? { ReadAhead::Events } else { ReadAhead::NoChange })
+            Ok(if self.fill_output().await? { ReadAhead::Events } else { ReadAhead::NoChange })
         };
         match tokio::time::timeout(READ_TIMEOUT, app.db.health.while_reachable(read)).await {
             Ok(Ok(result)) => result,
@@ -259,15 +261,15 @@ impl Follower {
     }
 
     /// Builds the event that tells a subscriber where to resume. The stream ends with it.
-    fn lagged(&mut self) -> Bytes {
+    fn lagged_event(&mut self) -> Bytes {
         self.has_ended = true;
-        let cursor = self.app.cursors.seal(self.tenant, CURSOR_SCOPE, self.resume);
+        let cursor = self.app.cursors.sign(self.tenant, CURSOR_SCOPE, self.resume);
         // A cursor contains no characters that JSON escapes.
         format!("event: lagged\nid: {cursor}\ndata: {{\"cursor\":\"{cursor}\"}}\n\n").into()
     }
 
     /// Builds a batch of events; returns false when nothing has changed.
-    async fn fill(&mut self) -> Result<bool> {
+    async fn fill_output(&mut self) -> Result<bool> {
         let app = Arc::clone(&self.app);
         let _permit =
             app.stream_reads.acquire(&self.tenant, MAX_STREAMS, Duration::MAX).await.ok_or_else(stopping)?;
@@ -275,11 +277,11 @@ impl Follower {
             self.read_rows().await?;
         }
         if self.rows.is_empty() {
-            self.opened_to = self.opened_to.max(self.position);
+            self.output_to = self.output_to.max(self.position);
             return Ok(false);
         }
         let texts = TextBlocks::of_traces(&app.db, self.tenant, self.rows.make_contiguous()).await?;
-        while self.open.len() < CHUNK_BYTES
+        while self.output.len() < CHUNK_BYTES
             && let Some(row) = self.rows.front()
         {
             let change = (row.updated_at, row.id);
@@ -287,17 +289,17 @@ impl Follower {
             if let Some(row) = self.rows.pop_front()
                 && holds(&row, &counted.texts, &self.filter.words)
             {
-                let id = app.cursors.seal(self.tenant, CURSOR_SCOPE, change);
-                let event = Pieces::of(view::trace(row, counted.texts, self.preview));
+                let id = app.cursors.sign(self.tenant, CURSOR_SCOPE, change);
+                let event = ChunkedJson::from_value(view::trace(row, counted.texts, self.preview));
                 let event = event.map_err(anyhow::Error::from)?;
-                self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
-                self.open.append(event);
-                self.open.json(b"\n\n");
+                self.output.push_json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
+                self.output.append(event);
+                self.output.push_json(b"\n\n");
             }
-            // The event in `open` is sent even if there is no memory for more.
-            self.opened_to = change;
+            // The event in `output` is sent even if there is no memory for more.
+            self.output_to = change;
             self.memory.shrink(counted.reserved);
-            self.memory.grow(self.open.memory().saturating_sub(self.memory.bytes()), MEMORY_WAIT).await?;
+            self.memory.grow(self.output.memory().saturating_sub(self.memory.bytes()), MEMORY_WAIT).await?;
         }
         Ok(true)
     }
@@ -317,13 +319,13 @@ impl Follower {
             let mut has_room = true;
             for row in rows {
                 let change = (row.updated_at, row.id);
-                if self.sent.get(&row.id) != Some(&row.updated_at) {
+                if self.seen_changes.get(&row.id) != Some(&row.updated_at) {
                     bytes += row_bytes(&row);
                     has_room = self.rows.is_empty() || bytes <= MAX_ROW_BYTES;
                     if !has_room {
                         break;
                     }
-                    self.sent.insert(row.id, row.updated_at);
+                    self.seen_changes.insert(row.id, row.updated_at);
                     self.rows.push_back(row);
                 }
                 self.position = self.position.max(change);
@@ -333,13 +335,13 @@ impl Follower {
             }
         }
         let horizon = self.position.0.saturating_sub(2 * OVERLAP_MICROS);
-        self.sent.retain(|_, at| *at >= horizon);
-        if self.sent.len() > MAX_REMEMBERED_CHANGES {
+        self.seen_changes.retain(|_, at| *at >= horizon);
+        if self.seen_changes.len() > MAX_REMEMBERED_CHANGES {
             // This many changes came within seconds, so a shorter period is read again.
-            let mut times: Vec<i64> = self.sent.values().copied().collect();
+            let mut times: Vec<i64> = self.seen_changes.values().copied().collect();
             times.sort_unstable();
             self.overlap_from = times[times.len() - MAX_REMEMBERED_CHANGES / 2];
-            self.sent.retain(|_, at| *at >= self.overlap_from);
+            self.seen_changes.retain(|_, at| *at >= self.overlap_from);
         }
         Ok(())
     }
@@ -357,7 +359,7 @@ impl Follower {
         let comment_at = self.last_output + KEEP_ALIVE_INTERVAL;
         let commit = async {
             loop {
-                match self.wake.recv().await {
+                match self.commits.recv().await {
                     Ok(tenant) if tenant != self.tenant => {}
                     // The channel lagged: a commit of this tenant may have been missed.
                     Ok(_) | Err(_) => return,

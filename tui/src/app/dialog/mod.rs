@@ -1,12 +1,10 @@
 //! The keys of dialogs. The request of a dialog is in [`outcome`].
 
 pub mod outcome;
-mod request;
 pub mod view;
 
-use api::{evaluator::Evaluator, project::ProjectStatus};
+use api::evaluator::Evaluator;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use uuid::Uuid;
 
 use crate::{
     dialog::{Body, Dialog, GUARD_MICROS, Phase, Stop},
@@ -19,7 +17,7 @@ use crate::{
 use super::App;
 use outcome::{check, send};
 
-/// Performs a key.
+/// Handles a key.
 pub fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let (now, hidden) = (app.shell.now, layout::too_small(app.shell.size));
     let Some(dialog) = &mut app.shell.dialog else { return Vec::new() };
@@ -28,22 +26,22 @@ pub fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         return interrupt(app);
     }
     dialog.interrupted = false;
-    // The lines of a form decide nothing; only its buttons do.
+    // Keys in a field of a form send nothing; only the buttons do.
     let line = dialog.types() || matches!(dialog.focus, Stop::Field(_));
-    let typing = line && dialog.phase == Phase::Asking;
-    // Keys that repeat, that were meant for what was there before, or that can't be seen to
-    // do anything must not decide.
+    let typing = line && dialog.is_asking();
+    // Keys that repeat, that were pressed before the dialog was visible, or that act on a hidden dialog
+    // must not send a change.
     let early = !typing && now.micros() - dialog.opened.micros() < GUARD_MICROS;
     if early || hidden || (key.kind == KeyEventKind::Repeat && !typing) {
         return Vec::new();
     }
     match &dialog.phase {
         Phase::Sending { .. } => {
-            app.shell.notify("it was sent; waiting for the answer");
+            app.shell.notify("the change was sent; waiting for the response");
             Vec::new()
         }
         Phase::Checking { stuck: None, .. } => {
-            app.shell.notify("reading what happened");
+            app.shell.notify("reading whether the change happened");
             Vec::new()
         }
         Phase::Checking { stuck: Some(_), .. } => match key.code {
@@ -73,7 +71,7 @@ fn asking(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 /// Inserts pasted text into a field. A confirmation must be typed.
 pub fn paste(shell: &mut Shell, text: &str) {
     let Some(dialog) = &mut shell.dialog else { return };
-    if dialog.types() && dialog.phase == Phase::Asking {
+    if dialog.types() && dialog.is_asking() {
         edit(dialog, &shell.evaluators.items, |line| line.insert(text.trim()));
         dialog.complaint = None;
     }
@@ -88,7 +86,7 @@ fn edit(dialog: &mut Dialog, evaluators: &[Evaluator], change: impl FnOnce(&mut 
     }
 }
 
-/// Enter: the focused button, or on to the next place.
+/// Handles Enter: presses the focused button, or goes to the next element.
 fn enter(app: &mut App) -> Vec<Effect> {
     let Some(dialog) = &mut app.shell.dialog else { return Vec::new() };
     match dialog.focus {
@@ -101,38 +99,17 @@ fn enter(app: &mut App) -> Vec<Effect> {
         }
         Stop::Act => return send(app),
         Stop::Tick => dialog.complaint = Some("the space key ticks the box".to_owned()),
-        Stop::Text | Stop::Access | Stop::Project | Stop::Field(_) => dialog.step(true),
+        Stop::Field(_) => dialog.step(true),
     }
     Vec::new()
 }
 
-/// Left and right: between values, between buttons, or within the text.
+/// Handles left and right: goes between values, between buttons, or within the text.
 fn sideways(app: &mut App, key: KeyEvent) {
     let forward = key.code == KeyCode::Right;
-    let projects: Vec<Uuid> = app
-        .shell
-        .projects
-        .items
-        .iter()
-        .filter(|project| project.status == ProjectStatus::Active)
-        .map(|project| project.id)
-        .collect();
     let Some(dialog) = &mut app.shell.dialog else { return };
     match (dialog.focus, &mut dialog.body) {
         (Stop::Field(at), Body::Form(form)) => form.key(at, key, &app.shell.evaluators.items),
-        (Stop::Text, _) => {
-            if let Some(text) = dialog.text_mut() {
-                text.key(key, &[]);
-            }
-        }
-        (Stop::Access, Body::NewKey { query, .. }) => *query = !*query,
-        (Stop::Project, Body::NewKey { project, .. }) => {
-            // The first choice is to leave it to the server.
-            let at = project.and_then(|id| projects.iter().position(|it| *it == id)).map_or(0, |at| at + 1);
-            let count = projects.len() + 1;
-            let to = if forward { at + 1 } else { at + count - 1 } % count;
-            *project = to.checked_sub(1).map(|at| projects[at]);
-        }
         _ => dialog.step(forward),
     }
 }
@@ -147,7 +124,6 @@ fn other(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             *stored = !*stored;
             dialog.complaint = None;
         }
-        (Body::NewKey { query, .. }, Stop::Access, KeyCode::Char(' ')) => *query = !*query,
         (Body::Confirm { typed: None, .. }, _, KeyCode::Char('y')) => return send(app),
         (Body::Confirm { typed: None, .. }, _, KeyCode::Char('n')) => return close(app),
         (Body::Confirm { typed: Some((_, given)), .. }, ..) => {
@@ -157,10 +133,6 @@ fn other(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         }
         (Body::Form(form), Stop::Field(at), _) => {
             form.key(at, key, &app.shell.evaluators.items);
-            dialog.complaint = None;
-        }
-        (Body::NewKey { name, .. } | Body::NewProject { name }, Stop::Text, _) => {
-            name.key(key, &[]);
             dialog.complaint = None;
         }
         _ => {}
@@ -174,13 +146,13 @@ fn not_stored(dialog: &mut Dialog) {
     dialog.complaint = Some("store the secret first, then tick the box: it can't be shown again".to_owned());
 }
 
-/// `ctrl-c`: clears the text, else closes, else quits when pressed twice.
+/// Handles `ctrl-c`: clears the text, else closes the dialog, else quits if pressed twice.
 fn interrupt(app: &mut App) -> Vec<Effect> {
     let Some(dialog) = &mut app.shell.dialog else { return Vec::new() };
     if dialog.interrupted {
         return vec![Effect::Quit];
     }
-    if dialog.phase == Phase::Asking {
+    if dialog.is_asking() {
         if dialog.text_mut().is_some_and(|text| !text.text().is_empty()) {
             edit(dialog, &app.shell.evaluators.items, Input::clear);
             return Vec::new();

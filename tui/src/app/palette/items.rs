@@ -1,5 +1,5 @@
-//! What the palette offers: actions of the place, projects, contexts, saved filters, and the
-//! trace whose id is typed. Narrowed down by fuzzy search.
+//! The items of the palette: actions of the key scope, projects, contexts, saved filters, and the
+//! trace whose id is typed, filtered by fuzzy search.
 
 use api::project::ProjectStatus;
 use uuid::Uuid;
@@ -38,13 +38,13 @@ pub enum PaletteChoice {
     Trace(Uuid),
 }
 
-/// The items that fit the words, best first.
+/// Returns the items that match the words, best match first.
 pub fn items(shell: &Shell, words: &str) -> Vec<PaletteItem> {
     let mut fitting: Vec<(i32, PaletteItem)> = all(shell)
         .into_iter()
         .filter_map(|item| Some((score(words, &format!("{} {}", item.label, item.kind))?, item)))
         .collect();
-    // Stable, so that equals stay in the order of the table.
+    // A stable sort keeps equal matches in the order of the table.
     fitting.sort_by_key(|(score, _)| -score);
     let mut items: Vec<PaletteItem> = fitting.into_iter().map(|(_, item)| item).collect();
     if let Ok(id) = words.trim().parse::<Uuid>() {

@@ -15,7 +15,7 @@ use crate::{
 use super::{App, connection, context, update::perform};
 use items::{PaletteChoice, items};
 
-/// Opens the palette; the projects in it are read afresh.
+/// Opens the palette and requests the projects in it.
 pub fn open(shell: &mut Shell) -> Vec<Effect> {
     shell.overlay = Some(Overlay::Palette { selected: 0 });
     shell.input = Some(Input::new(InputKind::Palette, ""));

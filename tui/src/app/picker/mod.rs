@@ -17,7 +17,7 @@ use super::{App, connection};
 /// Opens the list of projects. The projects are requested each time, because they can have changed.
 pub fn open(shell: &mut Shell) -> Vec<Effect> {
     let shown = shell.project_id();
-    // The one that is shown must be among those to choose from.
+    // An archived project that is shown must be in the list.
     if shell.project.as_ref().is_some_and(|project| project.archived_at.is_some()) {
         shell.projects.show_archived(true);
     }

@@ -5,7 +5,7 @@ use crate::{
     app::dialog::view as dialog,
     keymap::{Action, Row, key_label},
     screen::manage::keys::API_KEYS,
-    theme::Tone,
+    theme::{Glyphs, Tone},
     widgets::table::Pieces,
 };
 use present::text::width;
@@ -13,14 +13,14 @@ use present::text::width;
 /// A key, its word, and whether it requires a role that the reader does not have.
 type Offer = (String, String, bool);
 
-/// As many of the scope's offers as there is room for, in the table's order, and help at the
-/// end of them. What takes another role than the reader's is named, but dimmed.
+/// Returns the keys of the scope that there is room for, in the order of the key table, with help at the end. A key that
+/// requires another role than the reader's is dimmed.
 pub fn keys(app: &App, cols: usize) -> Pieces {
     let glyphs = &app.shell.theme.glyphs;
     let fixed = |words: &[(&str, &str)]| {
         words
             .iter()
-            .map(|(key, word)| (key_label(key, glyphs), (*word).to_owned(), false))
+            .map(|(key, word)| (paired_label(key, glyphs), (*word).to_owned(), false))
             .collect::<Vec<_>>()
     };
     if let Some(open) = &app.shell.dialog {
@@ -53,13 +53,8 @@ fn offer(app: &App, row: &Row) -> Option<Offer> {
             _ => binding.footer?,
         }
     };
-    let mut label = key_label(row.keys.first()?.split(' ').next()?, glyphs);
-    if binding.action == Action::Left {
-        if glyphs.ascii {
-            label.push('/');
-        }
-        label.push_str(&key_label("right", glyphs));
-    }
+    let key = row.keys.first()?.split(' ').next()?;
+    let label = if binding.action == Action::Left { pair(key, glyphs) } else { key_label(key, glyphs) };
     let Some(needed) = binding.role else { return Some((label, word.to_owned(), false)) };
     if app.shell.target.read_only {
         return None;
@@ -71,6 +66,17 @@ fn offer(app: &App, row: &Row) -> Option<Offer> {
     };
     let word = missing.map_or_else(|| word.to_owned(), |missing| format!("{word} ({missing})"));
     Some((label, word, missing.is_some()))
+}
+
+/// Returns the label of a key of a dialog; `left` stands for both arrows.
+fn paired_label(key: &str, glyphs: &Glyphs) -> String {
+    if key == "left" { pair(key, glyphs) } else { key_label(key, glyphs) }
+}
+
+/// Returns the label of a key and of the right arrow.
+fn pair(key: &str, glyphs: &Glyphs) -> String {
+    let between = if glyphs.ascii { "/" } else { "" };
+    format!("{}{between}{}", key_label(key, glyphs), key_label("right", glyphs))
 }
 
 fn line(offers: &[Offer]) -> Pieces {

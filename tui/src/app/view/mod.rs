@@ -135,7 +135,7 @@ fn connection(app: &App) -> Pieces {
         Link::Polling => line.add(Tone::Good, format!("{} live 2s", glyphs.polling)),
     };
     match app.shell.limit {
-        // Plans without limits send a number that no one reaches.
+        // For plans without a limit, the server sends a number that no client reaches.
         Some(limit) if !limit.is_unlimited() && limit.is_low(app.shell.now) => {
             let wait = limit.reset.filter(|_| limit.remaining == 0);
             let wait = wait.map(|at| format!(" {} {}s", glyphs.dot, app.shell.seconds_until(at)));
@@ -201,7 +201,7 @@ fn visible(input: &Input, cols: usize) -> Visible {
     let (before, after) = input.around();
     let (before, after) = (clean(before), clean(after));
     let room = cols.saturating_sub(width(prompt) + 26).max(10);
-    // A long line is shown from where the cursor still fits.
+    // A long line is scrolled until the cursor is visible.
     let mut start = 0;
     while width(&before[start..]) > room {
         start += before[start..].chars().next().map_or(1, char::len_utf8);

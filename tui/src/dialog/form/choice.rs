@@ -1,4 +1,4 @@
-//! A line of a form with a fixed set of values.
+//! A field of a form that chooses among values.
 
 use crate::{
     fuzzy::score,
@@ -8,35 +8,41 @@ use crate::{
 /// One of several values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The values: the word, and how it is shown.
+    /// The values: the word that is sent, and the text shown for it.
     pub options: Vec<(String, String)>,
-    /// The chosen one, among those that fit.
+    /// The position of the chosen value among those that match the letters.
     pub at: usize,
-    /// Letters that narrow the values down; nothing where there are too few to do so.
+    /// The letters that filter the values; none if there are few values.
     pub letters: Option<Input>,
-    /// There may be other values than these, which can be typed.
+    /// Whether a value that is not listed can be typed.
     pub open: bool,
 }
 
 impl Choice {
     /// Returns a choice among words.
-    pub(super) fn of(words: &[&str]) -> Self {
+    pub fn of(words: &[&str]) -> Self {
         let options = words.iter().map(|word| ((*word).to_owned(), (*word).to_owned())).collect();
         Self { options, ..Self::default() }
     }
 
-    /// A word among values that are not known yet, or none; letters narrow them down.
-    pub(super) fn awaiting(word: Option<&str>) -> Self {
+    /// Returns a choice among values, at the one of this word if there is one.
+    pub fn among(options: Vec<(String, String)>, word: Option<&str>) -> Self {
+        let at = options.iter().position(|(it, _)| Some(it.as_str()) == word).unwrap_or(0);
+        Self { options, at, ..Self::default() }
+    }
+
+    /// Returns a choice whose values are not loaded yet, at this word if there is one. Letters filter the values.
+    pub fn awaiting(word: Option<&str>) -> Self {
         let letters = Some(Input::new(InputKind::Dialog, ""));
         Self { letters, open: true, ..Self::of(word.as_slice()) }
     }
 
-    /// The letters typed.
+    /// Returns the letters typed.
     pub fn typed(&self) -> &str {
         self.letters.as_ref().map_or("", Input::text)
     }
 
-    /// The values that fit the letters typed, best first.
+    /// Returns the values that match the letters, best match first.
     pub fn fitting(&self) -> Vec<&(String, String)> {
         let typed = self.typed();
         let scored = |option| Some((score(typed, option_text(option))?, option));
@@ -45,7 +51,7 @@ impl Choice {
         fitting.into_iter().map(|(_, option)| option).collect()
     }
 
-    /// The chosen word.
+    /// Returns the chosen word.
     pub fn word(&self) -> Option<&str> {
         self.fitting().get(self.at).map(|(word, _)| word.as_str())
     }
@@ -57,7 +63,7 @@ impl Choice {
         }
     }
 
-    /// Puts other values in place; the chosen word stays chosen, if it is among them.
+    /// Replaces the values. The chosen word stays chosen if it is among them.
     pub(super) fn replace(&mut self, options: Vec<(String, String)>) {
         let word = self.word().map(str::to_owned);
         self.options = options;

@@ -32,16 +32,16 @@ impl EvalsLayout {
     }
 }
 
-/// The parts of Evals for a terminal of this size. `told`: the pane holds what the reader asked of
-/// a rule, which takes the place of the rules where there is no room for both.
-pub fn parts(size: (u16, u16), part: EvalsSection, told: bool) -> EvalsLayout {
+/// Returns the parts of Evals for a terminal of this size. `has_result` states whether the pane shows a test or
+/// decisions of a rule, which replace the rules if there is no room for both.
+pub fn parts(size: (u16, u16), part: EvalsSection, has_result: bool) -> EvalsLayout {
     let body = frame(size).body;
     let pane = match body.height {
         ALL_SECTIONS_ROWS.. => 9,
         18.. => 8,
         TWO_SECTIONS_ROWS.. => 7,
         9.. => 4,
-        height if told && part == EvalsSection::Rules => height,
+        height if has_result && part == EvalsSection::Rules => height,
         _ => 0,
     };
     let [list, rules] = match part {

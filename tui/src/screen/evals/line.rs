@@ -16,7 +16,7 @@ pub struct EvalsField {
     pub name: &'static str,
     /// An example, and what it selects.
     pub help: &'static str,
-    /// Words that complete it; empty where values are free.
+    /// Values that `tab` completes; empty for free values.
     pub values: &'static [&'static str],
 }
 
@@ -58,20 +58,20 @@ pub const FIELDS: &[EvalsField] = &[
     },
 ];
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvalsLine {
     /// The filter of the line without the ids that are not complete.
     pub filter: EvaluationFilter,
-    /// Ends of ids that are to be looked up: the field, the character of the value, the value.
+    /// The ends of ids to resolve: the field, the position of the value, and the value.
     pub short: Vec<(&'static str, usize, String)>,
 }
 
 impl EvalsLine {
-    /// Reads a line; the clock anchors times such as `-1h`. `field:*` selects everything.
+    /// Parses a line; the clock anchors times such as `-1h`. `field:*` selects everything.
     ///
     /// # Errors
-    /// The character that is wrong, from 0, and what is wrong with it.
+    /// The position of the first wrong character, from 0, and the problem.
     pub fn parse(text: &str, clock: &Clock) -> Result<Self, (usize, String)> {
         let mut line = Self::default();
         let mut given: Vec<&str> = Vec::new();
@@ -131,7 +131,7 @@ fn read<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
     word.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// Reads bounds of a score, both inclusive.
+/// Parses the bounds of a score, both inclusive.
 fn score(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
     let number = |text: &str| {
         let number = text.parse::<f64>().ok().filter(|it| it.is_finite());

@@ -1,6 +1,8 @@
 //! Screen 2: evaluations and the rules that run them.
 
+pub mod change;
 mod editor;
+mod form;
 pub mod keys;
 mod layout;
 mod line;

@@ -33,6 +33,8 @@ impl ScreenRecords for Evals {
         ids.traces.extend(self.rows.iter().map(|row| row.trace_id));
         ids.spans.extend(self.rows.iter().filter_map(|row| row.span_id));
         ids.rules.extend(self.rules.list.items.iter().map(|rule| rule.id));
+        ids.records.extend(self.rules.list.items.iter().map(|rule| rule.id));
+        ids.records.extend(self.rows.iter().map(|row| row.id));
         ids.rules.extend(self.rows.iter().filter_map(|row| row.rule_id));
     }
 

@@ -38,17 +38,17 @@ pub enum EvalsSection {
 /// A summary of the loaded evaluations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvalsSummary {
-    /// Those that wait or are being worked on.
+    /// The number of pending and running evaluations.
     pub unfinished: usize,
-    /// Those that ended without a score.
+    /// The number of evaluations that ended without a score.
     pub failed: usize,
-    /// Those with a label `pass`, `warn` or `fail`.
+    /// The number of evaluations with the label `pass`, `warn` or `fail`.
     pub labelled: usize,
-    /// Those with the label `pass`.
+    /// The number of evaluations with the label `pass`.
     pub passed: usize,
-    /// Those below their baseline.
+    /// The number of evaluations below their baseline.
     pub below: usize,
-    /// There may be more of these: not every baseline has been looked up.
+    /// Whether there may be more below their baseline, because not every baseline is loaded.
     pub unsure: bool,
 }
 
@@ -100,15 +100,15 @@ pub struct Evals {
     pub older: Option<Older>,
     /// The first page has arrived.
     pub loaded: bool,
-    /// More new rows came than one page holds, while the reader was further down.
+    /// Whether more rows arrived than fit on a page while the reader was further down.
     pub newer: bool,
     /// The error of the last request, if it failed.
     pub error: Option<NetError>,
     /// When the newest page last arrived.
     pub heard: Option<Timestamp>,
-    /// Requests that failed one after the other.
+    /// Number of consecutive failed requests.
     pub failures: u32,
-    /// When to ask again.
+    /// When to request the newest page again.
     pub next: Option<Timestamp>,
     /// The part with the keys.
     pub part: EvalsSection,
@@ -116,7 +116,7 @@ pub struct Evals {
     pub zoom: Option<usize>,
     /// That evaluation no longer fits the filter; it goes when it no longer fills the screen.
     pub strayed: bool,
-    /// Scores of baselines that are not among the rows; nothing where there is none to be had.
+    /// Scores of baselines that are not among the rows; none for a baseline without a score.
     pub baselines: HashMap<Uuid, Option<f64>>,
     /// The rules.
     pub rules: Rules,

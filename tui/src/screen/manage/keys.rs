@@ -48,11 +48,11 @@ pub const SCREEN_SCOPES: &[Scope] = &[KEYS_SCOPE, PROJECTS_SCOPE, PLAN_SCOPE];
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
     Action::Screen(SCREEN_DIGIT), "screen.keys", ["7"], SCREEN_KEYS, "Keys & Projects";
-    Action::NewKey, "keys.create", ["c"], API_KEYS, "make an API key; its secret is shown once", "new" => Role::Member;
-    Action::RevokeKey, "keys.revoke", ["d"], API_KEYS, "revoke the selected key, after a question", "revoke" => Role::Member;
-    Action::NewProject, "projects.create", ["c"], PROJECT_ROWS, "make a project", "new" => Role::Member;
-    Action::Archive, "projects.archive", ["A"], PROJECT_ROWS, "archive the selected project, after a question", "archive" => Role::Owner;
-    Action::Unarchive, "projects.unarchive", ["U"], PROJECT_ROWS, "let the selected project take traces again", "restore" => Role::Owner;
+    Action::NewKey, "keys.create", ["c"], API_KEYS, "create an API key; its secret is shown once", "new" => Role::Member;
+    Action::RevokeKey, "keys.revoke", ["d"], API_KEYS, "revoke the selected key, after a confirmation", "revoke" => Role::Member;
+    Action::NewProject, "projects.create", ["c"], PROJECT_ROWS, "create a project", "new" => Role::Member;
+    Action::Archive, "projects.archive", ["A"], PROJECT_ROWS, "archive the selected project, after a confirmation", "archive" => Role::Owner;
+    Action::Unarchive, "projects.unarchive", ["U"], PROJECT_ROWS, "unarchive the selected project, which then accepts traces again", "restore" => Role::Owner;
     Action::Autoship, "projects.autoship", ["P"], PROJECT_ROWS, "ship prompts that passed their test without approval, or not", "autoship" => Role::Owner;
     Action::NextTab, "manage.next-tab", ["]", "right"], SECTION_KEYS, "next of keys, projects and plan", "tab";
     Action::PreviousTab, "manage.previous-tab", ["[", "left"], SECTION_KEYS, "previous of keys, projects and plan";

@@ -8,7 +8,7 @@ use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 /// Rows of the panel in a section without records.
 const PANEL_ROWS: u16 = 10;
 
-/// The sections of Keys & Projects that there is room for, from top to bottom. All but the
+/// Returns the sections of Keys & Projects that there is room for, from top to bottom. All but the
 /// first begin with a rule. `counts` are the rows of keys and projects, and the lines of the plan.
 pub fn sections(size: (u16, u16), tab: Section, counts: [usize; 3]) -> Vec<(Section, Rect)> {
     let body = frame(size).body;

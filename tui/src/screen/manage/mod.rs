@@ -1,5 +1,7 @@
 //! Screen 7: API keys, projects and the plan.
 
+pub mod change;
+mod form;
 pub mod keys;
 mod layout;
 mod records;
@@ -15,8 +17,6 @@ use crate::{
 };
 
 use state::Manage;
-
-pub use view::access;
 
 /// The digit of the screen.
 pub const SCREEN_DIGIT: u8 = 7;

@@ -3,10 +3,14 @@
 use super::state::{Manage, Section};
 use crate::{
     keymap::Action,
-    shell::{Export, ScreenRecords, Shell},
+    shell::{Export, LoadedIds, ScreenRecords, Shell},
 };
 
 impl ScreenRecords for Manage {
+    fn loaded_ids(&self, ids: &mut LoadedIds) {
+        ids.records.extend(self.keys.items.iter().map(|key| key.id));
+    }
+
     fn export_name(&self) -> Option<String> {
         match self.section {
             Section::Keys => Some("keys.ndjson".to_owned()),

@@ -4,10 +4,7 @@
 use api::{key::ApiKey, project::ProjectStatus};
 
 use crate::tests::*;
-use crate::{
-    change::Change,
-    dialog::{Body, Phase},
-};
+use crate::{dialog::Body, screen::manage::change::ManageChange};
 
 pub fn api_key(n: u128, name: &str, query: bool) -> ApiKey {
     ApiKey {
@@ -103,8 +100,8 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
     press(&mut state, "0002");
     let effects = enter(&mut state);
     let wanted =
-        Change::SetStatus { id: id(2), name: "checkout-bot".into(), status: ProjectStatus::Archived };
-    assert_eq!(sent_changes(&state, &effects), [wanted]);
+        ManageChange::SetStatus { id: id(2), name: "checkout-bot".into(), status: ProjectStatus::Archived };
+    assert_eq!(sent_changes::<ManageChange>(&state, &effects), [wanted]);
     for _ in 0..3 {
         assert!(enter(&mut state).is_empty(), "it is under way");
         assert!(
@@ -113,7 +110,10 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
         );
     }
     let effects = reply(&mut state, &effects, Ok(Response::new(())));
-    assert!(sent_changes(&state, &effects).is_empty() && effects.iter().any(|it| is_get(it, "/v1/projects")));
+    assert!(
+        sent_changes::<ManageChange>(&state, &effects).is_empty()
+            && effects.iter().any(|it| is_get(it, "/v1/projects"))
+    );
     assert!(state.shell.dialog.is_none() && state.shell.toast.as_ref().unwrap().text.contains("is archived"));
 }
 
@@ -127,7 +127,10 @@ fn without_protection_y_is_enough_and_repeated_keys_are_not() {
     held.kind = crossterm::event::KeyEventKind::Repeat;
     assert!(update(&mut state, Msg::Key(held)).is_empty());
     let effects = press(&mut state, "y");
-    assert_eq!(sent_changes(&state, &effects), [Change::RevokeKey { id: id(11), name: "ci-deploy".into() }]);
+    assert_eq!(
+        sent_changes::<ManageChange>(&state, &effects),
+        [ManageChange::RevokeKey { id: id(11), name: "ci-deploy".into() }]
+    );
     reply(&mut state, &effects, Err(answered(404, "not_found", "no such key")));
     assert!(state.shell.dialog.is_none());
     assert!(state.shell.toast.as_ref().unwrap().text.contains("no longer exists"));
@@ -150,7 +153,7 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         press(&mut state, "]A");
         wait(&mut state);
         let effects = press(&mut state, "y");
-        assert_eq!(sent_changes(&state, &effects).len(), 1);
+        assert_eq!(sent_changes::<ManageChange>(&state, &effects).len(), 1);
         let effects = reply(&mut state, &effects, Err(lost));
         assert!(are(&effects, &["/v1/projects"]), "{effects:?}");
         assert!(enter(&mut state).is_empty());
@@ -160,7 +163,7 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         let effects = press(&mut state, "R");
         assert!(are(&effects, &["/v1/projects"]), "{effects:?}");
         let effects = reply(&mut state, &effects, Ok(Response::new(archived(status))));
-        assert!(sent_changes(&state, &effects).is_empty());
+        assert!(sent_changes::<ManageChange>(&state, &effects).is_empty());
         let text = match &state.shell.dialog {
             Some(dialog) => dialog.complaint.clone().unwrap(),
             None => state.shell.toast.as_ref().unwrap().text.clone(),
@@ -181,8 +184,8 @@ fn new_key_shows_its_secret_until_it_is_stored() {
     }
     let effects = enter(&mut state);
     assert_eq!(
-        sent_changes(&state, &effects),
-        [Change::CreateKey { name: "ci".into(), query: true, project: None }]
+        sent_changes::<ManageChange>(&state, &effects),
+        [ManageChange::CreateKey { name: "ci".into(), query: true, project: None }]
     );
     let secret = "lp_SECRETSECRET";
     let made = ApiKey { secret: Some(secret.into()), ..api_key(20, "ci", true) };
@@ -210,7 +213,7 @@ fn new_key_with_a_lost_response_is_reported_by_name() {
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
     let effects = enter(&mut state);
-    assert_eq!(sent_changes(&state, &effects).len(), 1);
+    assert_eq!(sent_changes::<ManageChange>(&state, &effects).len(), 1);
     let effects = reply(&mut state, &effects, Err(offline()));
     let mut after = keys();
     after.insert(0, api_key(20, "ci", false));
@@ -225,16 +228,22 @@ fn refused_form_can_be_corrected_and_resent() {
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
     let effects = enter(&mut state);
-    assert_eq!(sent_changes(&state, &effects), [Change::CreateProject { name: "checkout-bot".into() }]);
+    assert_eq!(
+        sent_changes::<ManageChange>(&state, &effects),
+        [ManageChange::CreateProject { name: "checkout-bot".into() }]
+    );
     reply(&mut state, &effects, Err(answered(409, "duplicate_name", "there is such a project")));
     let dialog = state.shell.dialog.as_ref().unwrap();
     assert!(dialog.complaint.as_ref().unwrap().contains("there is such a project"));
-    assert_eq!(dialog.phase, Phase::Asking);
+    assert!(dialog.is_asking());
     press(&mut state, "-2");
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
     let effects = enter(&mut state);
-    assert_eq!(sent_changes(&state, &effects), [Change::CreateProject { name: "checkout-bot-2".into() }]);
+    assert_eq!(
+        sent_changes::<ManageChange>(&state, &effects),
+        [ManageChange::CreateProject { name: "checkout-bot-2".into() }]
+    );
 }
 
 #[test]
@@ -270,7 +279,7 @@ fn roles_read_only_and_silence_stop_changes() {
         let outage = crate::shell::Outage { since: state.shell.now, attempts: 1, error: offline() };
         state.shell.link = Link::Down(outage);
     };
-    assert!(tried(away).contains("does not answer"));
+    assert!(tried(away).contains("does not respond"));
 }
 
 #[test]
@@ -368,7 +377,7 @@ fn read_only_offers_no_change_anywhere() {
     let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.read_only = true;
     press(&mut state, "]:");
-    for words in ["archive the", "make a", "autoship", "revoke"] {
+    for words in ["archive the", "create a", "autoship", "revoke"] {
         let found = crate::app::palette::items::items(&state.shell, words);
         assert!(
             found.iter().all(

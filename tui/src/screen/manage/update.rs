@@ -7,12 +7,15 @@ use api::{
 };
 
 use crate::{
-    change::Change,
     dialog::Dialog,
     keymap::Action,
     layout::frame,
     net::{Destination, Effect, NetError, Response},
-    screen::manage::state::{Manage, ManageRequest, Section},
+    screen::manage::{
+        change::ManageChange,
+        form,
+        state::{Manage, ManageRequest, Section},
+    },
     shell::{Pending, ScreenActions, ScreenRequests, Shell, notice::describe, trouble},
     travel,
 };
@@ -37,12 +40,13 @@ impl ScreenActions for Manage {
             }
             Action::NewKey => {
                 let project = shell.project.as_ref().filter(|it| it.status == ProjectStatus::Active);
-                shell.dialog = Some(Dialog::new_key(project.map(|it| it.id), now));
+                let form = form::new_key(project.map(|it| it.id), shell.active_projects());
+                shell.dialog = Some(Dialog::form(form, now));
             }
-            Action::NewProject => shell.dialog = Some(Dialog::new_project(now)),
+            Action::NewProject => shell.dialog = Some(Dialog::form(form::new_project(), now)),
             Action::RevokeKey => match self.key() {
                 Some(key) => {
-                    let change = Change::RevokeKey { id: key.id, name: key.name.clone() };
+                    let change = ManageChange::RevokeKey { id: key.id, name: key.name.clone() };
                     shell.dialog = Some(Dialog::confirm(change, protected, now));
                 }
                 None => shell.notify("no key is selected"),
@@ -108,18 +112,18 @@ pub fn load(manage: &mut Manage, shell: &mut Shell) -> Vec<Effect> {
 }
 
 /// Returns the change of the selected project that an action makes, or why there is none.
-fn project_change(action: Action, project: &Project) -> Result<Change, String> {
+fn project_change(action: Action, project: &Project) -> Result<ManageChange, String> {
     let (id, name) = (project.id, project.name.clone());
     match (action, project.status) {
         (Action::Archive, ProjectStatus::Active) => {
-            Ok(Change::SetStatus { id, name, status: ProjectStatus::Archived })
+            Ok(ManageChange::SetStatus { id, name, status: ProjectStatus::Archived })
         }
         (Action::Archive, ProjectStatus::Archived) => Err(format!("{name} is archived already")),
         (Action::Unarchive, ProjectStatus::Archived) => {
-            Ok(Change::SetStatus { id, name, status: ProjectStatus::Active })
+            Ok(ManageChange::SetStatus { id, name, status: ProjectStatus::Active })
         }
         (Action::Unarchive, ProjectStatus::Active) => Err(format!("{name} is not archived")),
-        _ => Ok(Change::SetAutoship { id, name, on: !project.prompt_autoship_enabled }),
+        _ => Ok(ManageChange::SetAutoship { id, name, on: !project.prompt_autoship_enabled }),
     }
 }
 

@@ -25,8 +25,8 @@ pub struct MetricChange {
     pub mark: Mark,
 }
 
-/// How a metric changed. Rates differ by percentage points, the number of traces in percent,
-/// the rest in its own unit. Nothing when either side is missing.
+/// Returns the change of a metric: rates in percentage points, the number of traces in percent,
+/// other metrics in their unit. Returns none if a value is missing.
 pub fn change(
     metric: Metric,
     now: Option<f64>,
@@ -42,7 +42,7 @@ pub fn change(
         Metric::TraceCount => format!("{} %", format::count((size / before * 100.0).round() as i64)),
         _ => format::metric(metric, size),
     };
-    // A difference that reads as nothing has no direction.
+    // A difference that is rounded to zero has no direction.
     let nothing = !text.contains(|c: char| ('1'..='9').contains(&c));
     let text = match (nothing, difference > 0.0) {
         (true, _) => glyphs.none.to_owned(),
@@ -52,7 +52,7 @@ pub fn change(
     Some(MetricChange { text, mark: if nothing { Mark::Fine } else { mark(metric, now, before) } })
 }
 
-/// Judges a change: how many more or fewer traces there are says nothing of their quality.
+/// Assesses a change. The number of traces has no assessment, because it does not measure quality.
 fn mark(metric: Metric, now: f64, before: f64) -> Mark {
     let judged = |worse: bool, bad: bool| match (worse, bad) {
         (_, true) => Mark::Bad,

@@ -22,8 +22,8 @@ pub struct MetricsLayout {
     pub feedback: Option<Rect>,
 }
 
-/// The parts of Metrics for a terminal of this size. With the numbers of the points there is
-/// room for nothing else.
+/// Returns the parts of Metrics for a terminal of this size. The table of numbers takes the whole
+/// body.
 pub fn parts(size: (u16, u16), numbers: bool) -> MetricsLayout {
     let body = frame(size).body;
     let none = Rect { y: body.bottom(), height: 0, ..body };

@@ -7,13 +7,13 @@ mod records;
 pub mod state;
 #[cfg(test)]
 pub mod tests;
-mod unusual;
 mod update;
 mod view;
 
 use crate::{
+    change::NoChange,
     keymap::Scope,
-    shell::{Screen, ScreenLines, Tab},
+    shell::{Screen, ScreenChanges, ScreenLines, Tab},
 };
 
 use state::Metrics;
@@ -36,3 +36,7 @@ impl Screen for Metrics {
 }
 
 impl ScreenLines for Metrics {}
+
+impl ScreenChanges for Metrics {
+    type Change = NoChange;
+}

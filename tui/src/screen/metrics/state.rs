@@ -1,8 +1,9 @@
-//! What screen 3 knows: the metrics of the traces over a stretch of time, those of the time
-//! before it, and where the cursors are.
+//! The records of Metrics: the metrics of the selected window and of the window before it, and the
+//! cursors.
 
 use api::{
     Timestamp,
+    anomaly::Anomaly,
     client::calls::MetricQuery,
     feedback::{FeedbackLabel, FeedbackList},
     metrics::{Interval, Metric, MetricPoint, MetricValues, Metrics as Answer, Window},
@@ -10,12 +11,13 @@ use api::{
 };
 
 use crate::{
+    anomalies::{detected_metric, end_of},
     net::NetError,
     shell::{Pending, RequestPurpose},
 };
 use present::chart::per_column;
 
-/// A time that ends now.
+/// A window of time that ends now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stretch {
     /// 60 minutes, by minute.
@@ -32,7 +34,7 @@ pub enum Stretch {
 }
 
 impl Stretch {
-    /// From the shortest to the longest.
+    /// The windows, from the shortest to the longest.
     pub const ALL: [Self; 5] = [Self::Hour, Self::SixHours, Self::Day, Self::Week, Self::Month];
 
     /// Returns the label.
@@ -46,7 +48,7 @@ impl Stretch {
         }
     }
 
-    /// Its length in microseconds.
+    /// Returns the length in microseconds.
     pub const fn micros(self) -> i64 {
         match self {
             Self::Hour => Window::Hour.micros(),
@@ -57,7 +59,7 @@ impl Stretch {
         }
     }
 
-    /// Length of the points of its series.
+    /// Returns the length of a point of the series.
     pub const fn interval(self) -> Interval {
         match self {
             Self::Hour | Self::SixHours => Interval::Minute,
@@ -74,15 +76,15 @@ impl Stretch {
         }
     }
 
-    /// The next longer or shorter one, if there is one.
+    /// Returns the next longer or shorter window, if there is one.
     pub fn turned(self, longer: bool) -> Self {
         let at = Self::ALL.iter().position(|it| *it == self).unwrap_or(0);
         let to = if longer { at + 1 } else { at.saturating_sub(1) };
         Self::ALL.get(to).copied().unwrap_or(self)
     }
 
-    /// The request for it. Its end is the server's present, which this machine's clock may not
-    /// agree with; only the six hours, for which there is no word, begin by this clock.
+    /// Returns the filter of the request. The window ends at the server's present, which can differ from this
+    /// machine's clock; only the window of six hours, which the API has no name for, begins by this clock.
     pub fn query(self, project: Option<&Project>, now: Timestamp) -> MetricQuery {
         let (window, from) = match self {
             Self::Hour => (Some(Window::Hour), None),
@@ -137,12 +139,14 @@ impl Verdicts {
 pub enum MetricsRequest {
     /// The metrics shown.
     Current,
-    /// The metrics of the time before.
+    /// The metrics of the previous window.
     Previous,
     /// The metric of the project.
     RetryCap,
     /// The feedback within the time shown.
     Feedback,
+    /// The anomalies.
+    Anomalies,
 }
 
 impl RequestPurpose for MetricsRequest {
@@ -168,6 +172,10 @@ pub struct Metrics {
     pub retry_cap: Option<i64>,
     /// Feedback of the time shown.
     pub verdicts: Option<Verdicts>,
+    /// The newest anomalies of the project, or of all projects.
+    pub anomalies: Vec<Anomaly>,
+    /// The error of the last request for anomalies, if it failed.
+    pub anomalies_error: Option<NetError>,
     /// The error of the last request, if it failed.
     pub error: Option<NetError>,
     /// The metric under the cursor, a position of [`Metric::ALL`].
@@ -192,6 +200,8 @@ impl Default for Metrics {
             before: None,
             retry_cap: None,
             verdicts: None,
+            anomalies: Vec::new(),
+            anomalies_error: None,
             error: None,
             row: 0,
             cursor: None,
@@ -240,12 +250,12 @@ impl Metrics {
         first..(first + per).min(self.points().len())
     }
 
-    /// Puts the cursor a column further, or back.
+    /// Moves the cursor forward or back by a column.
     pub fn step(&mut self, cols: usize, forward: bool) {
         let column = self.column(cols);
         let to = if forward { Some(column.end) } else { column.start.checked_sub(1) };
         let Some(to) = to else { return };
-        // On the newest one it stays on the newest one, whatever comes.
+        // A cursor on the newest point follows the newest point.
         let newest = self.points().len().saturating_sub(1);
         self.cursor = self.points().get(to).filter(|_| to < newest).map(|point| point.start);
     }
@@ -255,16 +265,23 @@ impl Metrics {
         self.cursor = if newest { None } else { self.points().first().map(|point| point.start) };
     }
 
-    /// For each column, the usual value of the selected metric if this one is far from it.
-    pub fn unusual(&self, cols: usize) -> Vec<Option<f64>> {
-        let per = per_column(self.points().len(), cols);
-        crate::screen::metrics::unusual::unusual(
-            self.metric(),
-            &self.points().chunks(per).collect::<Vec<_>>(),
-        )
+    /// Returns, for each column, the most severe anomaly of the selected metric that overlaps it.
+    pub fn marks(&self, cols: usize, now: Timestamp) -> Vec<Option<&Anomaly>> {
+        let points = self.points();
+        let per = per_column(points.len(), cols);
+        let metric = detected_metric(self.metric());
+        let anomalies: Vec<&Anomaly> =
+            self.anomalies.iter().filter(|it| Some(it.metric.as_str()) == metric).collect();
+        let columns = (0..points.len()).step_by(per).map(|first| first..(first + per).min(points.len()));
+        let mark = |column| {
+            let (from, to) = self.bounds(column)?;
+            let overlaps = |it: &&&Anomaly| it.window_start <= to && end_of(it, now) > from;
+            anomalies.iter().filter(overlaps).max_by_key(|it| it.severity).copied()
+        };
+        columns.map(mark).collect()
     }
 
-    /// First and last instant of some points, both inclusive.
+    /// Returns the first and the last instant of some points, both inclusive.
     pub fn bounds(&self, points: std::ops::Range<usize>) -> Option<(Timestamp, Timestamp)> {
         let shown = self.shown.as_ref()?;
         let first = self.points().get(points.start)?.start.max(shown.from);

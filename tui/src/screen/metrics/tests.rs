@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
+    anomaly::{Anomaly, AnomalyList, AnomalySeverity, AnomalyStatus},
     feedback::{Feedback, FeedbackLabel, FeedbackList},
     metrics::{Metric, MetricPoint, MetricValues, Metrics as Answer, Window},
 };
 
 use crate::screen::metrics::state::Stretch;
 use crate::{
+    fixture::anomaly,
     tests::screens::{TERMINAL_SIZES, screen, snap},
     tests::*,
 };
@@ -88,6 +90,21 @@ fn reported() -> FeedbackList {
     FeedbackList { feedback: (0..200).map(one).collect(), has_more: true, next_cursor: Some("more".into()) }
 }
 
+/// Anomalies: two of the latency, a closed and an open one, and one of a metric without a chart.
+fn detected() -> AnomalyList {
+    let hour = |hours: i64| Timestamp::from_micros(NOW_MICROS - hours * 3_600_000_000);
+    let closed = Anomaly {
+        status: AnomalyStatus::Closed,
+        severity: AnomalySeverity::High,
+        window_start: hour(11),
+        window_end: hour(10),
+        ..anomaly(31, "latency_p95")
+    };
+    let open = Anomaly { window_start: hour(1), ..anomaly(30, "latency_p95") };
+    let other = anomaly(32, "score:faithfulness");
+    AnomalyList { anomalies: vec![open, closed, other], has_more: false, next_cursor: None }
+}
+
 /// Answers what was asked for, and what that leads to.
 fn answer_all(state: &mut App, effects: &[Effect]) {
     for effect in effects {
@@ -99,6 +116,8 @@ fn answer_all(state: &mut App, effects: &[Effect]) {
             let (metric, window) =
                 (api::metrics::ProjectMetric::RetryCapHit, api::metrics::ProjectWindow::Week);
             Response::new(api::metrics::ProjectMetricValue { metric, value: 14, window })
+        } else if sent.gets("/v1/anomalies") {
+            Response::new(detected())
         } else if sent.gets("/v1/feedback") {
             Response::new(reported())
         } else {
@@ -133,12 +152,13 @@ fn previous_window_is_requested_once_the_window_is_known() {
     let sent = only_request(&effects);
     assert_eq!((sent.param("window"), sent.param("from"), sent.param("to")), (Some("24h"), None, None));
     let effects = reply(&mut state, &effects, Ok(Response::new(answer_of(Stretch::Day, 1.0))));
-    assert!(are(&effects, &["/v1/metrics", "/v1/feedback"]), "{effects:?}");
-    let [previous, feedback] = &requests(&effects)[..] else { panic!("{effects:?}") };
+    assert!(are(&effects, &["/v1/metrics", "/v1/anomalies", "/v1/feedback"]), "{effects:?}");
+    let [previous, anomalies, feedback] = &requests(&effects)[..] else { panic!("{effects:?}") };
     let day = Window::Day.micros();
     assert_eq!(previous.time("from"), Some(Timestamp::from_micros(NOW_MICROS - 2 * day)));
     assert_eq!(previous.time("to"), Some(Timestamp::from_micros(NOW_MICROS - day - 1)));
     assert_eq!(previous.param("interval"), None);
+    assert_eq!((anomalies.param("from"), anomalies.uuid("project_id")), (None, None));
     assert_eq!(feedback.time("from"), Some(Timestamp::from_micros(NOW_MICROS - day)));
 }
 
@@ -150,6 +170,37 @@ fn selected_project_adds_its_own_metric() {
     assert!(are(&effects, &["/v1/metrics", "/v1/projects/*/metrics"]), "{effects:?}");
     let sent = requests(&effects);
     assert_eq!((sent[0].uuid("project_id"), sent[1].path_id()), (Some(id(2)), Some(id(2))));
+}
+
+#[test]
+fn anomalies_of_the_charted_metric_mark_their_columns() {
+    let mut state = measured((120, 40), UNICODE_THEME);
+    let marked = |state: &App| {
+        let marks = state.screens.metrics.marks(109, state.shell.now);
+        (0..marks.len()).filter(|at| marks[*at].is_some()).collect::<Vec<_>>()
+    };
+    assert!(marked(&state).is_empty() && !screen(&state).contains("anomaly"), "the error rate has none");
+    press(&mut state, "jj");
+    assert_eq!(state.screens.metrics.metric(), Metric::LatencyP95);
+    assert_eq!(marked(&state), [13, 14, 23, 24], "the open one lasts until now");
+    let text = screen(&state);
+    assert!(text.contains("! ✗ anomaly"), "{text}");
+    assert!(text.contains("medium anomaly: 8.20s, expected 2.90s to 3.30s"), "{text}");
+}
+
+#[test]
+fn failed_anomalies_leave_the_chart_and_are_reported_once() {
+    let mut state = measured((80, 24), UNICODE_THEME);
+    press(&mut state, "jj");
+    for _ in 0..2 {
+        let effects = tick(&mut state, 60);
+        let effects = reply(&mut state, &effects, Ok(Response::new(answer_of(Stretch::Day, 1.0))));
+        let asked: Vec<Effect> = effects.into_iter().filter(|it| is_get(it, "/v1/anomalies")).collect();
+        reply(&mut state, &asked, Err(answered(500, "internal", "no luck")));
+    }
+    assert_eq!(state.shell.problems.len(), 1, "{:?}", state.shell.problems);
+    let text = screen(&state);
+    assert!(text.contains("anomalies not loaded") && text.contains('█') && !text.contains("STALE"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use api::{
     Timestamp,
+    anomaly::AnomalyList,
     client::calls::{self, FeedbackFilter, MetricQuery, Page},
     metrics::{Metric, Metrics as MetricsReply, ProjectMetric, ProjectMetricValue, ProjectWindow},
     page::MAX_LIMIT,
@@ -9,6 +10,7 @@ use api::{
 use chrono::SecondsFormat;
 
 use crate::{
+    anomalies::first_page,
     keymap::Action,
     layout::frame,
     net::{Destination, Effect, NetError, Response},
@@ -114,6 +116,10 @@ impl ScreenRequests for Metrics {
                 self.retry_cap = Some(response.decoded::<ProjectMetricValue>()?.value)
             }
             MetricsRequest::Feedback => self.verdicts = Some(Verdicts::of(&response.decoded()?)),
+            MetricsRequest::Anomalies => {
+                self.anomalies = response.decoded::<AnomalyList>()?.anomalies;
+                self.anomalies_error = None;
+            }
         }
         Ok(Vec::new())
     }
@@ -133,13 +139,20 @@ impl ScreenRequests for Metrics {
             MetricsRequest::Previous => self.before = None,
             MetricsRequest::RetryCap => self.retry_cap = None,
             MetricsRequest::Feedback => self.verdicts = None,
+            // Without them the chart stays, and its legend states that marks may be missing.
+            MetricsRequest::Anomalies => {
+                if is_new(self.anomalies_error.as_ref(), &error) {
+                    shell.report(format!("anomalies: {}", describe(&error)));
+                }
+                self.anomalies_error = Some(error);
+            }
         }
         effects
     }
 }
 
-/// Requests everything that the screen shows. The previous window and the feedback follow once the response states
-/// the window.
+/// Requests everything that the screen shows. The previous window, the anomalies and the feedback follow once the
+/// response states the window.
 pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     metrics.next = None;
     // The metrics are requested once the project is resolved.
@@ -175,6 +188,9 @@ fn shown(metrics: &mut Metrics, shell: &mut Shell, answer: MetricsReply) -> Vec<
     let query = MetricQuery { project_id, from: earlier(length), to: earlier(1), ..MetricQuery::default() };
     let mut effects =
         vec![metrics.pending.send(shell.ticket(), MetricsRequest::Previous, calls::metrics(&query))];
+    // An anomaly that began before the window can last into it, so the newest ones are read whatever the window is.
+    let anomalies = first_page(project_id, MAX_LIMIT);
+    effects.push(metrics.pending.send(shell.ticket(), MetricsRequest::Anomalies, anomalies));
     if parts(shell.size, metrics.numbers).feedback.is_some() {
         let filter =
             FeedbackFilter { project_id, from: Some(from), to: Some(to), ..FeedbackFilter::default() };

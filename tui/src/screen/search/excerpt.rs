@@ -1,7 +1,7 @@
-//! The line of a span that fits a search best, and where its words stand in it.
+//! The line of a span that matches a search best, and the positions of the words in it.
 //!
-//! The server finds spans by meaning and does not say which line it was. The line is therefore
-//! the one with the most of the words; it is only an aid to reading, and often has none of them.
+//! The server finds spans by meaning and does not report a line. The line with the most words of the search is
+//! shown instead; it only helps reading, and often contains none of the words.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use present::text::clean;
 
-/// Bytes of a text that are looked through.
+/// Maximum number of bytes of a text that are searched.
 const MAX_SCANNED_BYTES: usize = 64 * 1024;
-/// Lines of a span that are looked through.
+/// Maximum number of lines of a span that are searched.
 const MAX_SCANNED_LINES: usize = 2_000;
 /// Characters before the first word that are shown.
 const LEADING_CHARS: usize = 24;
@@ -30,7 +30,7 @@ pub struct Excerpt {
     pub begun: bool,
 }
 
-/// The words to look for: lower case, without their endings and without the short ones.
+/// Returns the words to look for, in lower case, without endings and without short words.
 pub fn words(text: &str) -> Vec<Vec<char>> {
     let words = text.split(|c: char| !c.is_alphanumeric()).map(|word| word.chars().map(fold).collect());
     words.filter(|word: &Vec<char>| word.len() > 2 || word.iter().any(|c| blankless(*c))).map(stem).collect()
@@ -118,7 +118,7 @@ fn fold(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
-/// Whether a character belongs to a script that has no blanks between words.
+/// Returns whether a character belongs to a script without blanks between words.
 fn blankless(c: char) -> bool {
     c >= '\u{2e80}'
 }

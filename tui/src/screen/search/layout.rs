@@ -11,18 +11,18 @@ pub struct SearchLayout {
     pub list: Rect,
     /// The selected span with the rule above it.
     pub span: Rect,
-    /// Searches of before with the rule above them.
+    /// Recent searches with the rule above them.
     pub recent: Rect,
 }
 
 impl SearchLayout {
-    /// Spans that are visible at once.
+    /// Returns the number of spans that are visible at once.
     pub fn rows(&self) -> usize {
         usize::from(self.list.height.saturating_sub(1))
     }
 }
 
-/// The parts of Search for a terminal of this size.
+/// Returns the parts of Search for a terminal of this size.
 pub fn parts(size: (u16, u16)) -> SearchLayout {
     let body = frame(size).body;
     let (span, recent) = match body.height {

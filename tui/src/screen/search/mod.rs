@@ -13,9 +13,10 @@ mod update;
 mod view;
 
 use crate::{
+    change::NoChange,
     input::LineKind,
     keymap::Scope,
-    shell::{Screen, Tab},
+    shell::{Screen, ScreenChanges, Tab},
 };
 
 use state::Search;
@@ -37,4 +38,8 @@ impl Screen for Search {
     fn reset(&mut self) {
         *self = Self { history: std::mem::take(&mut self.history), ..Self::default() };
     }
+}
+
+impl ScreenChanges for Search {
+    type Change = NoChange;
 }

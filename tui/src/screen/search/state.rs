@@ -86,7 +86,7 @@ pub struct FoundSpan {
 pub struct RecentSearch {
     /// The line as it was typed.
     pub text: String,
-    /// Number of spans on the first page.
+    /// The number of spans on the first page.
     pub found: usize,
     /// Whether there were more.
     pub has_more: bool,
@@ -148,7 +148,7 @@ impl Search {
     pub fn extend(&mut self, page: SearchResults) {
         let words = self.query.as_ref().map(|query| words(&query.text.q)).unwrap_or_default();
         let near = self.query.as_ref().and_then(|query| query.near.as_ref()).map(|near| near.span);
-        // A span is its own nearest neighbour.
+        // The nearest neighbour of a span is the span itself.
         let is_itself = |span: &Span| near == Some(NearSpan { trace_id: span.trace_id, span_id: span.id });
         let fresh = page.results.into_iter().filter(|it| !is_itself(&it.span)).map(|result| {
             let excerpt = Excerpt::of(&result.span, &words);

@@ -142,7 +142,7 @@ fn list(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// The line that fits best, with the words of the search marked.
+/// Returns the line that matches best, with the words of the search marked.
 fn excerpt(row: &FoundSpan, theme: &Theme) -> Pieces {
     let (text, mut at) = (&row.excerpt.text, 0);
     let mut line = Pieces::new();
@@ -191,7 +191,7 @@ fn span(shell: &Shell, row: &FoundSpan, buffer: &mut Buffer, area: Rect) {
         wanted.into_iter().filter_map(|(name, tone, text)| Some((name, tone, text.as_deref()?))).collect();
     let mut at = 1;
     for (number, (name, tone, text)) in texts.iter().enumerate() {
-        // Each of the texts after this one is to have a line at least.
+        // Each of the following texts gets one line at least.
         let after = texts.len() - number - 1;
         let most = (room + 1).saturating_sub(at + after.min(room));
         for (line, part) in lines(text, cols.saturating_sub(11), most, theme).into_iter().enumerate() {
@@ -220,12 +220,12 @@ fn span(shell: &Shell, row: &FoundSpan, buffer: &mut Buffer, area: Rect) {
     );
 }
 
-/// The first lines of a text, wrapped; the last one says when there is more.
+/// Returns the first lines of a text, wrapped; the last one ends with an ellipsis if there is more.
 fn lines(text: &str, cols: usize, most: usize, theme: &Theme) -> Vec<String> {
     if most == 0 {
         return Vec::new();
     }
-    // A text of megabytes is not walked for the few lines that are shown of it.
+    // Only the beginning of a long text is read, because only a few lines are shown.
     let shown = &text[..text.floor_char_boundary(most.saturating_mul(cols).saturating_mul(8))];
     let mut parts = Vec::new();
     for line in shown.lines().filter(|line| !line.trim().is_empty()) {

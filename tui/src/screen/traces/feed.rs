@@ -146,7 +146,7 @@ fn record_response(shell: &mut Shell) -> Vec<Effect> {
         Link::Streaming | Link::Polling => return Vec::new(),
     };
     shell.link = Link::Polling;
-    // A stream from before the outage may never say that it is dead.
+    // A stream that was open before the outage may never report its end.
     shell.stream = None;
     shell.next_stream = None;
     vec![Effect::Reconnected { refused }]
@@ -184,7 +184,7 @@ pub fn fill(
             if was_empty && fresh > 0 {
                 traces.list.older.clone_from(&older);
             }
-            // Rows between this page and the known ones are still missing.
+            // Rows between this page and the loaded ones are missing.
             if let (false, false, Some(Older { cursor, at })) = (met, was_empty || traces.list.full, older) {
                 let call = page_of(&traces.query_at(shell, at), Some(cursor));
                 effects.push(traces.pending.send(shell.ticket(), TracesRequest::Gap(at), call));

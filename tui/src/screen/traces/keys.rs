@@ -21,7 +21,7 @@ pub const TRACE_KEYS: Group = Group { name: "trace", position: 30 };
 pub const DETAIL_EXTRA_KEYS: Group = Group { name: "detail extras", position: 30 };
 /// Sorting the list.
 pub const SORT_KEYS: Group = Group { name: "sort", position: 50 };
-/// Dropping the time bounds of the filter.
+/// Removing the time bounds of the filter.
 pub const WIDEN_KEYS: Group = Group { name: "widen", position: 70 };
 /// The ends of the live list.
 pub const END_KEYS: Group = Group { name: "list ends", position: 90 };

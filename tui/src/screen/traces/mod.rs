@@ -13,10 +13,11 @@ mod view;
 use uuid::Uuid;
 
 use crate::{
+    change::NoChange,
     input::LineKind,
     keymap::Scope,
     net::Effect,
-    shell::{Screen, Shell, Tab},
+    shell::{Screen, ScreenChanges, Shell, Tab},
 };
 
 use detail::{Detail, content::scores::Keys};
@@ -69,4 +70,8 @@ impl Screen for Traces {
             detail.compose(shell.size, shell.reader(), &Keys::of(shell));
         }
     }
+}
+
+impl ScreenChanges for Traces {
+    type Change = NoChange;
 }

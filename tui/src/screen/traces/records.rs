@@ -67,6 +67,7 @@ impl ScreenRecords for Traces {
         let Some(open) = &self.detail else { return };
         ids.traces.push(open.id);
         ids.spans.extend(open.spans.iter().map(|span| span.id));
+        ids.records.extend(open.scores.rows().iter().map(|row| row.id));
         ids.spans.extend(open.scores.rows().iter().filter_map(|row| row.span_id));
     }
 

@@ -1,7 +1,7 @@
 //! The loaded traces: a bounded, ordered set with a cursor, sorting and find.
 //!
-//! Rows are kept newest first. While the list is paused, traces that arrive wait beside it,
-//! so that nothing moves under the reader's eyes. Asking the server is not done here.
+//! Rows are kept newest first. While the list is paused, new traces are held back, so that no
+//! row moves while it is read. The requests are in [`super::feed`].
 
 use std::{
     cmp::Ordering,
@@ -128,14 +128,14 @@ pub enum Sort {
     Latency,
     /// Most tokens first.
     Tokens,
-    /// Dearest first.
+    /// Highest cost first.
     Cost,
     /// Failed ones first.
     Errors,
 }
 
 impl Sort {
-    /// The order after this one, in turn.
+    /// Returns the order after this one; the first follows the last.
     pub const fn next(self) -> Self {
         match self {
             Self::Time => Self::Latency,
@@ -163,7 +163,7 @@ impl Sort {
 pub struct TraceRows {
     /// Newest first.
     rows: Vec<Arc<Trace>>,
-    /// Arrived while paused, newest first.
+    /// Traces that arrived while the list was paused, newest first.
     waiting: Vec<Arc<Trace>>,
     /// Indices of `rows` in the order of the screen.
     order: Vec<usize>,
@@ -171,7 +171,7 @@ pub struct TraceRows {
     selected: usize,
     /// The row order.
     pub sort: Sort,
-    /// Stay on the newest trace as they arrive.
+    /// Whether the cursor stays on the newest trace.
     pub follow: bool,
     /// Whether new traces are held back.
     pub paused: bool,
@@ -179,7 +179,7 @@ pub struct TraceRows {
     pub older: Option<Older>,
     /// Whether rows were dropped or not read because the list is full.
     pub full: bool,
-    /// At least one page has arrived.
+    /// Whether a page has arrived.
     pub loaded: bool,
     /// The 95th percentile of the latencies, in milliseconds.
     pub p95: Option<i64>,
@@ -187,8 +187,8 @@ pub struct TraceRows {
     pub errors: usize,
     /// Words that find looks for, in lower case.
     find: Option<String>,
-    /// The rows that hold them. Kept, because the texts of thousands of rows are too long to
-    /// be searched for each drawing.
+    /// The rows that match. They are kept, because the texts of thousands of rows are too long to be
+    /// searched for each frame.
     hits: HashSet<Uuid>,
 }
 
@@ -203,12 +203,12 @@ impl TraceRows {
         self.order.len()
     }
 
-    /// Whether nothing is loaded.
+    /// Returns whether no trace is loaded.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Number of traces held back.
+    /// Returns the number of traces held back.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -233,13 +233,13 @@ impl TraceRows {
         self.order.iter().position(|index| self.rows.get(*index).is_some_and(|row| row.id == id))
     }
 
-    /// Whether the trace is slower than 19 of 20 loaded ones.
+    /// Returns whether a trace is slower than 19 of 20 loaded ones.
     pub fn slow(&self, trace: &Trace) -> bool {
         matches!((trace.latency_ms, self.p95), (Some(ms), Some(p95)) if ms > p95)
     }
 
-    /// Puts the cursor on a row; beyond the end means the last one. Moving off the newest row
-    /// pauses, because rows that slide away can't be read.
+    /// Puts the cursor on a row, or on the last one if the position is beyond it. Leaving the newest row
+    /// pauses the list, so that the selected row does not move.
     pub fn select(&mut self, at: usize) {
         self.selected = at.min(self.len().saturating_sub(1));
         if self.selected > 0 {
@@ -318,12 +318,12 @@ impl TraceRows {
         count
     }
 
-    /// Whether a trace is loaded or waits.
+    /// Returns whether a trace is loaded or held back.
     pub fn knows(&self, id: Uuid) -> bool {
         self.rows.iter().chain(&self.waiting).any(|row| row.id == id)
     }
 
-    /// The words that find looks for.
+    /// Returns the words that find looks for.
     pub fn find(&self) -> Option<&str> {
         self.find.as_deref()
     }
@@ -337,12 +337,12 @@ impl TraceRows {
         };
     }
 
-    /// Whether find's words occur in the row at a position.
+    /// Returns whether the words of find occur in the row at a position.
     pub fn hit(&self, at: usize) -> bool {
         self.get(at).is_some_and(|row| self.hits.contains(&row.id))
     }
 
-    /// Keeps the hits right for rows that are about to join the list.
+    /// Updates the matches of find for rows that are added to the list.
     fn check_hits(&mut self, rows: &[Arc<Trace>]) {
         let Some(words) = &self.find else { return };
         for row in rows {
@@ -366,7 +366,7 @@ impl TraceRows {
         Some(find::counted(self.len(), self.selected, |at| self.hit(at)))
     }
 
-    /// Works out again all that depends on the rows. The cursor goes to `current`, if given.
+    /// Recomputes everything that depends on the rows. The cursor goes to `current`, if given.
     fn settle(&mut self, current: Option<Uuid>) {
         self.rows.sort_by(newest_first);
         if self.rows.len() > MAX_TRACES {
@@ -402,7 +402,7 @@ impl TraceRows {
     }
 }
 
-/// Whether find's words occur in what a row shows, its error or its tags.
+/// Returns whether the words of find occur in the columns of a row, its error or its tags.
 fn matches(trace: &Trace, needle: &str) -> bool {
     let has = |text: &str| text.to_lowercase().contains(needle);
     let texts = [

@@ -148,7 +148,7 @@ fn more(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     vec![traces.pending.send(shell.ticket(), TracesRequest::Older(at), call)]
 }
 
-/// Narrows the filter to failed traces, or takes that term out of it.
+/// Restricts the filter to failed traces, or removes that term.
 fn failures_only(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let only = traces.failures_only(shell);
     let terms = traces.filter.text.split_whitespace().filter(|term| !term.starts_with("error:"));
@@ -164,7 +164,7 @@ fn failures_only(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     feed::set_filter(traces, shell, text)
 }
 
-/// Takes the time bounds out of the filter.
+/// Removes the time bounds from the filter.
 fn widen(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let terms = traces.filter.text.split_whitespace();
     let kept: Vec<&str> =

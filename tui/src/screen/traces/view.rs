@@ -25,7 +25,7 @@ const BAR_COLS: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
 /// Width of the tags' own column, in columns.
 const TAGS_COLUMNS: usize = 20;
-/// TraceColumns that a long name leaves to the tags in a shared column.
+/// Columns that a long name leaves to the tags in a shared column.
 const SHARED_TAGS_COLUMNS: usize = 10;
 /// Limits the lines that an error takes from the rows.
 const REASON_LINES: usize = 6;
@@ -45,7 +45,7 @@ struct TraceColumns {
 }
 
 impl TraceColumns {
-    /// The columns for so many cells: from the right, the dispensable ones go first.
+    /// Returns the columns for a width: where room is short, the least important ones are left out first.
     fn of(cols: usize, dated: bool, theme: &Theme) -> Self {
         let wide = cols >= 110;
         let mut it = Self {
@@ -148,7 +148,7 @@ impl ScreenView for Traces {
     fn footer_word(&self, action: Action) -> Option<&'static str> {
         match action {
             Action::Pause if self.list.paused => Some("resume"),
-            // The line of keys is full without it.
+            // The footer has no room for it.
             Action::Bookmark if self.detail.is_none() => Some(""),
             Action::Open if self.detail.is_some() => Some("pane"),
             _ => None,
@@ -172,7 +172,7 @@ fn tags_cell(tags: &[String], cols: usize, glyphs: &Glyphs) -> String {
     if room < 5 { shorten(first, cols, glyphs) } else { shorten(first, room, glyphs) + &more }
 }
 
-/// One row's texts, before they are fitted.
+/// The texts of a row, before they are fitted.
 struct TraceCells<'a> {
     time: String,
     mark: &'a str,
@@ -272,7 +272,7 @@ fn head(traces: &Traces, shell: &Shell, columns: &TraceColumns) -> Pieces {
 
 fn cells<'a>(traces: &'a Traces, shell: &'a Shell, trace: &'a Trace, faded: bool) -> TraceCells<'a> {
     let glyphs = &shell.theme.glyphs;
-    // Healthy rows are quiet, so that the others stand out: in colour, in weight and by their mark.
+    // Healthy rows have no colour, so that the others stand out by colour, weight and mark.
     let (mark, mark_tone, tone, title) = if trace.error.is_some() {
         (glyphs.failed, Tone::Bad, Tone::Bad, Tone::Bad)
     } else if traces.list.slow(trace) {
@@ -336,7 +336,7 @@ fn preview(shell: &Shell, trace: &Trace, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// The list's words in the status line.
+/// Returns the status line of the list.
 fn list_status(traces: &Traces, shell: &Shell) -> String {
     let list = &traces.list;
     let glyphs = &shell.theme.glyphs;

@@ -87,7 +87,7 @@ fn long_documents_are_interrupted() {
         format!("<a{attributes}/>"),
         format!("<!DOCTYPE a [{}]><a/>", "<!ELEMENT b ANY>".repeat(100_000)),
     ] {
-        let checked = crate::budget::interruptible(|| true, || well_formed(&text, true));
+        let checked = crate::interruption::interruptible(|| true, || well_formed(&text, true));
         assert!(checked.is_err(), "{checked:?}");
     }
 }

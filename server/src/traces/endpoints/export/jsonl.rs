@@ -3,18 +3,18 @@
 use entities::{event, trace};
 use store::traces::Texts;
 
-use super::{Pieces, Stopped, lines::Block};
-use crate::{http::pieces::Pieces as JsonPieces, memory::Reservation, traces::view};
+use super::{ExportError, ExportWriter, reader::SpanBlock};
+use crate::{http::chunked_json::ChunkedJson, memory::Reservation, traces::view};
 
 /// A line under construction.
 pub(super) struct JsonlLine<'a> {
-    pieces: &'a mut Pieces,
-    state: State,
+    writer: &'a mut ExportWriter,
+    state: LineState,
 }
 
 /// The part that was written last.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum LineState {
     /// The beginning of the list of spans.
     NoSpan,
     /// A span.
@@ -28,64 +28,64 @@ enum State {
 impl<'a> JsonlLine<'a> {
     /// Begins a line with the trace itself.
     pub(super) async fn begin(
-        pieces: &'a mut Pieces,
+        writer: &'a mut ExportWriter,
         row: trace::Model,
         texts: Texts,
-    ) -> Result<Self, Stopped> {
+    ) -> Result<Self, ExportError> {
         let mut trace = view::trace(row, texts, false);
         // As in the detail: no control action has been executed on any trace.
         trace.control_loop_depth = Some(0);
         // Spans and events come last in the object, which stays open for them.
-        pieces.write(JsonPieces::of_open_object(trace)?).await?;
-        pieces.push(",\"spans\":[").await?;
-        Ok(Self { pieces, state: State::NoSpan })
+        writer.write(ChunkedJson::from_open_object(trace)?).await?;
+        writer.push(",\"spans\":[").await?;
+        Ok(Self { writer, state: LineState::NoSpan })
     }
 
     /// Writes spans; returns the events of the block.
-    pub(super) async fn spans(&mut self, block: Block) -> Result<Vec<event::Model>, Stopped> {
-        let Block { spans, mut texts, events, parents: _ } = block;
-        let db = self.pieces.app.db.clone();
+    pub(super) async fn spans(&mut self, block: SpanBlock) -> Result<Vec<event::Model>, ExportError> {
+        let SpanBlock { spans, mut texts, events, parents: _ } = block;
+        let db = self.writer.app.db.clone();
         for row in spans {
-            let counted = texts.of_span(&db, &row, &mut self.pieces.memory).await?;
-            self.item(State::Spans, JsonPieces::of(view::span(row, counted.texts))?).await?;
-            self.pieces.memory.shrink(counted.reserved);
+            let counted = texts.of_span(&db, &row, &mut self.writer.memory).await?;
+            self.item(LineState::Spans, ChunkedJson::from_value(view::span(row, counted.texts))?).await?;
+            self.writer.memory.shrink(counted.reserved);
         }
         Ok(events)
     }
 
     /// Returns the reservation of the export.
     pub(super) fn memory(&mut self) -> &mut Reservation {
-        &mut self.pieces.memory
+        &mut self.writer.memory
     }
 
     /// Writes events; no spans may follow.
-    pub(super) async fn events(&mut self, events: Vec<event::Model>) -> Result<(), Stopped> {
+    pub(super) async fn events(&mut self, events: Vec<event::Model>) -> Result<(), ExportError> {
         self.begin_events().await?;
         for row in events {
-            self.item(State::Events, JsonPieces::of(view::event(row))?).await?;
+            self.item(LineState::Events, ChunkedJson::from_value(view::event(row))?).await?;
         }
         Ok(())
     }
 
     /// Ends the line.
-    pub(super) async fn end(mut self) -> Result<(), Stopped> {
+    pub(super) async fn end(mut self) -> Result<(), ExportError> {
         self.begin_events().await?;
-        self.pieces.push("]}\n").await
+        self.writer.push("]}\n").await
     }
 
-    async fn begin_events(&mut self) -> Result<(), Stopped> {
-        if matches!(self.state, State::NoSpan | State::Spans) {
-            self.state = State::NoEvent;
-            self.pieces.push("],\"events\":[").await?;
+    async fn begin_events(&mut self) -> Result<(), ExportError> {
+        if matches!(self.state, LineState::NoSpan | LineState::Spans) {
+            self.state = LineState::NoEvent;
+            self.writer.push("],\"events\":[").await?;
         }
         Ok(())
     }
 
-    async fn item(&mut self, what: State, json: JsonPieces) -> Result<(), Stopped> {
+    async fn item(&mut self, what: LineState, json: ChunkedJson) -> Result<(), ExportError> {
         if self.state == what {
-            self.pieces.push(",").await?;
+            self.writer.push(",").await?;
         }
         self.state = what;
-        self.pieces.write(json).await
+        self.writer.write(json).await
     }
 }

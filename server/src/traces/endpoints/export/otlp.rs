@@ -18,13 +18,13 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{Pieces, Stopped, lines::Block};
+use super::{ExportError, ExportWriter, reader::SpanBlock};
 use crate::{
     error::Error,
-    http::pieces::{Pieces as JsonPieces, TextTaker},
+    http::chunked_json::{ChunkedJson, TextExtractor},
     ingest::{
-        part::{Hints, TraceValues, details_of},
         spans::span_id,
+        trace_rollup::{StoredHints, TraceValues, usage_details},
     },
     memory::MEMORY_WAIT,
 };
@@ -40,7 +40,7 @@ const ESCAPED_FACTOR: usize = 7;
 
 /// A line under construction.
 pub(super) struct OtlpLine<'a> {
-    pieces: &'a mut Pieces,
+    writer: &'a mut ExportWriter,
     row: trace::Model,
     /// The trace record that the first span carries.
     record: Option<TraceRecord>,
@@ -55,17 +55,17 @@ pub(super) struct OtlpLine<'a> {
 impl<'a> OtlpLine<'a> {
     /// Begins a line.
     pub(super) async fn begin(
-        pieces: &'a mut Pieces,
+        writer: &'a mut ExportWriter,
         row: trace::Model,
         texts: Texts,
-    ) -> Result<Self, Stopped> {
-        pieces.push(EXPORT_HEAD).await?;
-        Ok(Self { record: record(&row, &texts), pieces, row, texts, written: 0, spans: 0 })
+    ) -> Result<Self, ExportError> {
+        writer.push(EXPORT_HEAD).await?;
+        Ok(Self { record: record(&row, &texts), writer, row, texts, written: 0, spans: 0 })
     }
 
     /// Writes spans with their events.
-    pub(super) async fn spans(&mut self, block: Block) -> Result<(), Stopped> {
-        let Block { spans, mut texts, events, parents } = block;
+    pub(super) async fn spans(&mut self, block: SpanBlock) -> Result<(), ExportError> {
+        let SpanBlock { spans, mut texts, events, parents } = block;
         let mut stray = Vec::new();
         let mut events_of: HashMap<Uuid, Vec<event::Model>> = HashMap::new();
         let known: std::collections::HashSet<Uuid> = spans.iter().map(|it| it.id).collect();
@@ -75,27 +75,27 @@ impl<'a> OtlpLine<'a> {
                 None => stray.push(event),
             }
         }
-        let db = self.pieces.app.db.clone();
+        let db = self.writer.app.db.clone();
         for row in spans {
-            let counted = texts.of_span(&db, &row, &mut self.pieces.memory).await?;
+            let counted = texts.of_span(&db, &row, &mut self.writer.memory).await?;
             let mut events = events_of.remove(&row.id).unwrap_or_default();
             events.append(&mut stray);
             self.span(&row, counted.texts, &events, &parents).await?;
-            self.pieces.memory.shrink(counted.reserved);
+            self.writer.memory.shrink(counted.reserved);
         }
         if self.spans == 0 {
-            self.carrier(&stray).await?;
+            self.carrier_span(&stray).await?;
         }
         Ok(())
     }
 
     /// Ends the line.
-    pub(super) async fn end(mut self) -> Result<(), Stopped> {
+    pub(super) async fn end(mut self) -> Result<(), ExportError> {
         if self.spans == 0 {
-            self.carrier(&[]).await?;
+            self.carrier_span(&[]).await?;
         }
-        self.pieces.push(EXPORT_TAIL).await?;
-        self.pieces.push("\n").await
+        self.writer.push(EXPORT_TAIL).await?;
+        self.writer.push("\n").await
     }
 
     async fn span(
@@ -104,16 +104,17 @@ impl<'a> OtlpLine<'a> {
         mut texts: SpanTexts,
         events: &[event::Model],
         parents: &HashMap<Uuid, Option<Vec<u8>>>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ExportError> {
         let hints = row.hints.as_deref();
-        let said: Hints = hints.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+        let hints_of_span: StoredHints =
+            hints.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
         let (id, own_id) = otel_id(row.trace_id, row.id, row.otel_span_id.as_deref());
         let parent = row
             .parent_id
             .map(|parent| otel_id(row.trace_id, parent, parents.get(&parent).and_then(|it| it.as_deref())));
-        let mut taker = TextTaker::default();
-        taker.text(&mut texts.input);
-        taker.text(&mut texts.output);
+        let mut extractor = TextExtractor::default();
+        extractor.text(&mut texts.input);
+        extractor.text(&mut texts.output);
         let escaped = self.reserve_escaped(&texts, events).await?;
         // The first span also carries the trace's own values, for importers that do not know records.
         let whole = self.record.is_some().then_some(&self.row);
@@ -144,18 +145,22 @@ impl<'a> OtlpLine<'a> {
             error: row.error.as_deref(),
             prompt_tokens: row.prompt_tokens,
             completion_tokens: row.completion_tokens,
-            usage_details: details_of(row),
+            usage_details: usage_details(row),
             cost_usd: row.cost.filter(|_| row.cost_counted).map(money::to_usd),
             metadata: texts.metadata.as_deref(),
-            session_id: said.session_id.as_deref().or(whole.and_then(|it| it.session_id.as_deref())),
-            user_id: said.user_id.as_deref().or(whole.and_then(|it| it.user_id.as_deref())),
-            tags: if said.tags.is_empty() { whole.map(tags).unwrap_or_default() } else { said.tags.clone() },
+            session_id: hints_of_span.session_id.as_deref().or(whole.and_then(|it| it.session_id.as_deref())),
+            user_id: hints_of_span.user_id.as_deref().or(whole.and_then(|it| it.user_id.as_deref())),
+            tags: if hints_of_span.tags.is_empty() {
+                whole.map(tags).unwrap_or_default()
+            } else {
+                hints_of_span.tags.clone()
+            },
             record,
         };
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, row.id));
-        self.push(JsonPieces::with_texts(text.into_bytes(), taker)?).await?;
-        self.pieces.memory.shrink(escaped);
+        self.push(ChunkedJson::with_texts(text.into_bytes(), extractor)?).await?;
+        self.writer.memory.shrink(escaped);
         Ok(())
     }
 
@@ -164,21 +169,21 @@ impl<'a> OtlpLine<'a> {
         &mut self,
         texts: &SpanTexts,
         events: &[event::Model],
-    ) -> Result<usize, Stopped> {
+    ) -> Result<usize, ExportError> {
         let of_event = |it: &event::Model| it.message.len() + it.metadata.as_ref().map_or(0, String::len);
         let bytes = texts.bytes() + events.iter().map(of_event).sum::<usize>();
         let escaped = if bytes > SMALL_BYTES { ESCAPED_FACTOR * bytes } else { 0 };
-        self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
+        self.writer.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
         Ok(escaped)
     }
 
     /// Writes a placeholder span for a trace without spans.
-    async fn carrier(&mut self, events: &[event::Model]) -> Result<(), Stopped> {
+    async fn carrier_span(&mut self, events: &[event::Model]) -> Result<(), ExportError> {
         let row = &self.row;
         let record = Record { carrier: true, trace: self.record.clone(), ..Record::default() };
         let span = ExportSpan {
             trace_id: row.id,
-            span_id: tail(row.id),
+            span_id: last_bytes(row.id),
             name: row.name.as_deref().unwrap_or("trace"),
             start_us: row.started_at,
             end_us: row.ended_at,
@@ -197,9 +202,9 @@ impl<'a> OtlpLine<'a> {
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, Uuid::nil()));
         let escaped = if text.len() > SMALL_BYTES { 2 * text.len() } else { 0 };
-        self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
-        self.push(JsonPieces::with_texts(text.into_bytes(), TextTaker::default())?).await?;
-        self.pieces.memory.shrink(escaped);
+        self.writer.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
+        self.push(ChunkedJson::with_texts(text.into_bytes(), TextExtractor::default())?).await?;
+        self.writer.memory.shrink(escaped);
         Ok(())
     }
 
@@ -220,18 +225,18 @@ impl<'a> OtlpLine<'a> {
         events.iter().map(event).collect()
     }
 
-    async fn push(&mut self, span: JsonPieces) -> Result<(), Stopped> {
+    async fn push(&mut self, span: ChunkedJson) -> Result<(), ExportError> {
         if self.written > MAX_LINE_BYTES {
-            self.pieces.push(&format!("{EXPORT_TAIL}\n{EXPORT_HEAD}")).await?;
+            self.writer.push(&format!("{EXPORT_TAIL}\n{EXPORT_HEAD}")).await?;
             self.written = 0;
         }
         if self.written > 0 {
-            self.pieces.push(",").await?;
+            self.writer.push(",").await?;
         }
         self.record = None;
         self.spans += 1;
         self.written += span.len();
-        self.pieces.write(span).await
+        self.writer.write(span).await
     }
 }
 
@@ -265,12 +270,12 @@ fn tags(row: &trace::Model) -> BTreeMap<String, String> {
 /// Returns the 8 bytes of a span's OpenTelemetry ID, and the complete ID if it does not follow from
 /// them.
 fn otel_id(trace: Uuid, id: Uuid, otel: Option<&[u8]>) -> ([u8; 8], Option<Uuid>) {
-    let bytes = otel.and_then(|it| it.try_into().ok()).unwrap_or_else(|| tail(id));
+    let bytes = otel.and_then(|it| it.try_into().ok()).unwrap_or_else(|| last_bytes(id));
     (bytes, (span_id(trace, bytes) != id).then_some(id))
 }
 
 /// Returns the last 8 bytes of an ID, which are the most random ones; never all zero.
-fn tail(id: Uuid) -> [u8; 8] {
+fn last_bytes(id: Uuid) -> [u8; 8] {
     let (_, low) = id.as_u64_pair();
     low.max(1).to_be_bytes()
 }

@@ -1,8 +1,9 @@
-//! Draws the lines of a form, and the help of the focused line.
+//! Draws the fields of a form, and the hint of the focused field.
 
 use super::{buttons, entry, text};
 use crate::{
-    dialog::{Choice, Dialog, Form, Kind, Stop, Value},
+    dialog::{CONFIG_FIELD, Choice, Dialog, FieldValue, Form, METRIC_FIELD, Stop},
+    input::{Input, InputKind},
     shell::Shell,
     theme::Tone,
     widgets::table::Pieces,
@@ -14,16 +15,16 @@ use present::{
 
 /// Columns of the names.
 const NAME_COLS: usize = 9;
-/// Rows of the terminal from which there is room for more than the lines and the hint.
+/// Rows of the terminal from which on the form has blank lines and a longer hint.
 const ROOMY_ROWS: u16 = 24;
 
 pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pieces> {
     let roomy = shell.size.1 >= ROOMY_ROWS;
     let mut lines = Vec::new();
-    if let Kind::Test { id, name } = &form.kind {
-        let id = format!("  {}{}", shell.theme.glyphs.ellipsis, short_id(*id));
+    if let Some((name, id, remark)) = form.purpose.subject() {
+        let id = format!("  {}{}", shell.theme.glyphs.ellipsis, short_id(id));
         lines.push(Pieces::new().add(Tone::Strong, clean(name).into_owned()).add(Tone::Dim, id));
-        lines.extend(text(Tone::Plain, "Nothing is stored; a judge costs as ever.", cols));
+        lines.extend(text(Tone::Plain, remark, cols));
         lines.push(Pieces::new());
     }
     for (at, field) in form.fields.iter().enumerate() {
@@ -31,10 +32,14 @@ pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pi
         let mark = if focused { shell.theme.glyphs.cursor } else { " " };
         let line = Pieces::new()
             .plain(format!("{mark} "))
-            .add(Tone::Field, format!("{:<NAME_COLS$} ", field.name.title()));
+            .add(Tone::Field, format!("{:<NAME_COLS$} ", field.name.title));
         let value = match &field.value {
-            Value::Text(input) => entry(shell, dialog, Stop::Field(at), input, cols),
-            Value::Choice(choice) => chosen(shell, choice, focused, cols.saturating_sub(NAME_COLS + 3)),
+            FieldValue::Text(input) => entry(shell, dialog, Stop::Field(at), input, cols),
+            FieldValue::Secret(input) => {
+                let masked = shell.theme.glyphs.masked.repeat(input.text().chars().count());
+                entry(shell, dialog, Stop::Field(at), &Input::new(InputKind::Dialog, &masked), cols)
+            }
+            FieldValue::Choice(choice) => chosen(shell, choice, focused, cols.saturating_sub(NAME_COLS + 3)),
         };
         lines.push(line.join(value));
     }
@@ -45,25 +50,24 @@ pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pi
     if roomy {
         lines.push(Pieces::new());
     }
-    lines.push(buttons(dialog, &["Cancel", form.kind.verb()]));
+    lines.push(buttons(dialog, &["Cancel", form.purpose.verb()]));
     lines
 }
 
 /// Returns the hint of the focused field; for the evaluator, the description of the selected one.
 fn hint(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize, most: usize) -> Vec<Pieces> {
-    use crate::dialog::Name;
     let Stop::Field(at) = dialog.focus else { return Vec::new() };
     let Some(field) = form.fields.get(at) else { return Vec::new() };
     let words = match (field.name, &form.about) {
-        (Name::Metric, Some(about)) => about.description.clone(),
-        (Name::Metric, None) if !shell.evaluators.loaded => match shell.evaluators.error {
+        (METRIC_FIELD, Some(about)) => about.description.clone(),
+        (METRIC_FIELD, None) if !shell.evaluators.loaded => match shell.evaluators.error {
             Some(_) => "the evaluators can't be listed; type the name of one".to_owned(),
             None => format!("loading the evaluators{}", shell.theme.glyphs.ellipsis),
         },
-        (Name::Metric, None) => "none fits these letters; backspace takes them away".to_owned(),
-        (Name::Config, Some(about)) if about.options.is_empty() => "JSON; it has no options".to_owned(),
-        (Name::Config, Some(about)) => format!("JSON with: {}", about.options),
-        (name, _) => name.hint().to_owned(),
+        (METRIC_FIELD, None) => "none fits these letters; backspace takes them away".to_owned(),
+        (CONFIG_FIELD, Some(about)) if about.options.is_empty() => "JSON; it has no options".to_owned(),
+        (CONFIG_FIELD, Some(about)) => format!("JSON with: {}", about.options),
+        (name, _) => name.hint.to_owned(),
     };
     let mut lines = text(Tone::Dim, &words, cols);
     if lines.len() > most {
@@ -75,13 +79,14 @@ fn hint(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize, most: usize) -
     lines
 }
 
-/// A choice: the value, which of how many it is, and the letters that narrow it down.
+/// Returns a choice: the value, its number among all, and the letters that filter them.
 fn chosen(shell: &Shell, choice: &Choice, focused: bool, cols: usize) -> Pieces {
     let glyphs = &shell.theme.glyphs;
     let fitting = choice.fitting();
     let typed = choice.typed();
     let shown = match fitting.get(choice.at) {
-        Some((_, shown)) => cut(shown, cols.saturating_sub(16), glyphs),
+        Some((_, shown)) if focused => cut(shown, cols.saturating_sub(16), glyphs),
+        Some((_, shown)) => cut(shown, cols, glyphs),
         None if choice.open && !typed.is_empty() => cut(typed, cols.saturating_sub(16), glyphs),
         None => glyphs.none.to_owned(),
     };

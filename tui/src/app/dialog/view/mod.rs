@@ -24,26 +24,29 @@ pub fn draw(shell: &Shell, dialog: &Dialog, buffer: &mut Buffer, area: Rect) {
     let title = dialog.title();
     let foot = match (&dialog.body, &dialog.phase) {
         (_, Phase::Sending { .. }) | (_, Phase::Checking { stuck: None, .. }) => "please wait",
-        (Body::Secret { stored: false, .. }, _) => "esc asks again",
+        (Body::Secret { stored: false, .. }, _) => "store the secret first",
         (Body::Secret { .. }, _) | (_, Phase::Checking { .. }) => "esc closes",
         _ => "esc cancels",
     };
     let mut lines = match &dialog.phase {
         Phase::Asking => asking(shell, dialog, cols),
         Phase::Sending { change, .. } => {
-            let mut lines = subject(shell, change, cols);
+            let mut lines = subject(shell, &**change, cols);
             lines.push(Pieces::new());
             lines.push(Pieces::new().add(Tone::Strong, format!("sending{}", shell.theme.glyphs.ellipsis)));
             lines
         }
         Phase::Checking { change, why, stuck, .. } => {
-            let mut lines = subject(shell, change, cols);
+            let mut lines = subject(shell, &**change, cols);
             lines.push(Pieces::new());
-            lines.extend(text(Tone::Warn, &format!("The answer was lost: {why}"), cols));
+            lines.extend(text(Tone::Warn, &format!("The response was lost: {why}"), cols));
             lines.extend(match stuck {
-                None => text(Tone::Strong, "Reading whether it happened. Nothing is sent again.", cols),
+                None => {
+                    text(Tone::Strong, "Reading whether the change happened. It is not sent again.", cols)
+                }
                 Some(why) => {
-                    let text_of = format!("It may have happened; that can't be read either: {why}");
+                    let text_of =
+                        format!("The change may have happened, but that can't be read either: {why}");
                     let mut more = text(Tone::Bad, &text_of, cols);
                     more.extend(text(Tone::Plain, "R reads again, esc leaves it open.", cols));
                     more
@@ -59,7 +62,7 @@ pub fn draw(shell: &Shell, dialog: &Dialog, buffer: &mut Buffer, area: Rect) {
     put_box(buffer, area, &shell.theme, title, foot, lines);
 }
 
-/// The keys that the footer offers.
+/// Returns the keys that the footer offers.
 pub fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
     match (&dialog.phase, &dialog.body) {
         (Phase::Sending { .. } | Phase::Checking { stuck: None, .. }, _) => &[],
@@ -68,10 +71,6 @@ pub fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
             &[("tab", "other button"), ("enter", "press"), ("y", "yes"), ("esc", "cancel")]
         }
         (_, Body::Confirm { .. }) => &[("tab", "other button"), ("enter", "press"), ("esc", "cancel")],
-        (_, Body::NewKey { .. }) => {
-            &[("tab", "next"), ("left", "change"), ("enter", "press"), ("esc", "cancel")]
-        }
-        (_, Body::NewProject { .. }) => &[("tab", "next"), ("enter", "press"), ("esc", "cancel")],
         (_, Body::Form(_)) => &[("tab", "next"), ("left", "change"), ("enter", "press"), ("esc", "cancel")],
         (_, Body::Secret { .. }) => {
             &[("v", "reveal"), ("y", "copy"), ("space", "tick"), ("tab", "next"), ("enter", "press")]
@@ -82,55 +81,30 @@ pub fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
 fn asking(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
     match &dialog.body {
         Body::Confirm { change, typed } => {
-            let mut lines = subject(shell, change, cols);
+            let mut lines = subject(shell, &**change, cols);
             lines.push(Pieces::new());
-            lines.extend(text(Tone::Plain, change.meaning(), cols));
+            lines.extend(text(Tone::Plain, change.consequences(), cols));
             lines.push(Pieces::new());
             if let Some((wanted, given)) = typed {
-                let ask = format!("Protected context: type {wanted} to go on: ");
+                let ask = format!("Protected context: type {wanted} to confirm: ");
                 lines.extend(answer(shell, &ask, given, cols));
                 lines.push(Pieces::new());
             }
             lines.push(buttons(dialog, &["Cancel", change.verb()]));
             lines
         }
-        Body::NewKey { name, query, project } => {
-            let access = if *query { "query (read)" } else { "full access" };
-            let project = project.map_or_else(
-                || "the oldest active project".to_owned(),
-                |id| shell.projects.get(id).map_or_else(|| short_id(id), |it| it.name.clone()),
-            );
-            let mut lines = vec![
-                field(shell, dialog, Stop::Text, "Name", entry(shell, dialog, Stop::Text, name, cols)),
-                field(shell, dialog, Stop::Access, "Access", choice(dialog, Stop::Access, access)),
-            ];
-            let project = cut(&project, cols.saturating_sub(16), &shell.theme.glyphs);
-            lines.push(field(
-                shell,
-                dialog,
-                Stop::Project,
-                "Project",
-                choice(dialog, Stop::Project, &project),
-            ));
-            lines.push(Pieces::new());
-            lines.push(buttons(dialog, &["Cancel", "Create"]));
-            lines
-        }
-        Body::NewProject { name } => vec![
-            field(shell, dialog, Stop::Text, "Name", entry(shell, dialog, Stop::Text, name, cols)),
-            Pieces::new(),
-            buttons(dialog, &["Cancel", "Create"]),
-        ],
         Body::Form(form) => form::lines(shell, dialog, form, cols),
-        Body::Secret { name, access, secret, shown, stored } => {
-            let mut lines = text(Tone::Plain, &format!("Key {name} created ({access})."), cols);
+        Body::Secret { sentence, secret, shown, stored, .. } => {
+            let mut lines = text(Tone::Plain, sentence, cols);
             lines.push(Pieces::new());
             if *shown {
                 // Broken by width alone, so that no character is lost at the end of a line.
                 lines.extend(text(Tone::Text, &secret.0, cols));
                 lines.push(Pieces::new().add(Tone::Dim, "v hide   y copy"));
             } else {
-                let known: String = secret.0.chars().take(11).collect();
+                // The first characters of an API key are public; of a webhook's secret, only `whsec_` is.
+                let public = if secret.0.starts_with("lp_") { 11 } else { 6 };
+                let known: String = secret.0.chars().take(public).collect();
                 let masked = shell.theme.glyphs.masked.repeat(cols.saturating_sub(11 + 24).min(20));
                 let line = Pieces::new().plain(format!("{known}{} ", shell.theme.glyphs.ellipsis));
                 lines.push(line.add(Tone::Dim, masked).plain("   v reveal   y copy"));
@@ -148,7 +122,7 @@ fn asking(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
 }
 
 /// Returns the name and the id of the record that changes.
-fn subject(shell: &Shell, change: &Change, cols: usize) -> Vec<Pieces> {
+fn subject(shell: &Shell, change: &dyn Change, cols: usize) -> Vec<Pieces> {
     let id = change
         .id()
         .map(|id| format!("  {}{}", shell.theme.glyphs.ellipsis, short_id(id)))
@@ -161,13 +135,7 @@ fn text(tone: Tone, text: &str, cols: usize) -> Vec<Pieces> {
     wrap(&clean(text), cols).into_iter().map(|line| Pieces::new().add(tone, line)).collect()
 }
 
-/// A named line of a form, marked where the focus is.
-fn field(shell: &Shell, dialog: &Dialog, stop: Stop, name: &str, value: Pieces) -> Pieces {
-    let mark = if dialog.focus == stop { shell.theme.glyphs.cursor } else { " " };
-    Pieces::new().plain(format!("{mark} ")).add(Tone::Field, format!("{name:<8} ")).join(value)
-}
-
-/// The end of a line of text that is being typed, with a mark for the cursor.
+/// Returns the visible end of a line of text, with a mark for the cursor.
 fn entry(shell: &Shell, dialog: &Dialog, stop: Stop, input: &Input, cols: usize) -> Pieces {
     let room = cols.saturating_sub(14);
     let (before, after) = input.around();
@@ -183,15 +151,6 @@ fn entry(shell: &Shell, dialog: &Dialog, stop: Stop, input: &Input, cols: usize)
     if dialog.focus == stop { line.add(Tone::Selected, " ").plain(rest) } else { line.plain(rest) }
 }
 
-/// A value that left and right change.
-fn choice(dialog: &Dialog, stop: Stop, value: &str) -> Pieces {
-    if dialog.focus == stop {
-        Pieces::new().add(Tone::Selected, format!("< {value} >"))
-    } else {
-        Pieces::new().plain(value)
-    }
-}
-
 /// Returns the required characters and the ones typed.
 fn answer(shell: &Shell, ask: &str, given: &Input, cols: usize) -> Vec<Pieces> {
     let mut lines = text(Tone::Warn, ask, cols.saturating_sub(6));
@@ -201,7 +160,7 @@ fn answer(shell: &Shell, ask: &str, given: &Input, cols: usize) -> Vec<Pieces> {
     lines
 }
 
-/// The buttons; the one that goes on is dimmed while it may not be pressed.
+/// Returns the buttons. The button that sends the change is dimmed while it can't be pressed.
 fn buttons(dialog: &Dialog, labels: &[&str]) -> Pieces {
     let stops: &[Stop] = if labels.len() == 1 { &[Stop::Act] } else { &[Stop::Cancel, Stop::Act] };
     let mut line = Pieces::new();

@@ -1,4 +1,4 @@
-//! The rules that ask for evaluations.
+//! The rules that run evaluations.
 
 pub mod state;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{net::NetError, shell::Rows};
 
-/// Hours that the passes of a rule are shown of.
+/// Hours for which the pass rate of a rule is shown.
 pub const SAMPLE_HOURS: usize = 24;
 /// Microseconds of an hour.
 const HOUR: i64 = 3_600_000_000;
@@ -19,7 +19,7 @@ const HOUR: i64 = 3_600_000_000;
 /// The content of the pane of a rule.
 #[derive(Debug, Default)]
 pub enum RulePane {
-    /// Its facts.
+    /// The settings of the rule.
     #[default]
     Facts,
     /// The decisions of the rule.
@@ -43,18 +43,18 @@ pub enum RulePane {
 /// The share of a rule's recent evaluations that passed, by hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleSample {
-    /// Passed and labelled ones by hour, the oldest hour first.
+    /// The numbers of passed and of labelled evaluations by hour, the oldest hour first.
     pub hours: [(u32, u32); SAMPLE_HOURS],
-    /// There were more than the server answers at once; these are the newest.
+    /// Whether there are more than one page; the newest are counted.
     pub more: bool,
-    /// The oldest hours that nothing is known of, because these reach no further.
+    /// The number of oldest hours that the page does not reach.
     pub unknown: usize,
-    /// When it was taken.
+    /// When the page arrived.
     pub at: Timestamp,
 }
 
 impl RuleSample {
-    /// Counts a page of the last day's evaluations of one rule. Those whose label is none of
+    /// Counts a page of a rule's evaluations of the last day. Evaluations with a label other than
     /// `pass`, `warn` and `fail` neither pass nor fail, so they are left out.
     pub fn of(page: &EvaluationList, now: Timestamp) -> Self {
         let mut hours = [(0, 0); SAMPLE_HOURS];
@@ -74,18 +74,18 @@ impl RuleSample {
         Self { hours, more: page.has_more, unknown, at: now }
     }
 
-    /// Evaluations counted.
+    /// Returns the number of labelled evaluations.
     pub fn all(&self) -> u32 {
         self.hours.iter().map(|(_, all)| all).sum()
     }
 
-    /// The share that passed, 0 to 1.
+    /// Returns the share that passed, 0 to 1.
     pub fn rate(&self) -> Option<f64> {
         let passed: u32 = self.hours.iter().map(|(passed, _)| passed).sum();
         (self.all() > 0).then(|| f64::from(passed) / f64::from(self.all()))
     }
 
-    /// The share by hour.
+    /// Returns the share that passed by hour.
     pub fn rates(&self) -> [Option<f64>; SAMPLE_HOURS] {
         self.hours.map(|(passed, all)| (all > 0).then(|| f64::from(passed) / f64::from(all)))
     }
@@ -94,27 +94,27 @@ impl RuleSample {
 /// The rules.
 #[derive(Debug, Default)]
 pub struct Rules {
-    /// They, newest first.
+    /// The rules, newest first.
     pub list: Rows<EvalRule>,
     /// The rule that the cursor moves to as soon as it is loaded.
     pub wanted: Option<Uuid>,
-    /// When to ask for them again.
+    /// When to request the rules again.
     pub next: Option<Timestamp>,
     /// The recent results of the rules, by id.
     pub samples: HashMap<Uuid, RuleSample>,
     /// The content of the pane.
     pub side: RulePane,
-    /// Its first visible line.
+    /// The first visible line of the pane.
     pub top: usize,
 }
 
 impl Rules {
-    /// The rule under the cursor.
+    /// Returns the rule under the cursor.
     pub fn current(&self) -> Option<&EvalRule> {
         self.list.items.get(self.list.selected)
     }
 
-    /// A rule by its id.
+    /// Returns a rule by its id.
     pub fn get(&self, id: Uuid) -> Option<&EvalRule> {
         self.list.items.iter().find(|rule| rule.id == id)
     }
@@ -141,7 +141,7 @@ impl Rules {
         !matches!(self.side(), RulePane::Facts)
     }
 
-    /// The pane's content, if it is about the rule under the cursor.
+    /// Returns the content of the pane, if it belongs to the rule under the cursor.
     pub fn side(&self) -> &RulePane {
         let about = match &self.side {
             RulePane::Facts => None,

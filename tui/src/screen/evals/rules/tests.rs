@@ -7,7 +7,8 @@ use api::{
 };
 
 use crate::{
-    app::palette::items::PaletteChoice, change::Change, dialog::Stop, screen::evals::rules::state::RulePane,
+    app::palette::items::PaletteChoice, dialog::Stop, screen::evals::change::EvalsChange,
+    screen::evals::rules::state::RulePane,
 };
 use crate::{
     screen::evals::tests::{answer_all, judging},
@@ -119,7 +120,7 @@ fn new_rule_contains_the_values_of_the_form() {
     key(&mut state, KeyCode::Right);
     tabs(&mut state, 2);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::CreateRule(new)] = &sent_changes(&state, &effects)[..] else {
+    let [EvalsChange::CreateRule(new)] = &sent_changes::<EvalsChange>(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!((new.project_id, new.metric_name.as_str()), (id(2), "sentiment_match"));
@@ -189,7 +190,7 @@ fn no_evaluator_fits_and_none_can_be_listed() {
     wait(&mut state);
     tabs(&mut state, 5);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::Evaluate(new)] = &sent_changes(&state, &effects)[..] else {
+    let [EvalsChange::Evaluate(new)] = &sent_changes::<EvalsChange>(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!((new.metric_name.as_str(), new.evaluator_type.as_deref()), ("my_own", None));
@@ -198,10 +199,13 @@ fn no_evaluator_fits_and_none_can_be_listed() {
 #[test]
 fn rule_changes_are_confirmed_and_sent_once() {
     for (keys, wanted) in [
-        ("E", Change::SetEnabled { id: id(701), name: "faithfulness".into(), on: false, paused: false }),
-        ("jE", Change::SetEnabled { id: id(702), name: "answer_relevance".into(), on: true, paused: true }),
-        ("jjjE", Change::SetEnabled { id: id(704), name: "toxicity".into(), on: true, paused: false }),
-        ("d", Change::DeleteRule { id: id(701), name: "faithfulness".into() }),
+        ("E", EvalsChange::SetEnabled { id: id(701), name: "faithfulness".into(), on: false, paused: false }),
+        (
+            "jE",
+            EvalsChange::SetEnabled { id: id(702), name: "answer_relevance".into(), on: true, paused: true },
+        ),
+        ("jjjE", EvalsChange::SetEnabled { id: id(704), name: "toxicity".into(), on: true, paused: false }),
+        ("d", EvalsChange::DeleteRule { id: id(701), name: "faithfulness".into() }),
     ] {
         let mut state = ruling((80, 24), UNICODE_THEME);
         press(&mut state, keys);
@@ -211,10 +215,10 @@ fn rule_changes_are_confirmed_and_sent_once() {
         let end = wanted.id().unwrap().simple().to_string();
         press(&mut state, &end[28..]);
         let effects = key(&mut state, KeyCode::Enter);
-        assert_eq!(sent_changes(&state, &effects), [wanted]);
+        assert_eq!(sent_changes::<EvalsChange>(&state, &effects), [wanted]);
         assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
         let effects = reply(&mut state, &effects, Ok(Response::new(())));
-        assert!(sent_changes(&state, &effects).is_empty() && state.shell.dialog.is_none());
+        assert!(sent_changes::<EvalsChange>(&state, &effects).is_empty() && state.shell.dialog.is_none());
     }
 }
 
@@ -266,7 +270,7 @@ fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
     wait(&mut state);
     tabs(&mut state, 2);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::TestRule { trace, .. }] = &sent_changes(&state, &effects)[..] else {
+    let [EvalsChange::TestRule { trace, .. }] = &sent_changes::<EvalsChange>(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     assert_eq!(*trace, state.screens.evals.current().unwrap().trace_id, "the trace at hand");
@@ -341,9 +345,9 @@ fn pages_scroll_the_pane_wherever_it_overflows() {
     let mut state = ruling((60, 20), UNICODE_THEME);
     press(&mut state, "j");
     let text = screen(&state);
-    assert!(text.contains("pgdn more") && !text.contains("made"), "{text}");
+    assert!(text.contains("pgdn more") && !text.contains("created"), "{text}");
     key(&mut state, KeyCode::PageDown);
-    assert!(screen(&state).contains("made"), "{}", screen(&state));
+    assert!(screen(&state).contains("created"), "{}", screen(&state));
     assert_eq!(state.screens.evals.rules.current().unwrap().id, id(702), "the rule stays");
     key(&mut state, KeyCode::PageUp);
     assert!(screen(&state).contains("Paused:"), "{}", screen(&state));
@@ -452,7 +456,7 @@ fn lost_rule_is_looked_up_in_its_own_project() {
     wait(&mut state);
     tabs(&mut state, 1);
     let effects = key(&mut state, KeyCode::Enter);
-    let [Change::CreateRule(new)] = &sent_changes(&state, &effects)[..] else {
+    let [EvalsChange::CreateRule(new)] = &sent_changes::<EvalsChange>(&state, &effects)[..] else {
         panic!("{effects:?} {:?}", state.shell.dialog)
     };
     let (made_in, metric) = (new.project_id, new.metric_name.clone());

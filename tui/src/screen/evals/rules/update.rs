@@ -9,15 +9,16 @@ use api::{
 use uuid::Uuid;
 
 use crate::{
-    change::Change,
-    dialog::{Dialog, Form},
+    dialog::Dialog,
     evaluations::{MAX_PAGE_ROWS, first_page},
     ids::{IdError, is_suffix, resolve_suffix},
     input::{Input, InputKind},
     keymap::Action,
     net::{Effect, NetError},
     screen::evals::{
-        SCREEN_DIGIT, WHY_LINE, parts,
+        SCREEN_DIGIT, WHY_LINE,
+        change::EvalsChange,
+        form, parts,
         rules::{
             state::{RulePane, SAMPLE_HOURS},
             view,
@@ -117,15 +118,15 @@ pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> 
                 Action::Open => return evaluations::show(evals, shell, "rule", id),
                 Action::Enable => {
                     let paused = rule.enabled && rule.paused_reason.is_some();
-                    let change = Change::SetEnabled { id, name, on: paused || !rule.enabled, paused };
+                    let change = EvalsChange::SetEnabled { id, name, on: paused || !rule.enabled, paused };
                     shell.dialog = Some(Dialog::confirm(change, protected, now));
                 }
                 Action::DeleteRule => {
-                    let change = Change::DeleteRule { id, name };
+                    let change = EvalsChange::DeleteRule { id, name };
                     shell.dialog = Some(Dialog::confirm(change, protected, now));
                 }
                 Action::TestRule => {
-                    let form = Form::test(id, name, evals.current().map(|it| it.trace_id));
+                    let form = form::rule_test(id, name, evals.current().map(|it| it.trace_id));
                     shell.dialog = Some(Dialog::form(form, now));
                 }
                 _ => {
@@ -152,7 +153,7 @@ fn walk(evals: &mut Evals, shell: &mut Shell, action: Action) -> Option<Vec<Effe
 
 /// Opens the form of a new rule.
 fn add(shell: &mut Shell) -> Vec<Effect> {
-    let form = Form::rule(shell.project_id(), shell.active_projects(), &shell.evaluators.items);
+    let form = form::new_rule(shell.project_id(), shell.active_projects(), &shell.evaluators.items);
     shell.dialog = Some(Dialog::form(form, shell.now));
     let mut effects: Vec<Effect> = shell.load_evaluators().into_iter().collect();
     if !shell.projects.loaded {
@@ -205,9 +206,7 @@ pub fn decided(evals: &mut Evals, shell: &mut Shell, result: Result<RuleDecision
 }
 
 /// Stores the result of a rule test.
-pub fn tested(evals: &mut Evals, shell: &mut Shell, change: &Change, result: Box<RuleTest>) {
-    let Some(rule) = change.id() else { return };
+pub fn tested(evals: &mut Evals, rule: Uuid, result: Box<RuleTest>) {
     evals.rules.top = 0;
     evals.rules.side = RulePane::Tested { rule, result };
-    shell.notify(change.done());
 }

@@ -20,7 +20,7 @@ use present::{
     evaluation::{EvaluationMark, decision_tone},
     format::{clock, moment, money, short_id},
     share,
-    text::{clean, fit, fit_right, wrap},
+    text::{clean, fit, fit_right, width, wrap},
 };
 
 /// Columns of `rule` and `llm`.
@@ -70,7 +70,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below
         let selected = at == rules.list.selected && here;
         let cursor = if selected { theme.glyphs.cursor } else { " " };
         let (mark, tone) = mark(it, theme);
-        let line = columns.line(mark, cells(evals, shell, it), tone, theme);
+        let line = columns.line(mark, cells(evals, shell, it, columns.state_cols()), tone, theme);
         let line = if it.enabled && !faded { line } else { line.all(Tone::Dim) };
         put(
             buffer,
@@ -103,7 +103,7 @@ fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
     list.items.is_empty().then(|| vec![(Tone::Strong, "No rules yet.".to_owned()), (Tone::Plain, add)])
 }
 
-/// Whether a rule runs.
+/// Returns the mark of a rule: enabled, paused or disabled.
 fn mark(it: &EvalRule, theme: &Theme) -> (&'static str, Tone) {
     let glyphs = &theme.glyphs;
     match (it.enabled, &it.paused_reason) {
@@ -134,6 +134,11 @@ impl RuleColumns {
         Self([metric, kind, tier, drop, sample, day, pass, state])
     }
 
+    /// Returns the columns of the state.
+    const fn state_cols(&self) -> usize {
+        self.0[7]
+    }
+
     fn line(&self, mark: &str, cells: [String; 8], tone: Tone, theme: &Theme) -> Pieces {
         let glyphs = &theme.glyphs;
         let mut line = Pieces::new().add(tone, fit(mark, glyphs.mark_width(), glyphs));
@@ -154,7 +159,7 @@ impl RuleColumns {
     }
 }
 
-fn cells(evals: &Evals, shell: &Shell, it: &EvalRule) -> [String; 8] {
+fn cells(evals: &Evals, shell: &Shell, it: &EvalRule, state_cols: usize) -> [String; 8] {
     let glyphs = &shell.theme.glyphs;
     let none = || glyphs.none.to_owned();
     let sample = evals.rules.samples.get(&it.id);
@@ -168,7 +173,11 @@ fn cells(evals: &Evals, shell: &Shell, it: &EvalRule) -> [String; 8] {
     let project = shell.projects.get(it.project_id).filter(|_| shell.project.is_none());
     let project = project.filter(|_| it.paused_reason.is_none());
     let standing = match project {
-        Some(project) => format!("{} {} {standing}", project.name, glyphs.dot),
+        Some(project) => {
+            let both = format!("{} {} {standing}", project.name, glyphs.dot);
+            // The pane below shows the time of the change, too.
+            if width(&both) > state_cols { project.name.clone() } else { both }
+        }
         None => standing,
     };
     [
@@ -189,13 +198,13 @@ fn hours(sample: &RuleSample, glyphs: &Glyphs) -> String {
     "?".repeat(sample.unknown) + &spark_to(&rates[sample.unknown..], 1.0, glyphs)
 }
 
-/// The share that passed; `~` says that it is of the newest ones only.
+/// Returns the share that passed; `~` marks a share of the newest evaluations only.
 fn pass(sample: &RuleSample) -> Option<String> {
     let about = if sample.more { "~" } else { "" };
     sample.rate().map(|rate| format!("{about}{:.1}%", rate * 100.0))
 }
 
-/// The status line.
+/// Returns the status line.
 pub fn status(evals: &Evals, shell: &Shell) -> String {
     let list = &evals.rules.list;
     if !list.loaded {
@@ -240,6 +249,7 @@ pub fn pane(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
+/// Returns the content of the pane of a rule.
 fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> PaneContent {
     let theme = &shell.theme;
     let back = format!("{} back", shell.key(RULES_SCOPE, Action::Back));
@@ -254,7 +264,7 @@ fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> PaneCont
                 None => vec![Pieces::new().add(Tone::Dim, format!("  loading{}", theme.glyphs.ellipsis))],
                 Some(Err(error)) => text(Tone::Bad, &describe(error), cols),
                 Some(Ok(list)) if list.decisions.is_empty() => {
-                    text(Tone::Dim, "It has decided nothing.", cols)
+                    text(Tone::Dim, "There are no decisions.", cols)
                 }
                 Some(Ok(list)) => {
                     let named = trace.is_none();
@@ -275,21 +285,21 @@ fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> PaneCont
             (title, back, lines)
         }
         RulePane::Tested { result, .. } => {
-            let title = format!("{} tried on {}", it.metric_name, short_id(result.trace_id));
+            let title = format!("{} tested on {}", it.metric_name, short_id(result.trace_id));
             (title, format!("nothing stored, {back}"), tested(shell, result, cols))
         }
     };
     PaneContent { title, note, lines }
 }
 
-/// Returns the content of the pane of a rule.
+/// The content of the pane of a rule.
 struct PaneContent {
     title: String,
     note: String,
     lines: Vec<Pieces>,
 }
 
-/// Lines of the selected rule's pane, for scrolling.
+/// Returns the number of lines in the pane of the selected rule, for scrolling.
 pub fn len(evals: &Evals, shell: &Shell) -> usize {
     let cols = usize::from(crate::layout::frame(shell.size).body.width);
     evals.rules.current().map_or(0, |it| content(evals, shell, it, cols).lines.len())
@@ -334,7 +344,7 @@ fn facts(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Vec<Pieces
         lines.push(field("last 24h", &sample));
     }
     let at = |time| moment(shell.zone, time, shell.now);
-    lines.push(field("made", &format!("{}, changed {}", at(it.created_at), at(it.updated_at))));
+    lines.push(field("created", &format!("{}, changed {}", at(it.created_at), at(it.updated_at))));
     lines
 }
 

@@ -90,7 +90,7 @@ fn zoomed(evals: &mut Evals, shell: &mut Shell, action: Action, top: usize) -> O
     })
 }
 
-/// Takes the time bounds out of the filter.
+/// Removes the time bounds from the filter.
 fn widen(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let terms = evals.text.split_whitespace();
     let kept: Vec<&str> =
@@ -116,7 +116,7 @@ fn open_trace(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 fn open_baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let Some(it) = evals.current() else { return Vec::new() };
     let Some(id) = it.original_evaluation_id else {
-        shell.notify("this one has no baseline");
+        shell.notify("this evaluation has no baseline");
         return Vec::new();
     };
     let line = format!("metric:{} trace:{}", it.metric_name, it.trace_id);

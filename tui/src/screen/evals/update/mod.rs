@@ -14,13 +14,14 @@ use api::{
 use uuid::Uuid;
 
 use crate::{
-    dialog::{Dialog, Form, FormDefaults},
+    dialog::Dialog,
     evaluations::{LOOK_INTERVAL_MICROS, first_page, is_unfinished},
     ids::resolve_suffix,
     keymap::Action,
     net::{Destination, Effect, NetError, Response},
     screen::evals::{
         SCREEN_DIGIT,
+        form::{self, FormDefaults},
         line::EvalsLine,
         parts,
         rules::{state::RuleSample, update as rules},
@@ -326,11 +327,11 @@ fn rerun_form(evals: &Evals, shell: &mut Shell) -> Vec<Effect> {
     let Some(it) = evals.current() else { return run_form(shell, None) };
     let rule = it.rule_id.and_then(|id| evals.rules.get(id));
     let config = rule.map(|rule| rule.config.get().to_owned()).filter(|config| config != "{}");
-    open_form(shell, FormDefaults { config, ..FormDefaults::again(it) })
+    open_form(shell, FormDefaults { config, ..FormDefaults::of(it) })
 }
 
 fn open_form(shell: &mut Shell, given: FormDefaults) -> Vec<Effect> {
-    let form = Form::evaluate(given, &shell.evaluators.items);
+    let form = form::new_evaluation(given, &shell.evaluators.items);
     shell.dialog = Some(Dialog::form(form, shell.now));
     // Evaluators may have been created since the last response.
     shell.load_evaluators().into_iter().collect()

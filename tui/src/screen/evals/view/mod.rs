@@ -26,9 +26,10 @@ use crate::{
 };
 use present::{
     format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
-    text::{clean, fit, width},
+    text::{clean, fit},
 };
 
+pub use crate::widgets::table::rule;
 pub use pane::len as pane_len;
 
 /// Columns of `llm` and `rule`.
@@ -96,7 +97,7 @@ impl EvalsColumns {
     }
 }
 
-/// One row's texts, before they are fitted.
+/// The texts of a row, before they are fitted.
 struct EvalsCells<'a> {
     time: String,
     mark: &'a str,
@@ -215,7 +216,7 @@ impl ScreenView for Evals {
 
     fn footer_word(&self, action: Action) -> Option<&'static str> {
         match action {
-            // The line of keys is full without it.
+            // The footer has no room for it.
             Action::Find if self.part == EvalsSection::List => Some(""),
             Action::Open if self.part == EvalsSection::List && self.zoom.is_some() => Some("list"),
             _ => None,
@@ -286,16 +287,6 @@ fn cells<'a>(evals: &'a Evals, shell: &'a Shell, row: &'a Evaluation) -> EvalsCe
     }
 }
 
-/// A rule with a title at its left and a note at its right.
-pub fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
-    let glyphs = &theme.glyphs;
-    let note = if note.is_empty() { String::new() } else { format!(" {note} {}", glyphs.rule.repeat(2)) };
-    let room = cols.saturating_sub(4 + width(&note));
-    let title = format!("{} {} ", glyphs.rule.repeat(2), present::text::cut(title, room, glyphs));
-    let gap = cols.saturating_sub(width(&title) + width(&note));
-    Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
-}
-
 /// Returns the note of the status line on rows that could not be refreshed.
 pub fn stale(shell: &Shell, error: Option<&NetError>, next: Option<Timestamp>) -> Option<String> {
     let wait = next.map(|at| format!(", next in {}s", shell.seconds_until(at)));
@@ -338,7 +329,7 @@ fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
     lines
 }
 
-/// Whether it judges the output of a control action.
+/// Returns whether an evaluation is of the output of a control action.
 fn remediated(it: &Evaluation) -> bool {
     it.context == EvaluationContext::Remediation
 }

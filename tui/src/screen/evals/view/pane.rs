@@ -1,4 +1,4 @@
-//! The selected evaluation: its figures, its reasoning, or why it has none.
+//! Draws the selected evaluation: its score, its reasoning, or its error.
 
 use api::eval::{Evaluation, EvaluationStatus};
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -12,14 +12,14 @@ use crate::{
     screen::evals::state::Evals,
     shell::Shell,
     theme::Tone,
-    widgets::table::{Pieces, put},
+    widgets::table::{Pieces, packed, put},
 };
 use present::{
     format::{elapsed, latency, moment, money, short_id, thousands},
     text::{clean, wrap},
 };
 
-/// Bytes of a reasoning or an error that are laid out; a judge's longest answer is shorter.
+/// Maximum number of bytes of a reasoning or an error that are laid out.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// Seconds after which the wait for a worker is explained.
 const LATE_AFTER_SECS: i64 = 30;
@@ -54,7 +54,7 @@ pub fn zoomed(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// Lines of the selected evaluation over the whole body, for scrolling.
+/// Returns the number of lines of the selected evaluation in the whole body, for scrolling.
 pub fn len(evals: &Evals, shell: &Shell) -> usize {
     let cols = usize::from(layout::frame(shell.size).body.width);
     evals.current().map_or(0, |it| lines(evals, shell, it, cols, true).len())
@@ -104,32 +104,37 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
     }
     let tier = it.model_tier.map(|tier| format!(", {tier}")).unwrap_or_default();
     let by = format!("{} ({}{tier})", it.evaluator_version, it.evaluator_type);
-    let mut second = field(start(), "by", by);
+    let mut second = vec![("by", by)];
     if let Some(model) = &it.judge_model {
-        second = field(second, "judge", model.clone());
+        second.push(("judge", model.clone()));
     }
     if let Some(cost) = it.cost {
-        second = field(second, "cost", money(cost));
+        second.push(("cost", money(cost)));
     }
     let tokens = it.prompt_tokens.zip(it.completion_tokens);
     if let (Some((read, written)), true) = (tokens, cols >= 100) {
-        second = field(second, "tokens", format!("{}+{}", thousands(read), thousands(written)));
+        second.push(("tokens", format!("{}+{}", thousands(read), thousands(written))));
     }
-    let mut third = match it.rule_id {
-        Some(id) => field(start(), "requested by rule", short_id(id)),
-        None if it.bulk_id.is_some() => field(start(), "requested", "in bulk".to_owned()),
-        None if it.evaluator_version == "external" => field(start(), "sent", "by the application".to_owned()),
-        None => field(start(), "requested", "by hand".to_owned()),
-    };
-    third = field(third, "at", moment(shell.zone, it.created_at, shell.now));
+    let mut third = vec![match it.rule_id {
+        Some(id) => ("rule", short_id(id)),
+        None if it.bulk_id.is_some() => ("requested", "in bulk".to_owned()),
+        None if it.evaluator_version == "external" => ("sent", "by the application".to_owned()),
+        None => ("requested", "by hand".to_owned()),
+    }];
+    third.push(("at", moment(shell.zone, it.created_at, shell.now)));
     if let Some(done) = it.completed_at {
         let took = (done.micros() - it.created_at.micros()) / 1_000;
-        third = field(third, "took", latency(took));
+        third.push(("took", latency(took)));
     }
     if let Some(span) = it.span_id {
-        third = field(third, "span", short_id(span));
+        third.push(("span", short_id(span)));
     }
-    let mut lines: Vec<Pieces> = [first, second, third].into_iter().map(Pieces::trimmed).collect();
+    let mut lines = vec![first.trimmed()];
+    // In the pane, the reasoning is more important than the last fields.
+    let most = if whole { usize::MAX } else { 1 };
+    for fields in [second, third] {
+        lines.extend(packed(&fields, cols).into_iter().take(most));
+    }
     if whole {
         let ids = [
             ("id", Some(it.id)),
@@ -155,7 +160,7 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
     lines
 }
 
-/// The reasoning, the error, or the cause of the wait.
+/// Returns the reasoning, the error, or the cause of the wait.
 fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
     let mut add = |tone: Tone, text: &str| {
@@ -167,15 +172,16 @@ fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     };
     if is_unfinished(it) {
         let age = (shell.now.micros() - it.created_at.micros()).max(0) / 1_000_000;
-        let what = match it.status {
-            EvaluationStatus::Running => "A worker is at it",
-            _ => "It waits for a worker",
+        let age_text = elapsed(age);
+        let progress = match it.status {
+            EvaluationStatus::Running => format!("A worker has been running it for {age_text}."),
+            _ => format!("It has been waiting for a worker for {age_text}."),
         };
-        add(Tone::Dim, &format!("{what}, for {} so far.", elapsed(age)));
+        add(Tone::Dim, &progress);
         if age >= LATE_AFTER_SECS && it.status == EvaluationStatus::Pending {
             add(
                 Tone::Warn,
-                "Others may be before it. If none is worked on, no worker runs: loupe-server worker.",
+                "Other evaluations may be ahead of it. If none makes progress, start a worker: loupe-server worker.",
             );
         }
     }

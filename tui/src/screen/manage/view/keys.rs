@@ -1,4 +1,4 @@
-//! The API keys.
+//! Draws the API keys.
 
 use api::key::ApiKey;
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -7,7 +7,7 @@ use crate::screen::manage::view::{day, instead, put_instead};
 use crate::{
     screen::manage::state::{Manage, Section},
     shell::Shell,
-    shell::notice::describe,
+    shell::notice::session_needed,
     theme::Tone,
     widgets::table::{Pieces, first_visible, put},
 };
@@ -39,7 +39,7 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
             "There is no key. c makes one; its secret is shown once.",
         )
     } else {
-        Some(session_needed(shell))
+        Some(session_needed(shell, "Managing keys needs a session token; there is only an API key."))
     };
     if let Some(lines) = lines {
         return put_instead(shell, buffer, area, &lines);
@@ -106,20 +106,4 @@ impl KeyColumns {
         let fitted: Vec<String> = shown.map(|(width, cell)| fit(cell, *width, &shell.theme.glyphs)).collect();
         fitted.join(" ").trim_end().to_owned()
     }
-}
-
-fn session_needed(shell: &Shell) -> Vec<(Tone, String)> {
-    let mut lines = vec![match &shell.refused_session {
-        Some(error) => (Tone::Bad, format!("The session token was refused: {}", describe(error))),
-        None => (Tone::Strong, "Managing keys needs a session token; there is only an API key.".to_owned()),
-    }];
-    lines.extend([
-        (Tone::Plain, String::new()),
-        (Tone::Plain, "In another terminal, one of these, then start the console again:".to_owned()),
-        (Tone::Field, format!("loupe auth login --session --url {}", shell.target.url)),
-        (Tone::Field, "export LOUPE_SESSION_TOKEN=...".to_owned()),
-        (Tone::Plain, String::new()),
-        (Tone::Dim, "The operator of the server makes one with loupe-server admin issue-token.".to_owned()),
-    ]);
-    lines
 }

@@ -13,13 +13,13 @@ use present::{
     text::{clean, fit},
 };
 
-/// Columns of a line's name.
+/// Columns of the name of a line.
 const NAME_COLS: usize = 22;
 /// Columns of a bar that shows how much of a limit is used, and where there is little room.
 const BAR_COLS: usize = 20;
 const SHORT_BAR_COLS: usize = 8;
 
-/// Number of lines.
+/// Returns the number of lines.
 pub fn len(shell: &Shell) -> usize {
     lines(shell).len()
 }
@@ -60,7 +60,7 @@ fn lines(shell: &Shell) -> Vec<Pieces> {
     lines
 }
 
-/// Named values, two to a line where there is room.
+/// Returns named values, two to a line where there is room.
 fn pairs<const N: usize>(shell: &Shell, wide: bool, values: [(&str, Pieces); N]) -> Vec<Pieces> {
     let mut lines: Vec<Pieces> = Vec::new();
     for (at, (name, value)) in values.into_iter().enumerate() {
@@ -108,7 +108,7 @@ fn rate(shell: &Shell) -> Pieces {
                 .filter(|at| *at > shell.now)
                 .map(|at| format!(", resets in {} s", shell.seconds_until(at)));
             format!(
-                "{} of {} left of this minute{}",
+                "{} of {} left this minute{}",
                 thousands(limit.remaining),
                 thousands(limit.limit),
                 reset.unwrap_or_default()
@@ -124,7 +124,7 @@ fn rate(shell: &Shell) -> Pieces {
 const fn how(shell: &Shell) -> &'static str {
     match shell.link {
         Link::Streaming => "follows the stream of traces",
-        Link::Polling => "asks for traces every 2 s, 30 a minute",
+        Link::Polling => "requests traces every 2 s, 30 times a minute",
         _ => "waits for the server",
     }
 }

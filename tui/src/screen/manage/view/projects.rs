@@ -1,4 +1,4 @@
-//! The projects.
+//! Draws the projects.
 
 use api::project::{Project, ProjectStatus};
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -18,14 +18,14 @@ use present::{
 /// Columns of `archived 30 Nov 2025`.
 const STATE_COLS: usize = 20;
 const AUTOSHIP_COLS: usize = 8;
-/// Columns of the days that traces are kept.
+/// Columns of the retention.
 const RETENTION_COLS: usize = 9;
 const ID_COLS: usize = 8;
 
 /// Draws the projects, or why there are none to see.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let projects = &shell.projects;
-    let none = "There is no project. c makes one; so does the first trace that names one.";
+    let none = "There is no project. c creates one; so does the first trace that names one.";
     if let Some(lines) =
         instead(shell, projects.error.as_ref(), projects.loaded.then_some(projects.items.len()), none)
     {

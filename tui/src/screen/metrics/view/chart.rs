@@ -2,12 +2,14 @@
 
 use api::{
     Timestamp,
+    anomaly::Anomaly,
     metrics::{Interval, Metric},
 };
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::screen::metrics::view::rule;
 use crate::{
+    anomalies::{detected_metric, expected_range, metric_value, severity_mark},
     screen::metrics::layout::{AXIS_COLS, plot_cols},
     screen::metrics::state::Metrics,
     shell::Shell,
@@ -17,7 +19,7 @@ use crate::{
 use present::{
     chart::{axis_top, columns, combined, highest, per_column, series},
     format,
-    text::{fit_right, width},
+    text::{fit_right, take, width},
 };
 
 /// The fewest rows in which a band differs from a column.
@@ -36,8 +38,10 @@ struct Plot {
     band: Option<[Vec<Option<f64>>; 3]>,
     /// The end of the axis.
     top: f64,
-    /// Columns that stand out, with the usual value.
-    unusual: Vec<Option<f64>>,
+    /// Marks of columns that overlap an anomaly.
+    marks: Vec<Option<(&'static str, Tone)>>,
+    /// Whether the anomalies could not be loaded.
+    lacks_anomalies: bool,
     /// The column under the cursor.
     cursor: usize,
     /// Cells of a column.
@@ -52,13 +56,14 @@ impl Plot {
         let percentiles = [Metric::LatencyP50, Metric::LatencyP95, Metric::LatencyP99];
         let banded = percentiles.contains(&metric) && rows >= BAND_ROWS;
         let band = banded.then(|| percentiles.map(|it| series(it, points, cols)));
-        // The band may not flatten what it is the band of.
+        // The band must not flatten the line of the metric.
         let reach =
             band.as_ref().map_or(0.0, |[_, _, upper]| highest(upper).min(BAND_REACH * highest(&values)));
         Self {
             metric,
             top: axis_top(highest(&values).max(reach)),
-            unusual: metrics.unusual(cols),
+            marks: marks(metrics, shell, cols),
+            lacks_anomalies: metrics.anomalies_error.is_some() && detected_metric(metric).is_some(),
             cursor: metrics.point() / per_column(points.len(), cols),
             wide: (cols / values.len().max(1)).clamp(1, MAX_BAND_COLS),
             values,
@@ -66,7 +71,7 @@ impl Plot {
         }
     }
 
-    /// The rows of the chart, topmost first, a cell for each column.
+    /// Returns the rows of the chart, topmost first, with a cell for each column.
     fn rows(&self, count: usize, shell: &Shell) -> Vec<Vec<String>> {
         let glyphs = &shell.theme.glyphs;
         let Some(band) = &self.band else {
@@ -85,9 +90,9 @@ impl Plot {
     }
 
     fn tone(&self, column: usize) -> Tone {
-        match (column == self.cursor, self.unusual.get(column)) {
+        match (column == self.cursor, self.marks.get(column)) {
             (true, _) => Tone::Strong,
-            (false, Some(Some(_))) => Tone::Warn,
+            (false, Some(Some((_, tone)))) => *tone,
             _ => Tone::Field,
         }
     }
@@ -119,13 +124,15 @@ pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
     let mut line = axis("0", corner);
     for column in 0..plot.values.len() {
-        let unusual = plot.unusual.get(column).is_some_and(Option::is_some);
-        let (tone, mark) = match (column == plot.cursor, unusual) {
-            (true, _) => (Tone::Strong, glyphs.caret),
-            (false, true) => (Tone::Warn, glyphs.worse),
-            (false, false) => (Tone::Dim, glyphs.rule),
+        let (mark, tone) = match (column == plot.cursor, plot.marks.get(column).copied().flatten()) {
+            (true, _) => (glyphs.caret, Tone::Strong),
+            (false, Some(mark)) => mark,
+            (false, None) => (glyphs.rule, Tone::Dim),
         };
-        line = line.add(tone, mark).add(Tone::Dim, glyphs.rule.repeat(plot.wide - 1));
+        // A mark of ASCII is wider than a narrow column.
+        let mark = take(mark, plot.wide);
+        let gap = plot.wide - width(mark);
+        line = line.add(tone, mark).add(Tone::Dim, glyphs.rule.repeat(gap));
     }
     put(buffer, area, 1 + rows, &line.line(theme, false));
     put(buffer, area, 2 + rows, &times(metrics, shell, &plot).line(theme, false));
@@ -140,10 +147,28 @@ fn legend(shell: &Shell, plot: &Plot) -> String {
     let [low, middle, high] = glyphs.shades;
     let band = format!(" {} {low} p50 {middle} p95 {high} p99", glyphs.dot);
     let mut text = if plot.band.is_some() { band } else { String::new() };
-    if plot.unusual.iter().any(Option::is_some) {
-        text.push_str(&format!(" {} {} unusual, reckoned here", glyphs.dot, glyphs.worse));
+    if plot.lacks_anomalies {
+        text.push_str(&format!(" {} anomalies not loaded", glyphs.dot));
+        return text;
+    }
+    let mut marks: Vec<&str> = plot.marks.iter().flatten().map(|(mark, _)| *mark).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    if !marks.is_empty() {
+        text.push_str(&format!(" {} {} anomaly", glyphs.dot, marks.join(" ")));
     }
     text
+}
+
+/// Returns the marks of the columns that overlap an anomaly of the metric: that of the most severe one.
+fn marks(metrics: &Metrics, shell: &Shell, cols: usize) -> Vec<Option<(&'static str, Tone)>> {
+    let glyphs = &shell.theme.glyphs;
+    let mark = |it: &Anomaly| {
+        let (mark, tone) = severity_mark(it, glyphs);
+        // In the chart, an anomaly that has ended is as notable as an open one.
+        (mark, if tone == Tone::Dim { Tone::Warn } else { tone })
+    };
+    metrics.marks(cols, shell.now).into_iter().map(|it| it.map(mark)).collect()
 }
 
 /// The label at half of the axis; a number of traces has none where it would be a fraction.
@@ -155,7 +180,7 @@ fn middle(plot: &Plot) -> String {
     format::metric(plot.metric, half)
 }
 
-/// When the first column begins, the middle one and the last one.
+/// Returns the labels of the first, the middle and the last column.
 fn times(metrics: &Metrics, shell: &Shell, plot: &Plot) -> Pieces {
     let points = metrics.points();
     let per = per_column(points.len(), plot_cols(shell.size));
@@ -192,20 +217,20 @@ pub fn readout(metrics: &Metrics, shell: &Shell) -> Option<String> {
     let value = combined(metric, points).map(|value| format::metric(metric, value));
     let traces = combined(Metric::TraceCount, points).map(|it| format::metric(Metric::TraceCount, it));
     let begin = format::clock_minute(shell.zone, from, shell.now);
-    // Ends are inclusive; people read the next beginning.
+    // The end is inclusive, but a time range is shown with the beginning of the next point.
     let end = format::clock_minute(shell.zone, Timestamp::from_micros(to.micros() + 1), shell.now);
     let at = column.start / per_column(metrics.points().len(), cols);
-    let usual = metrics.unusual(cols).get(at).copied().flatten();
-    let usual = usual.map(|median| format!(", far from the usual {}", format::metric(metric, median)));
-    let mut text = format!(
-        "{begin} to {end} {dot} {} {}{}",
-        metric.as_str(),
-        value.as_deref().unwrap_or(glyphs.none),
-        usual.unwrap_or_default(),
-    );
+    let anomaly = metrics.marks(cols, shell.now).get(at).copied().flatten();
+    let anomaly = anomaly.map(|it| {
+        let value = metric_value(&it.metric, it.observed);
+        format!(" {dot} {} anomaly: {value}, expected {}", it.severity, expected_range(it))
+    });
+    let mut text =
+        format!("{begin} to {end} {dot} {} {}", metric.as_str(), value.as_deref().unwrap_or(glyphs.none),);
     if metric != Metric::TraceCount {
         text.push_str(&format!(" {dot} {} traces", traces.as_deref().unwrap_or("0")));
     }
+    text.push_str(&anomaly.unwrap_or_default());
     Some(text)
 }
 

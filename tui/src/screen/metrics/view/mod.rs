@@ -7,7 +7,9 @@ use api::metrics::Metric;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
+    keymap::Action,
     screen::metrics::change::{Mark, change},
+    screen::metrics::keys::METRICS_SCOPE,
     screen::metrics::layout::{parts, plot_cols},
     screen::metrics::state::{Metrics, Stretch},
     shell::{
@@ -149,14 +151,14 @@ fn row(metrics: &Metrics, shell: &Shell, metric: Metric, width: u16) -> Pieces {
         .add(Tone::Field, spark(&trend, glyphs))
 }
 
-/// The one metric of a project. It has no series.
+/// Returns the line of the retry cap, a metric of one project without a series.
 fn retry_cap(metrics: &Metrics, shell: &Shell) -> Pieces {
     let glyphs = &shell.theme.glyphs;
     let value = metrics.retry_cap.map_or_else(|| glyphs.none.to_owned(), format::thousands);
     let note = match (&shell.project, metrics.retry_cap) {
-        (None, _) => "of a project; p chooses one",
-        (Some(_), None) => "",
-        (Some(_), Some(_)) => "one number, no series",
+        (None, _) => format!("per project; {} chooses", shell.key(METRICS_SCOPE, Action::Projects)),
+        (Some(_), None) => String::new(),
+        (Some(_), Some(_)) => "one number, no series".to_owned(),
     };
     Pieces::new()
         .plain(format!("{:<NAME_COLS$} ", "retry_cap_hit 7d"))

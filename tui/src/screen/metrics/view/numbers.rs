@@ -15,8 +15,7 @@ use present::{
     text::{fit, fit_right},
 };
 
-/// The metrics with their heads, in the order in which they are left out where room is short:
-/// the last one first.
+/// The metrics with their heads. Where room is short, the last ones are left out.
 const METRIC_COLUMNS: [(Metric, &str); 7] = [
     (Metric::TraceCount, "TRACES"),
     (Metric::ErrorRate, "ERRORS"),

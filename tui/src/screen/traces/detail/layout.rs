@@ -9,11 +9,11 @@ use crate::layout::{SPLIT_COLS, frame, single};
 pub struct Shown {
     /// The pane fills the body.
     pub zoomed: bool,
-    /// The keys go to the pane.
+    /// The pane has the focus.
     pub pane_focused: bool,
-    /// Two panes are wanted.
+    /// The reader chose two panes.
     pub split: bool,
-    /// Visible rows of the tree.
+    /// Returns the number of visible rows of the tree.
     pub tree_rows: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct DetailLayout {
     pub right: Option<Rect>,
 }
 
-/// The parts of the detail for a terminal of this size.
+/// Returns the parts of the detail for a terminal of this size.
 pub fn parts(size: (u16, u16), shown: Shown) -> DetailLayout {
     let body = frame(size).body;
     let one = single(size);

@@ -51,9 +51,9 @@ pub struct Scores {
     pub list: Option<EvaluationList>,
     /// The error of the last request, if it failed.
     pub error: Option<NetError>,
-    /// Requests that failed one after the other.
+    /// Number of consecutive failed requests.
     pub failures: u32,
-    /// When to ask again, as long as one of them is not finished or more may come.
+    /// When to request them again, while one is not finished or further ones are expected.
     pub next: Option<Timestamp>,
     /// The decisions of the project's rules on the trace, once requested.
     pub rules: Option<TraceRules>,
@@ -68,7 +68,7 @@ pub struct TraceRules {
     pub error: Option<NetError>,
     /// The rules whose decisions are requested, one at a time.
     pub asked: Vec<RuleVerdict>,
-    /// Rules beyond those.
+    /// Number of further rules, whose decisions are not requested.
     pub more: usize,
 }
 
@@ -77,7 +77,7 @@ pub struct TraceRules {
 pub struct RuleVerdict {
     /// The id of the rule.
     pub rule: Uuid,
-    /// Its metric.
+    /// The metric of the rule.
     pub metric: String,
     /// The decision, or the error of the request; none before the response.
     pub answer: Option<Result<Option<RuleDecision>, NetError>>,
@@ -112,9 +112,9 @@ pub enum Focus {
 /// One opened trace.
 #[derive(Debug)]
 pub struct Detail {
-    /// Its id.
+    /// The id of the trace.
     pub id: Uuid,
-    /// The trace without its spans and events: first the list's row, then the server's answer.
+    /// The trace without its spans and events: first the row of the list, then the response.
     pub trace: Option<Arc<Trace>>,
     /// The spans by start.
     pub spans: Vec<Span>,
@@ -126,7 +126,7 @@ pub struct Detail {
     pub scores: Scores,
     /// The row under the cursor.
     pub selected: usize,
-    /// The cursor was moved by hand.
+    /// Whether the reader moved the cursor.
     pub moved: bool,
     /// The span to put the cursor on as soon as it has arrived.
     pub wanted: Option<Uuid>,
@@ -194,8 +194,8 @@ impl Detail {
         }
     }
 
-    /// Takes in the server's answer. The cursor stays on its span, or goes to where the
-    /// failure began if it was never moved.
+    /// Stores the response. The cursor stays on its span; if the reader never moved it, it goes to the span
+    /// where the failure began.
     pub fn load(&mut self, mut trace: Trace) {
         let current = self.current().map(|span| span.id);
         self.spans = trace.spans.take().unwrap_or_default();
@@ -235,7 +235,7 @@ impl Detail {
         self.stale = true;
     }
 
-    /// The span under the cursor.
+    /// Returns the span under the cursor.
     pub fn current(&self) -> Option<&Span> {
         self.tree.rows.get(self.selected).and_then(|row| self.spans.get(row.span))
     }
@@ -249,8 +249,8 @@ impl Detail {
         }
     }
 
-    /// Whether the trace may still be given evaluations by itself: rules judge it once it is
-    /// ready, and a worker takes them up a little later.
+    /// Returns whether rules may still evaluate the trace: they run once the trace is ready, and a worker
+    /// claims the evaluations a little later.
     pub fn young(&self, now: Timestamp) -> bool {
         self.trace.as_ref().is_some_and(|trace| {
             let last = trace.ended_at.unwrap_or(trace.started_at);
@@ -258,12 +258,12 @@ impl Detail {
         })
     }
 
-    /// Failed spans among the loaded ones.
+    /// Returns the number of failed spans among the loaded ones.
     pub fn failures(&self) -> usize {
         self.spans.iter().filter(|span| span.error.is_some()).count()
     }
 
-    /// Puts the cursor on a row of the tree; the panes start over.
+    /// Puts the cursor on a row of the tree; the panes show its span from the top.
     pub fn select(&mut self, at: usize) {
         let at = at.min(self.tree.rows.len().saturating_sub(1));
         self.moved = true;
@@ -291,7 +291,7 @@ impl Detail {
         }
     }
 
-    /// The pane that has the keys.
+    /// Returns the pane with the focus.
     pub fn pane(&self) -> Option<&Pane> {
         match self.focus {
             Focus::Tree => None,
@@ -300,7 +300,7 @@ impl Detail {
         }
     }
 
-    /// The pane that has the keys, to move in.
+    /// Returns the pane with the focus.
     pub fn pane_mut(&mut self) -> Option<&mut Pane> {
         match self.focus {
             Focus::Tree => None,
@@ -309,7 +309,7 @@ impl Detail {
         }
     }
 
-    /// Whether find's words, in lower case, occur in a line of the pane with the keys, or in
+    /// Returns whether the words of find, in lower case, occur in a line of the focused pane, or in
     /// the name, model or error of a row of the tree.
     pub fn hit(&self, at: usize, needle: &str) -> bool {
         if let Some(pane) = self.pane() {
@@ -359,7 +359,7 @@ impl Detail {
         self.stale = true;
     }
 
-    /// Goes to another tab by so many steps; in the split the first three are one.
+    /// Goes forward by a number of tabs; in the split the first three are one.
     pub fn turn(&mut self, split: bool, forward: bool) {
         let tabs: &[DetailTab] = if split {
             &[DetailTab::Input, DetailTab::Evals, DetailTab::Meta, DetailTab::Json]

@@ -40,14 +40,14 @@ fn sentences_name_the_keys_in_force() {
     let effects = press(&mut state, "2");
     reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
     let text = screen(&state);
-    assert!(text.contains("ctrl-y asks now"), "{text}");
+    assert!(text.contains("ctrl-y retries now"), "{text}");
     let effects = press(&mut state, "1");
     assert!(effects.is_empty(), "{effects:?}");
     state.screens.traces.list = crate::screen::traces::state::TraceRows::new();
     let request = start_list_request(&mut state, TracesRequest::First);
     update(&mut state, Msg::Reply(request, Err(answered(422, "validation", "no such model"))));
     let text = screen(&state);
-    assert!(text.contains("ctrl-y asks now") && text.contains("/ changes the filter"), "{text}");
+    assert!(text.contains("ctrl-y retries now") && text.contains("/ changes the filter"), "{text}");
 }
 
 #[test]

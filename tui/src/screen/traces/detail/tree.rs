@@ -1,8 +1,8 @@
 //! A trace's spans as the rows of a tree.
 //!
-//! Whatever arrives is shown: a span whose parent is missing stands at the top, and of spans
-//! that name each other in a circle the earliest does. Nothing here recurses, so depth is
-//! bounded by memory alone.
+//! Every span is shown: a span without its parent is a root, and so is the earliest of spans
+//! that are parents of each other in a cycle. The functions do not recurse, so the depth is
+//! bounded by memory only.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub struct TreeRow {
     /// Index into the spans.
     pub span: usize,
-    /// Distance from the top.
+    /// The number of spans above it, up to a root.
     pub depth: usize,
     /// Other spans name it as their parent.
     pub parent: bool,
@@ -36,7 +36,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Works the tree out from spans in the order of their start. Folds are kept.
+    /// Builds the tree from spans in the order of their start. Folded spans stay folded.
     pub fn rebuild(&mut self, spans: &[Span]) {
         self.whole = flatten(spans);
         self.refold(spans);
@@ -52,12 +52,12 @@ impl Tree {
         self.refold(spans);
     }
 
-    /// The visible row of a span.
+    /// Returns the visible row of a span.
     pub fn position(&self, spans: &[Span], id: Uuid) -> Option<usize> {
         self.rows.iter().position(|row| spans.get(row.span).is_some_and(|span| span.id == id))
     }
 
-    /// The first failed span that no failed span lies below: where the failure began.
+    /// Returns the first failed span without a failed span below it: the failure began there.
     pub fn first_failure(&self, spans: &[Span]) -> Option<usize> {
         let failed = |row: &TreeRow| spans.get(row.span).is_some_and(|span| span.error.is_some());
         self.rows.iter().position(|row| failed(row) && !row.failed_below)

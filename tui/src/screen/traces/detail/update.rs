@@ -121,7 +121,7 @@ fn why(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// The rules of the opened trace's project are here, or why they are not: they are asked one
+/// Stores the rules of the opened trace's project, or the error of the request, and requests their decisions one
 /// after the other.
 pub fn fill_rules(
     traces: &mut Traces,
@@ -264,7 +264,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
         Action::NextTab | Action::PreviousTab => {
             let split = detail.split && size.0 >= SPLIT_COLS;
             let before = detail.tab;
-            // In the split, the way from one side to the other is part of the round of tabs.
+            // In the split, the tab keys also go from one side to the other.
             let forward = action == Action::NextTab;
             if forward && areas.right.is_some() && detail.focus == Focus::Left {
                 detail.focus = Focus::Right;

@@ -64,7 +64,7 @@ impl SpanColumns {
         let fixed: usize =
             [kind, 7, tokens, cost].iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         let left = cols.saturating_sub(2 + name + fixed + 2);
-        // Bars of a few cells say nothing; the name makes better use of them.
+        // Bars of a few cells show nothing, so the name gets their columns.
         let (name, bars) = if left < 8 { (name + left, 0) } else { (name, left) };
         Self { name, kind, latency: 7, tokens, cost, bars }
     }
@@ -233,7 +233,7 @@ fn pane(theme: &Theme, pane: &Pane, focused: bool, find: Option<&str>, buffer: &
     }
 }
 
-/// The breadcrumb: which trace this is and how it went.
+/// Returns the breadcrumb: the trace, its status, model and latency.
 pub fn breadcrumb(shell: &Shell, detail: &Detail) -> Pieces {
     let theme = &shell.theme;
     let glyphs = &theme.glyphs;
@@ -256,7 +256,7 @@ pub fn breadcrumb(shell: &Shell, detail: &Detail) -> Pieces {
     line
 }
 
-/// Whether the trace is marked, for the end of the breadcrumb.
+/// Returns the mark of a marked trace, for the end of the breadcrumb.
 pub fn mark(shell: &Shell, detail: &Detail) -> Pieces {
     let marked = shell.bookmarks.has(&shell.target.url, detail.id);
     if marked {
@@ -266,7 +266,7 @@ pub fn mark(shell: &Shell, detail: &Detail) -> Pieces {
     }
 }
 
-/// The detail's words in the status line.
+/// Returns the status line of an opened trace.
 pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
     let glyphs = &shell.theme.glyphs;
     let dot = glyphs.dot;

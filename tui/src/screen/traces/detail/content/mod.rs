@@ -41,7 +41,7 @@ impl DetailTab {
     /// Every tab, from left to right.
     pub const ALL: [Self; 6] = [Self::Input, Self::Output, Self::Error, Self::Evals, Self::Meta, Self::Json];
 
-    /// Its title.
+    /// Returns the title.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Input => "Input",
@@ -69,7 +69,7 @@ pub struct Setting<'a> {
     pub reader: Reader,
 }
 
-/// The lines of one tab.
+/// Returns the lines of one tab.
 pub fn tab_lines(
     subject: Record<'_>,
     tab: DetailTab,
@@ -80,14 +80,14 @@ pub fn tab_lines(
         DetailTab::Input => value(subject.input(), setting),
         DetailTab::Output => value(subject.output(), setting),
         DetailTab::Error => failure(subject, events, setting),
-        // They are no part of the record; the detail lays them out with what it knows of them.
+        // Evaluations are not part of the record; the detail lays them out.
         DetailTab::Evals => Vec::new(),
         DetailTab::Meta => facts(subject, events, setting),
         DetailTab::Json => value(Some(&subject.json()), setting),
     }
 }
 
-/// The error, if there is one, above the output: the right-hand pane of the split.
+/// Returns the lines of the right pane of the split: the error, if there is one, above the output.
 pub fn result_lines(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<PaneLine> {
     let mut lines = Vec::new();
     if subject.error().is_some() {

@@ -40,15 +40,15 @@ struct Around<'a> {
 pub struct Keys {
     refresh: String,
     problems: String,
-    /// Runs an evaluation; nothing on a console that changes nothing.
+    /// The key that runs an evaluation; none in a read-only console.
     run: Option<String>,
     why: String,
     all: String,
-    /// On screen 2, goes to the rules.
+    /// The key that goes to the rules on screen 2.
     rules: String,
-    /// There, adds one; nothing on a console that changes nothing.
+    /// The key that adds a rule there; none in a read-only console.
     add: Option<String>,
-    /// On screen 2, requests the decisions of a rule.
+    /// The key that requests the decisions of a rule on screen 2.
     rule_why: String,
 }
 
@@ -69,7 +69,7 @@ impl Keys {
     }
 }
 
-/// The lines of the tab: evaluations of this span, of the whole trace, and of other spans.
+/// Returns the lines of the tab: evaluations of this span, of the whole trace, and of other spans.
 pub fn lines(
     scores: &Scores,
     span: Option<&Span>,
@@ -215,7 +215,7 @@ fn one(lines: &mut Vec<PaneLine>, it: &Evaluation, around: &Around<'_>, setting:
     }
 }
 
-/// Columns of an evaluator's name: the longest built-in one, where there is room for it.
+/// Returns the columns of an evaluator's name: enough for the longest built-in one if there is room.
 const fn metric_cols(cols: usize) -> usize {
     if cols >= 80 { 26 } else { 18 }
 }

@@ -1,0 +1,10 @@
+//! The owner of an address, on whom the checks depend.
+
+/// Who set an address, which decides what is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressOwner {
+    /// A tenant: the address must be public and https, or on the allow list. Proxies are not used.
+    Tenant,
+    /// The operator of this server: any address, through the proxies of the environment.
+    Operator,
+}

@@ -1,0 +1,217 @@
+//! Failures: failing spans, and the rows that are stored for them.
+//!
+//! The transaction that stores failures of a project holds the lock of the project's clustering
+//! ([`crate::failure_clusters::lock_project`]), so that none is stored twice.
+
+use std::collections::HashSet;
+
+use api::failure::FailureFilter;
+use entities::failure::{Column, Entity, Model};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
+    IntoActiveModel, QueryFilter, Statement, Value,
+};
+use uuid::Uuid;
+
+use crate::{db::Db, ids::first_id_at, traces::bit_of};
+
+/// Number of rows per statement, because databases limit the number of parameters.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// The index that finds the failures of a trace.
+const TRACE_INDEX: &str = "ux_failure_trace";
+
+/// A span with an error.
+#[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
+pub struct FailingSpan {
+    /// The trace.
+    pub trace_id: Uuid,
+    /// The span.
+    pub id: Uuid,
+    /// The name of the span.
+    pub name: String,
+    /// The model of the span.
+    pub model: Option<String>,
+    /// The error message.
+    pub error: Option<String>,
+    /// Bit of [`api::FailureType`].
+    pub failure: i16,
+    /// Time at which the span was stored, microseconds.
+    pub created_at: i64,
+}
+
+/// Returns those of the spans, as pairs of trace and span, that failed.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn failing_spans(db: &Db, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> Result<Vec<FailingSpan>, DbErr> {
+    let mut found = Vec::with_capacity(spans.len());
+    for block in spans.chunks(ROWS_PER_STATEMENT) {
+        // Joins in this order: each pair is one look-up in the primary key.
+        let sql = format!(
+            "{} SELECT s.trace_id, s.id, s.name, s.model, s.error, s.failure, s.created_at \
+             FROM given g CROSS JOIN span s WHERE s.tenant_id = $1 AND s.trace_id = g.first_id \
+             AND s.id = g.second_id AND s.failure IS NOT NULL ORDER BY s.created_at, s.started_at, s.id",
+            given(block.len())
+        );
+        let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values(tenant, block));
+        for row in db.current().query_all_raw(statement).await? {
+            found.push(FailingSpan::from_query_result(&row, "")?);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns those of the spans, as pairs of trace and span, whose failure is stored.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn recorded_spans(
+    txn: &DatabaseTransaction,
+    db: &Db,
+    tenant: Uuid,
+    spans: &[(Uuid, Uuid)],
+) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
+    let condition = format!(
+        "SELECT f.trace_id, f.span_id FROM given g CROSS JOIN failure f{} WHERE f.tenant_id = $1 \
+         AND f.trace_id = g.first_id AND f.span_id = g.second_id AND f.failure_type <> {}",
+        db.dialect.index_hint(TRACE_INDEX),
+        bit_of(api::FailureType::RemediationRegression)
+    );
+    pairs(txn, tenant, &condition, spans).await
+}
+
+/// Returns those of the pairs of trace and evaluation for which a remediation regression is stored.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn recorded_regressions(
+    txn: &DatabaseTransaction,
+    db: &Db,
+    tenant: Uuid,
+    evaluations: &[(Uuid, Uuid)],
+) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
+    let condition = format!(
+        "SELECT f.trace_id, f.source_id FROM given g CROSS JOIN failure f{} WHERE f.tenant_id = $1 \
+         AND f.trace_id = g.first_id AND f.source_id = g.second_id",
+        db.dialect.index_hint(TRACE_INDEX)
+    );
+    pairs(txn, tenant, &condition, evaluations).await
+}
+
+/// Returns those of the pairs of trace and cluster for which a failure is stored.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn counted_traces(
+    txn: &DatabaseTransaction,
+    db: &Db,
+    tenant: Uuid,
+    traces: &[(Uuid, Uuid)],
+) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
+    let condition = format!(
+        "SELECT g.first_id, g.second_id FROM given g WHERE EXISTS (SELECT 1 FROM failure f{} \
+         WHERE f.tenant_id = $1 AND f.trace_id = g.first_id AND f.cluster_id = g.second_id)",
+        db.dialect.index_hint(TRACE_INDEX)
+    );
+    pairs(txn, tenant, &condition, traces).await
+}
+
+/// Stores new failures.
+///
+/// # Errors
+/// Fails when the database fails, or one of them is stored already.
+pub async fn add(txn: &DatabaseTransaction, rows: &[Model]) -> Result<(), DbErr> {
+    for block in rows.chunks(ROWS_PER_STATEMENT) {
+        let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
+        Entity::insert_many(rows).exec_without_returning(txn).await?;
+    }
+    Ok(())
+}
+
+/// Returns the failures with these ids that exist.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn some(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
+    let mut found = Vec::with_capacity(ids.len());
+    for block in ids.chunks(ROWS_PER_STATEMENT) {
+        let query = Entity::find()
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::Id.is_in(block.iter().copied()));
+        found.append(&mut query.all(db).await?);
+    }
+    Ok(found)
+}
+
+/// Returns a page of failures, newest first, after the id `after`.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn page(
+    db: &Db,
+    tenant: Uuid,
+    filter: &FailureFilter,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let FailureFilter { project_id, failure_type, cluster_id, trace_id, model, from, to } = filter;
+    let mut values: Vec<Value> = vec![tenant.into()];
+    let mut sql = String::new();
+    let mut and = |condition: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            values.push(value);
+            sql += &format!(" AND f.{condition} ${}", values.len());
+        }
+    };
+    and("project_id =", project_id.map(Into::into));
+    and("failure_type =", failure_type.map(|it| bit_of(it).into()));
+    and("cluster_id =", cluster_id.map(Into::into));
+    and("trace_id =", trace_id.map(Into::into));
+    and("model =", model.as_deref().map(Into::into));
+    // Ids are ordered by the time, so ranges of the time are ranges of the index.
+    and("id >=", from.map(|it| first_id_at(it.micros()).into()));
+    and("id <", to.map(|it| first_id_at(it.micros().saturating_add(1)).into()));
+    and("id <", after.map(Into::into));
+    // SQLite has no statistics: the most selective filter decides. Without one, the primary key does.
+    let index = match (trace_id, cluster_id, project_id) {
+        (Some(_), _, _) => Some(TRACE_INDEX),
+        (_, Some(_), _) => Some("ix_failure_cluster"),
+        (_, _, Some(_)) => Some("ix_failure_project"),
+        _ => None,
+    };
+    let hint = index.map(|it| db.dialect.index_hint(it)).unwrap_or_default();
+    let sql =
+        format!("SELECT * FROM failure f{hint} WHERE f.tenant_id = $1{sql} ORDER BY f.id DESC LIMIT {limit}");
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    db.read.query_all_raw(statement).await?.iter().map(|it| Model::from_query_result(it, "")).collect()
+}
+
+/// Runs a statement that selects pairs of ids, for the given ones.
+async fn pairs(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    condition: &str,
+    asked: &[(Uuid, Uuid)],
+) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
+    let mut found = HashSet::new();
+    for block in asked.chunks(ROWS_PER_STATEMENT) {
+        let sql = format!("{} {condition}", given(block.len()));
+        let statement =
+            Statement::from_sql_and_values(txn.get_database_backend(), sql, values(tenant, block));
+        for row in txn.query_all_raw(statement).await? {
+            found.insert((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the expression of `count` pairs of ids, named `given`, whose placeholders begin with `$2`.
+fn given(count: usize) -> String {
+    let rows: Vec<String> = (0..count).map(|it| format!("(${},${})", 2 * it + 2, 2 * it + 3)).collect();
+    format!("WITH given(first_id, second_id) AS (VALUES {})", rows.join(","))
+}
+
+fn values(tenant: Uuid, pairs: &[(Uuid, Uuid)]) -> Vec<Value> {
+    std::iter::once(tenant).chain(pairs.iter().flat_map(|it| [it.0, it.1])).map(Into::into).collect()
+}

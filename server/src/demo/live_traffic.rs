@@ -1,0 +1,71 @@
+//! Live traffic: a trace every second, from a few users at a time.
+
+use std::{sync::Arc, time::Duration};
+
+use fastrand::Rng;
+
+use super::{DemoTenant, feedback::DemoFeedback, history::TraceWriter, traces::UserVisit};
+use crate::app::App;
+
+/// Pause between two traces.
+const TRACE_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of simultaneous visits.
+const MAX_VISITS: usize = 4;
+
+/// Stores the feedback in `feedback`, then adds traces until the app stops.
+pub(super) fn start(app: &Arc<App>, tenant: &DemoTenant, feedback: Vec<DemoFeedback>, mut rng: Rng) {
+    let server = Arc::clone(app);
+    let tenant = DemoTenant {
+        tenant_id: tenant.tenant_id,
+        projects: tenant.projects.clone(),
+        key: tenant.key.clone(),
+        traces: 0,
+    };
+    app.spawn(async move {
+        for feedback in feedback {
+            if server.is_stopping() {
+                return;
+            }
+            store_feedback(&server, feedback).await;
+        }
+        let mut visits: Vec<UserVisit> = Vec::new();
+        while !server.pause(TRACE_INTERVAL).await {
+            if visits.len() < MAX_VISITS {
+                visits.push(UserVisit::draw(&mut rng));
+            }
+            let index = rng.usize(..visits.len());
+            if let Err(error) = store_next_trace(&server, &tenant, &mut visits[index], &mut rng).await {
+                tracing::warn!(%error, "a trace of the demo could not be stored");
+            }
+            visits.retain(|it| it.turns > 0);
+        }
+    });
+}
+
+/// Stores the next trace of a visit, which ended just now.
+async fn store_next_trace(
+    app: &App,
+    tenant: &DemoTenant,
+    visit: &mut UserVisit,
+    rng: &mut Rng,
+) -> anyhow::Result<()> {
+    visit.turns = visit.turns.saturating_sub(1);
+    let now = app.clock.now();
+    let mut item = visit.next_trace(rng, now);
+    let end = item.spans.as_ref().and_then(|it| it.first()?.end_time).map_or(now, |it| it.micros());
+    super::trace_builder::shift(&mut item, now - end);
+    let mut writer = TraceWriter::new(app, tenant).await?;
+    writer.write(visit.project, item).await?;
+    writer.flush().await?;
+    super::evaluations::store_evaluations(app, rng, &writer.stored).await?;
+    if let Some(feedback) = writer.stored.first().and_then(|it| DemoFeedback::draw(rng, it)) {
+        store_feedback(app, feedback).await;
+    }
+    Ok(())
+}
+
+async fn store_feedback(app: &App, feedback: DemoFeedback) {
+    if let Err(error) = feedback.store(app).await {
+        tracing::warn!(%error, "a feedback of the demo could not be stored");
+    }
+}

@@ -1,0 +1,254 @@
+//! Runs eval rules when traces become ready.
+//!
+//! One transaction marks a trace as ready and creates its evaluations, and exactly one job does this
+//! for a trace, so a rule neither misses a trace nor evaluates it twice. Filters are checked before the
+//! transaction, on narrow rows: if no rule matches, nothing is written in addition.
+
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    sync::Arc,
+};
+
+use api::{Plan, eval_rule::Decision};
+use entities::{evaluation, rule_decision, trace};
+use store::{
+    evaluations,
+    quotas::{self, Quota, month},
+    traces::{self, ReadyCondition},
+};
+use uuid::Uuid;
+
+use super::{
+    evaluation_request::{self, quota_exceeded_message},
+    matching::is_sampled,
+    rules::{self, RulePause},
+};
+use crate::{
+    access::plans::monthly_limit,
+    app::App,
+    error::Result,
+    rule_filter::mismatch_reason,
+    rule_set::{ParsedRule, RuleSet},
+};
+
+/// Maximum number of filter conditions in a statement.
+const MAX_CONDITIONS: usize = 30;
+/// Maximum number of projects in a statement; with more, it returns all.
+const MAX_PROJECTS: usize = 200;
+/// Approximate number of evaluations that one transaction creates: it holds locks of traces and of the
+/// quota.
+const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
+
+/// A trace that becomes ready, and the rules that match it.
+type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
+
+/// Marks those traces as ready whose `ready_at` still equals the given one, and creates the evaluations
+/// of matching rules.
+///
+/// # Errors
+///
+/// Fails when the database fails. The next call with the same arguments completes the work.
+pub async fn mark_ready_and_fire(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Result<()> {
+    let rule_set = app.access_cache.rule_set(tenant).await?;
+    let mut active_rules: HashMap<Uuid, Vec<&Arc<ParsedRule>>> = HashMap::new();
+    for rule in rule_set.rules.iter().filter(|it| it.row.enabled) {
+        active_rules.entry(rule.row.project_id).or_default().push(rule);
+    }
+    let due = match active_rules.is_empty() {
+        true => Vec::new(),
+        false => selected(app, tenant, ids, ready_at, &active_rules).await?,
+    };
+    let firing: HashSet<Uuid> = due.iter().map(|it| it.0.id).collect();
+    let others: Vec<Uuid> = ids.iter().filter(|it| !firing.contains(it)).copied().collect();
+    traces::mark_ready(&app.db.write, tenant, &others, ready_at).await?;
+    if due.is_empty() {
+        return Ok(());
+    }
+    let Some(tenant_row) = app.access_cache.tenant(tenant).await? else { return Ok(()) };
+    let plan: Plan = tenant_row.plan.parse().map_err(anyhow::Error::from)?;
+    let mut paused: HashMap<Uuid, Option<RulePause>> = HashMap::new();
+    for rule in due.iter().flat_map(|it| &it.1) {
+        if let Entry::Vacant(entry) = paused.entry(rule.row.id) {
+            entry.insert(rules::find_pause(app, tenant, plan, rule).await?);
+        }
+    }
+    let mut block = Vec::new();
+    let mut requested = 0;
+    for it in due {
+        requested += it.1.len();
+        block.push(it);
+        if requested >= MAX_EVALUATIONS_PER_TRANSACTION {
+            fire(app, &rule_set, (tenant, plan), ready_at, &block, &paused).await?;
+            (block, requested) = (Vec::new(), 0);
+        }
+    }
+    fire(app, &rule_set, (tenant, plan), ready_at, &block, &paused).await
+}
+
+/// Returns the traces that match rules, before anything is locked.
+async fn selected(
+    app: &App,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+    active_rules: &HashMap<Uuid, Vec<&Arc<ParsedRule>>>,
+) -> Result<Vec<DueTrace>> {
+    let rows = traces::becoming_ready(&app.db, tenant, ids, ready_at, &conditions(active_rules)).await?;
+    let of =
+        |trace: &trace::Model| active_rules.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
+    let needs_span_kinds = |it: &&trace::Model| of(it).iter().any(|rule| rule.filter.span_type.is_some());
+    let ids_for_kinds: Vec<Uuid> = rows.iter().filter(needs_span_kinds).map(|it| it.id).collect();
+    let kinds = traces::span_kinds(&app.db, tenant, &ids_for_kinds).await?;
+    let due = rows.into_iter().map(|trace| {
+        let selecting: Vec<Arc<ParsedRule>> =
+            of(&trace).iter().filter(|rule| selects(rule, &trace, &kinds)).map(|it| Arc::clone(it)).collect();
+        (trace, selecting)
+    });
+    Ok(due.filter(|it| !it.1.is_empty()).collect())
+}
+
+/// Marks traces as ready and creates the evaluations of their rules, in one transaction.
+async fn fire(
+    app: &App,
+    rule_set: &RuleSet,
+    (tenant, plan): (Uuid, Plan),
+    ready_at: i64,
+    due: &[DueTrace],
+    paused: &HashMap<Uuid, Option<RulePause>>,
+) -> Result<()> {
+    if due.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = due.iter().map(|it| it.0.id).collect();
+    let rules: Vec<Uuid> =
+        due.iter().flat_map(|it| &it.1).map(|it| it.row.id).collect::<HashSet<_>>().into_iter().collect();
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    traces::lock_in_order(&txn, tenant, &ids).await?;
+    let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, &ids, ready_at).await?.into_iter().collect();
+    let evaluated = evaluations::evaluated_by_rules(&txn, tenant, &rules, &ids).await?;
+    let mut firing = FiringBatch { tenant, now, rows: Vec::new(), decisions: Vec::new() };
+    let pairs = due.iter().flat_map(|(trace, rules)| rules.iter().map(move |rule| (rule, trace)));
+    for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.id)) {
+        if evaluated.contains(&(rule.row.id, trace.id)) {
+            continue;
+        }
+        match paused.get(&rule.row.id).and_then(Option::as_ref) {
+            Some(why) => firing.add_decision(rule, trace, Decision::Paused, why.detail.clone()),
+            None => {
+                let evaluator = rule_set.evaluator(&rule.row.metric_name);
+                let version = evaluator.map_or_else(String::new, |it| it.version());
+                firing.rows.push((Arc::clone(rule), new_evaluation(tenant, rule, trace, version, now)));
+            }
+        }
+    }
+    firing.drop_beyond_quota(&txn, plan).await?;
+    let rows = firing.rows.into_iter().map(|it| it.1).collect();
+    evaluation_request::enqueue(&txn, rows, now).await?;
+    store::eval_rules::store_decisions(&txn, firing.decisions).await?;
+    txn.commit().await?;
+    Ok(())
+}
+
+/// Returns conditions by which the database excludes traces that no rule matches: with many rules only
+/// their projects, with very many rules none.
+fn conditions(active_rules: &HashMap<Uuid, Vec<&Arc<ParsedRule>>>) -> Vec<ReadyCondition> {
+    let full_condition = |rule: &&Arc<ParsedRule>| ReadyCondition {
+        project_id: rule.row.project_id,
+        model: rule.filter.model.clone(),
+        name: rule.filter.name.clone(),
+        error: rule.filter.error,
+        // The part before the first colon belongs to the key, wherever the value begins.
+        tag: rule.filter.tag.as_deref().map(|it| it.split(':').next().unwrap_or(it).to_owned()),
+    };
+    let full_condition: HashSet<ReadyCondition> =
+        active_rules.values().flatten().map(full_condition).collect();
+    if full_condition.len() <= MAX_CONDITIONS {
+        return full_condition.into_iter().collect();
+    }
+    if active_rules.len() > MAX_PROJECTS {
+        return Vec::new();
+    }
+    active_rules
+        .keys()
+        .map(|it| ReadyCondition { project_id: *it, model: None, name: None, error: None, tag: None })
+        .collect()
+}
+
+/// Whether a rule matches a trace, as far as that follows from the two. `kinds` contains the span types
+/// of each trace.
+fn selects(rule: &ParsedRule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<String>>) -> bool {
+    let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
+    rule.row.project_id == trace.project_id
+        && mismatch_reason(&rule.filter, trace, has).is_none()
+        && is_sampled(trace.id, rule.row.sample_rate)
+}
+
+/// Returns the evaluation of a trace for a rule.
+fn new_evaluation(
+    tenant: Uuid,
+    rule: &ParsedRule,
+    trace: &trace::Model,
+    version: String,
+    now: i64,
+) -> evaluation::Model {
+    let is_llm = rule.kind == api::EvaluatorType::Llm;
+    evaluation::Model {
+        metric_name: rule.row.metric_name.clone(),
+        evaluator_type: rule.kind.as_str().to_owned(),
+        evaluator_version: version,
+        model_tier: is_llm.then(|| rule.tier.as_str().to_owned()),
+        rule_id: Some(rule.row.id),
+        quota_month: is_llm.then(|| month(now)),
+        ..evaluations::pending_row(tenant, trace.id, trace.project_id, now)
+    }
+}
+
+struct FiringBatch {
+    tenant: Uuid,
+    now: i64,
+    rows: Vec<(Arc<ParsedRule>, evaluation::Model)>,
+    decisions: Vec<rule_decision::Model>,
+}
+
+impl FiringBatch {
+    fn add_decision(&mut self, rule: &ParsedRule, trace: &trace::Model, decision: Decision, detail: String) {
+        self.decisions.push(rule_decision::Model {
+            tenant_id: self.tenant,
+            trace_id: trace.id,
+            id: rule.row.id,
+            decision: decision.as_str().to_owned(),
+            detail,
+            decided_at: self.now,
+        });
+    }
+
+    /// Drops the evaluations that exceed the monthly quota.
+    async fn drop_beyond_quota(&mut self, txn: &store::Transaction, plan: Plan) -> Result<()> {
+        let requested = self.rows.iter().filter(|it| it.1.quota_month.is_some()).count();
+        let requested = i64::try_from(requested).unwrap_or(i64::MAX);
+        let quota = Quota::LlmEvaluations;
+        let mut granted =
+            quotas::reserve(txn, self.tenant, month(self.now), quota, monthly_limit(quota, plan), requested)
+                .await?;
+        if granted == requested {
+            return Ok(());
+        }
+        for (rule, row) in std::mem::take(&mut self.rows) {
+            if row.quota_month.is_none() || granted > 0 {
+                granted -= i64::from(row.quota_month.is_some());
+                self.rows.push((rule, row));
+            } else {
+                self.decisions.push(rule_decision::Model {
+                    tenant_id: self.tenant,
+                    trace_id: row.trace_id,
+                    id: rule.row.id,
+                    decision: Decision::Quota.as_str().to_owned(),
+                    detail: quota_exceeded_message(plan),
+                    decided_at: self.now,
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The event `failure.detected`.
+
+use api::Plan;
+use serde_json::json;
+use tests::{
+    app::TEST_START_MICROS,
+    on_both_databases,
+    otlp::{Span, request},
+};
+
+use super::*;
+
+on_both_databases! {
+    async fn event_has_failure_trace_and_rules(app: TestApp) {
+        subscribe(app, app.tenant).await;
+        let item = json!({"name": "trip", "session_id": "s1", "user_id": "u1", "external_id": "e1", "latency_ms": 40,
+            "spans": [{"name": "call", "type": "llm", "model": "gpt-4o", "error": TIMEOUT_MESSAGE, "prompt_tokens": 3, "completion_tokens": 4}]});
+        let trace = ingest_item(&app.full_key(), item).await;
+        app.drain().await;
+        let sent = events(app).await;
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert_eq!((&sent[0]["type"], &sent[0]["tenant_id"], &sent[0]["project_id"]),
+            (&json!("failure.detected"), &json!(app.tenant), &json!(app.project)));
+        let data = &sent[0]["data"];
+        assert_eq!(data["failure"], failures(app, "").await[0]);
+        let summary = &data["trace"];
+        assert_eq!((&summary["id"], &summary["name"], &summary["session_id"], &summary["user_id"], &summary["external_id"]),
+            (&json!(trace), &json!("trip"), &json!("s1"), &json!("u1"), &json!("e1")));
+        assert_eq!((&summary["total_token_count"], &summary["span_count"], &summary["project_id"]), (&json!(7), &json!(1), &json!(app.project)));
+        let rules = app.full_key().get("/v1/failure-rules").await.ok();
+        let rule = &rules["failure_rules"][0];
+        assert_eq!((&data["rules"], &data["evaluation"]), (&json!([{"id": rule["id"], "name": "Any failure"}]), &Value::Null));
+        assert_eq!(rule["last_fired_at"], "2026-06-15T12:00:00.000000Z");
+    }
+
+    /// However many spans fail and however many rules fire.
+    async fn trace_has_one_event(app: TestApp) {
+        subscribe(app, app.tenant).await;
+        rule(app, json!({"failure_types": ["timeout"]})).await;
+        rule(app, json!({"failure_types": ["rate_limit", "other"]})).await;
+        let spans: Vec<Value> = [OTHER_MESSAGE, TIMEOUT_MESSAGE, TIMEOUT_MESSAGE, RATE_LIMIT_MESSAGE].iter().map(|it| json!({"name": "s", "error": it})).collect();
+        ingest_item(&app.full_key(), json!({"name": "t", "spans": spans})).await;
+        app.drain().await;
+        let sent = events(app).await;
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0]["data"]["rules"].as_array().unwrap().len(), 3);
+        fail(app, OTHER_MESSAGE).await;
+        assert_eq!(events(app).await.len(), 2);
+    }
+
+    /// Late spans and replays fire no rule again.
+    async fn rule_fires_once_for_a_trace(app: TestApp) {
+        subscribe(app, app.tenant).await;
+        let trace = 0x77;
+        for id in 1..4 {
+            let span = Span::new(trace, id, "call", TEST_START_MICROS).failed(TIMEOUT_MESSAGE);
+            for _ in 0..2 {
+                app.full_key().post("/v1/otlp/traces", &request([&span])).await.ok();
+                app.drain().await;
+                app.advance(30);
+            }
+        }
+        assert_eq!((failures(app, "").await.len(), events(app).await.len()), (3, 1));
+    }
+
+    /// Without a webhook nothing is stored, and the rule fires all the same.
+    async fn nothing_is_stored_without_webhook(app: TestApp) {
+        fail(app, TIMEOUT_MESSAGE).await;
+        assert_eq!(events(app).await, Vec::<Value>::new());
+        let rules = app.full_key().get("/v1/failure-rules").await.ok();
+        assert!(rules["failure_rules"][0]["last_fired_at"].is_string());
+    }
+
+    /// Rules stop while the plan is too low, and act again when it returns.
+    async fn rules_act_on_their_plan_only(app: TestApp) {
+        subscribe(app, app.tenant).await;
+        app.set_plan(Plan::Starter).await;
+        fail(app, TIMEOUT_MESSAGE).await;
+        assert_eq!(events(app).await.len(), 0);
+        app.set_plan(Plan::Pro).await;
+        fail(app, TIMEOUT_MESSAGE).await;
+        assert_eq!(events(app).await.len(), 1);
+        app.set_plan(Plan::Team).await;
+        assert_eq!(failures(app, "").await.len(), 2);
+    }
+
+    async fn events_belong_to_their_tenant(app: TestApp) {
+        let (other, theirs) = app.other_tenant(Plan::Enterprise).await;
+        subscribe(app, other).await;
+        fail(app, TIMEOUT_MESSAGE).await;
+        assert_eq!(events(app).await.len(), 0);
+        ingest(&theirs, TIMEOUT_MESSAGE).await;
+        app.drain().await;
+        let sent = events(app).await;
+        assert_eq!((sent.len(), &sent[0]["tenant_id"]), (1, &json!(other)));
+    }
+}

@@ -1,0 +1,46 @@
+//! Rows that expire.
+
+use serde_json::json;
+use server::{features::ALL, housekeeping};
+use tests::on_both_databases;
+
+use super::*;
+
+const DAY: i64 = 86_400;
+
+on_both_databases! {
+    /// A cluster goes when it was not seen for 90 days and has no failures.
+    async fn clusters_without_failures_expire(app: TestApp) {
+        let (kept, gone) = (fail(app, TIMEOUT_MESSAGE).await, fail(app, OTHER_MESSAGE).await);
+        assert_eq!(app.full_key().delete(&format!("/v1/traces/{gone}")).await.status, 204);
+        app.advance(89 * DAY);
+        housekeeping::run_round(&app.app, ALL).await.unwrap();
+        assert_eq!(clusters(app, "").await.len(), 2);
+        app.advance(2 * DAY);
+        housekeeping::run_round(&app.app, ALL).await.unwrap();
+        let left = clusters(app, "").await;
+        assert_eq!((left.len(), &left[0]["sample_trace_ids"]), (1, &json!([kept])));
+        // The process still has the expired cluster in memory: such a failure creates another one.
+        fail(app, OTHER_MESSAGE).await;
+        let again = clusters(app, "failure_type=other").await;
+        assert_eq!((again.len(), &again[0]["count"]), (1, &json!(1)));
+        assert_eq!(clusters(app, "").await.len(), 2);
+    }
+
+    /// A trace that matched long ago is not remembered.
+    async fn trends_and_matches_expire(app: TestApp) {
+        fail(app, TIMEOUT_MESSAGE).await;
+        let rows = async |table: &str| {
+            let sql = format!("SELECT tenant_id FROM {table}");
+            let statement = sea_orm::Statement::from_string(app.app.db.dialect.backend(), sql);
+            sea_orm::ConnectionTrait::query_all_raw(&app.app.db.write, statement).await.unwrap().len()
+        };
+        assert_eq!((rows("failure_trend").await, rows("failure_rule_match").await), (1, 1));
+        app.advance(31 * DAY);
+        housekeeping::run_round(&app.app, ALL).await.unwrap();
+        assert_eq!((rows("failure_trend").await, rows("failure_rule_match").await), (1, 0));
+        app.advance(60 * DAY);
+        housekeeping::run_round(&app.app, ALL).await.unwrap();
+        assert_eq!((rows("failure_trend").await, rows("failure").await, rows("failure_cluster").await), (0, 1, 1));
+    }
+}

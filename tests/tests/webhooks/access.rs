@@ -1,0 +1,61 @@
+//! Plans, roles and tenants.
+
+use api::{Plan, Role};
+use serde_json::json;
+
+use crate::{installation::WEBHOOK_SECRET, receiver::Response, with_receivers};
+
+with_receivers! {
+    /// Creating and testing need a member, deleting an owner; the plan is Pro or above.
+    async fn roles_and_plans_are_those_of_the_specification(home: Installation) {
+        let receiver = home.receiver(|_, _| Response::Status(200)).await;
+        let app = &home.app;
+        let body = json!({"url": receiver.url(), "secret": WEBHOOK_SECRET});
+        let (viewer, member, owner) = (app.session(Role::Viewer), app.session(Role::Member), app.session(Role::Owner));
+        app.set_plan(Plan::Pro).await;
+        viewer.post("/v1/webhooks", &body).await.is(403, "forbidden_role");
+        let id = member.post("/v1/webhooks", &body).await.ok()["id"].as_str().unwrap().to_owned();
+        let (path, test) = (format!("/v1/webhooks/{id}"), format!("/v1/webhooks/{id}/test"));
+        assert_eq!(viewer.get("/v1/webhooks").await.ok()["webhooks"][0]["id"], id);
+        viewer.post(&test, &json!({})).await.is(403, "forbidden_role");
+        assert_eq!(member.post(&test, &json!({})).await.ok()["status"], 200);
+        member.delete(&path).await.is(403, "forbidden_role");
+        let query = app.new_key(Role::Owner, &["query"]).await;
+        query.post(&test, &json!({})).await.is(403, "scope_forbidden");
+
+        let (_, others) = app.other_tenant(Plan::Pro).await;
+        others.post(&test, &json!({})).await.is(404, "not_found");
+        others.get(&path).await.is(404, "not_found");
+        others.delete(&path).await.is(404, "not_found");
+
+        app.set_plan(Plan::Starter).await;
+        let low = member.post(&test, &json!({})).await;
+        low.is(403, "plan_forbidden");
+        assert_eq!(low.json()["required_plan"], "pro");
+        viewer.post(&test, &json!({})).await.is(403, "forbidden_role");
+        member.post("/v1/webhooks", &body).await.is(402, "plan_upgrade_required");
+        member.get("/v1/webhooks").await.is(402, "plan_upgrade_required");
+        assert_eq!(receiver.received().len(), 1);
+        assert_eq!(owner.delete(&path).await.status, 204);
+    }
+
+    /// A lowered plan keeps webhooks, which act again when the plan returns.
+    async fn lowered_plan_stops_deliveries(home: Installation) {
+        let receiver = home.receiver(|_, before| Response::Status(if before == 0 { 500 } else { 200 })).await;
+        let id = home.webhook(&receiver).await;
+        home.publish(0..1).await;
+        home.app.drain().await;
+        home.app.set_plan(Plan::Starter).await;
+        home.publish(1..2).await;
+        home.app.advance(60);
+        home.app.drain().await;
+        assert_eq!(receiver.received().len(), 1);
+        home.app.set_plan(Plan::Pro).await;
+        home.publish(2..3).await;
+        home.app.drain().await;
+        assert_eq!(receiver.received().len(), 2);
+        assert_eq!(receiver.received()[1].json()["data"]["number"], 2);
+        let statuses: Vec<_> = home.deliveries(&id).await.iter().map(|it| it["status"].clone()).collect();
+        assert_eq!(statuses, ["delivered", "cancelled"]);
+    }
+}
