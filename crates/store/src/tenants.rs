@@ -60,15 +60,15 @@ pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(tenant::Entity::find().count(db).await? == 0)
 }
 
-/// Locks a tenant until the transaction ends. Transactions that count rows before they insert more use this
+/// Returns a tenant, locked until the transaction ends. Transactions that count rows before they insert more use this
 /// to exclude each other.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn lock(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
+pub async fn lock(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenant::Model>, DbErr> {
     // Not `FOR UPDATE`: it would also block transactions that insert rows with a foreign key to the
     // tenant, and two transactions that insert the same project would deadlock.
-    tenant::Entity::find_by_id(tenant).lock(LockType::NoKeyUpdate).one(txn).await.map(drop)
+    tenant::Entity::find_by_id(tenant).lock(LockType::NoKeyUpdate).one(txn).await
 }
 
 /// Adds a tenant.

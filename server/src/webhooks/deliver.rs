@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use api::Plan;
-use entities::{job, webhook};
+use entities::{job, tenant, webhook};
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{derived_id, webhooks::deliveries};
@@ -73,6 +73,19 @@ impl RunJob<App> for DeliverWebhook {
     }
 }
 
+/// The result of cancelling the deliveries of a webhook.
+enum Cancellation {
+    /// No delivery is pending.
+    Complete,
+    /// The webhook receives deliveries: it or the plan has changed.
+    WebhookIsActive,
+}
+
+/// Whether the plan of a tenant includes webhooks.
+fn includes_webhooks(tenant: &tenant::Model) -> bool {
+    tenant.plan.parse::<Plan>().is_ok_and(|it| it >= Plan::Pro)
+}
+
 /// One run of the job.
 struct DeliveryRun<'a> {
     app: &'a App,
@@ -94,8 +107,11 @@ impl DeliveryRun<'_> {
                 return Ok(JobResult::Snooze { until: now });
             }
             let Some(row) = self.active().await? else {
-                self.cancel_all().await?;
-                return Ok(JobResult::Done);
+                return match self.cancel_deliveries().await? {
+                    Cancellation::Complete => Ok(JobResult::Done),
+                    // The cached plan expires within this time.
+                    Cancellation::WebhookIsActive => self.wake_at(now + BUSY_DELAY_MICROS).await,
+                };
             };
             let until = now + CLAIM_MICROS;
             let claimed =
@@ -115,22 +131,37 @@ impl DeliveryRun<'_> {
         }
     }
 
-    /// Returns the webhook, if it receives deliveries: it is enabled, and part of the plan.
+    /// Returns the webhook, if it receives deliveries: it is enabled, and part of the plan. The plan is cached.
     async fn active(&self) -> Result<Option<webhook::Model>> {
         let tenant = self.app.access_cache.tenant(self.tenant).await?;
-        let plan = tenant.and_then(|it| it.plan.parse::<Plan>().ok());
-        if plan.is_none_or(|it| it < Plan::Pro) {
+        if tenant.is_none_or(|it| !includes_webhooks(&it)) {
             return Ok(None);
         }
         let row = store::webhooks::get(self.app.db.current(), self.tenant, self.webhook).await?;
         Ok(row.filter(|it| it.enabled))
     }
 
-    async fn cancel_all(&self) -> Result<()> {
-        let (app, limit) = (self.app, CANCELLED_PER_STATEMENT);
-        while deliveries::cancel(&app.db, self.tenant, self.webhook, app.clock.now(), limit).await? >= limit {
+    /// Cancels the pending deliveries of a webhook that receives none.
+    ///
+    /// Each transaction locks the rows that decide this: events that are published after a change of the plan or of the
+    /// webhook are not cancelled.
+    async fn cancel_deliveries(&self) -> Result<Cancellation> {
+        let (app, tenant, webhook) = (self.app, self.tenant, self.webhook);
+        loop {
+            let txn = app.db.begin().await?;
+            let plan_includes_it =
+                store::tenants::lock(&txn, tenant).await?.is_some_and(|it| includes_webhooks(&it));
+            let row = store::webhooks::lock(&txn, tenant, webhook).await?;
+            if plan_includes_it && row.is_some_and(|it| it.enabled) {
+                return Ok(Cancellation::WebhookIsActive);
+            }
+            let (now, limit) = (app.clock.now(), CANCELLED_PER_STATEMENT);
+            let cancelled = deliveries::cancel(&txn, tenant, webhook, now, limit).await?;
+            txn.commit().await?;
+            if cancelled < limit {
+                return Ok(Cancellation::Complete);
+            }
         }
-        Ok(())
     }
 
     /// Ends this run and ensures that another one begins at this time.

@@ -2,8 +2,13 @@
 
 use api::{Plan, Role};
 use serde_json::json;
+use server::{clock::Clock, subscriptions::Subscriptions, webhooks::publish};
 
-use crate::{installation::WEBHOOK_SECRET, receiver::Response, with_receivers};
+use crate::{
+    installation::{WEBHOOK_SECRET, event},
+    receiver::Response,
+    with_receivers,
+};
 
 with_receivers! {
     /// Creating and testing need a member, deleting an owner; the plan is Pro or above.
@@ -57,5 +62,26 @@ with_receivers! {
         assert_eq!(receiver.received()[1].json()["data"]["number"], 2);
         let statuses: Vec<_> = home.deliveries(&id).await.iter().map(|it| it["status"].clone()).collect();
         assert_eq!(statuses, ["delivered", "cancelled"]);
+    }
+
+    /// Another process raises the plan. This process still has the lower plan in its cache when an event is published.
+    async fn event_published_after_an_upgrade_is_delivered(home: Installation) {
+        let receiver = home.receiver(|_, _| Response::Status(200)).await;
+        let id = home.webhook(&receiver).await;
+        let (app, tenant) = (&home.app.app, home.app.tenant);
+        home.app.set_plan(Plan::Starter).await;
+        assert_eq!(app.access_cache.tenant(tenant).await.unwrap().unwrap().plan, "starter");
+        let txn = app.db.begin().await.unwrap();
+        store::tenants::set_plan(&txn, tenant, Plan::Pro).await.unwrap();
+        let subscriptions = Subscriptions::read(&txn, tenant).await.unwrap();
+        publish(&txn, &subscriptions, tenant, &[event(json!({"number": 0}))], home.app.clock.now()).await.unwrap();
+        txn.commit().await.unwrap();
+        home.app.drain().await;
+        while receiver.received().is_empty() {
+            assert_eq!(home.deliveries(&id).await[0]["status"], "pending");
+            home.app.advance(1);
+            home.app.drain().await;
+        }
+        assert_eq!(home.deliveries(&id).await[0]["status"], "delivered");
     }
 }

@@ -31,7 +31,7 @@ fn processor_time(process: &Process) -> Duration {
 /// Fails evaluations, and waits until they have ended and have reached the receiver if there is one.
 async fn fail(process: &Process, receiver: Option<&Receiver>) {
     let known = receiver.map_or(0, |it| it.received().len());
-    process.fail_evaluations(EVENT_COUNT).await;
+    process.fail_evaluations("without latency", EVENT_COUNT).await;
     let is_empty = async |status: &str| {
         let list = process.key().get(&format!("/v1/eval?status={status}&limit=1")).await.ok();
         list["evaluations"].as_array().unwrap().is_empty()

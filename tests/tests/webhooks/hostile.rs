@@ -43,7 +43,7 @@ async fn receivers(authority: &Authority) -> Vec<(&'static str, Receiver, u16, &
             "in time",
         ),
         (
-            "streams for ever",
+            "streams endlessly",
             Response::Endless(with("transfer-encoding: chunked"), chunk, Duration::ZERO),
             200,
             "",
@@ -55,7 +55,7 @@ async fn receivers(authority: &Authority) -> Vec<(&'static str, Receiver, u16, &
             "",
         ),
         (
-            "sends headers for ever",
+            "sends headers endlessly",
             Response::Endless(
                 bytes(OK_STATUS_LINE),
                 bytes(&"x-header: value\r\n".repeat(500)),
@@ -154,7 +154,7 @@ with_receivers! {
                 if delivery["attempts"][0].is_object() {
                     break delivery["attempts"][0].clone();
                 }
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                home.wait(Duration::from_millis(100)).await;
             };
             assert_eq!(attempt["status"], status, "{what}: {attempt}");
             assert!(attempt["error"].as_str().unwrap_or_default().contains(reason), "{what}: {attempt}");

@@ -1,5 +1,7 @@
 //! A server that may reach receivers on this machine, and what tests do with it.
 
+use std::time::Duration;
+
 use api::{Plan, webhook::EventType};
 use serde_json::{Value, json};
 use server::{
@@ -76,6 +78,12 @@ impl Installation {
         let txn = app.db.begin().await.unwrap();
         publish(&txn, &subscriptions, tenant, &events, self.app.clock.now()).await.unwrap();
         txn.commit().await.unwrap();
+    }
+
+    /// Waits, and lets the clock of the server advance as much: a job that met a busy database runs again later.
+    pub async fn wait(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+        self.app.clock.advance(i64::try_from(duration.as_micros()).unwrap());
     }
 
     /// Returns the deliveries to a webhook, newest first.

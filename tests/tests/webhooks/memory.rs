@@ -30,7 +30,7 @@ async fn bad_receivers(database: On) {
         ),
     ];
     // The first evaluations and requests are part of the idle size.
-    process.fail_evaluations(20).await;
+    process.fail_evaluations("without latency", 20).await;
     process.failed_evaluations().await;
     let idle = process.memory_mib("VmRSS:");
     let mut receivers = Vec::new();
@@ -41,7 +41,7 @@ async fn bad_receivers(database: On) {
         process.webhook(&receiver).await;
         receivers.push(receiver);
     }
-    process.fail_evaluations(20).await;
+    process.fail_evaluations("without latency", 20).await;
     while receivers.iter().any(|it| it.received().is_empty()) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -77,12 +77,17 @@ impl Process {
         self.key().post("/v1/webhooks", &body).await.ok();
     }
 
-    /// Stores traces that can't be evaluated, and requests their evaluation.
-    pub async fn fail_evaluations(&self, count: usize) {
-        let traces = vec![json!({"name": "without latency"}); count];
+    /// Stores traces of this name that can't be evaluated, and requests their evaluation.
+    pub async fn fail_evaluations(&self, name: &str, count: usize) {
+        let traces = vec![json!({"name": name}); count];
         self.key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
         let config = json!({"max_latency_ms": 1});
-        let bulk = json!({"metric_name": "latency_threshold", "evaluator_type": "rule", "config": config});
+        let bulk = json!({
+            "metric_name": "latency_threshold",
+            "evaluator_type": "rule",
+            "config": config,
+            "filter": {"name": name},
+        });
         self.key().post("/v1/eval/bulk", &bulk).await.ok();
     }
 

@@ -41,6 +41,8 @@ impl Received {
 pub enum Response {
     /// A status without a body.
     Status(u16),
+    /// A status without a body, after some time.
+    Late(Duration, u16),
     /// These bytes; the connection stays open for the next request.
     Bytes(Vec<u8>),
     /// These bytes, and nothing more until the client leaves.
@@ -122,6 +124,10 @@ pub fn response(status: u16, headers: &[&str], body: &[u8]) -> Response {
 /// Sends a response. Returns whether the connection can have another request.
 async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), response: Response) -> bool {
     match response {
+        Response::Late(time, status) => {
+            tokio::time::sleep(time).await;
+            Box::pin(write(stream, Response::Status(status))).await
+        }
         Response::Status(status) => {
             let head = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n");
             stream.write_all(head.as_bytes()).await.is_ok() && stream.flush().await.is_ok()

@@ -25,7 +25,7 @@ with_receivers! {
             home.publish(n..n + 1).await;
         }
         while fine.received().len() < 25 * 20 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            home.wait(Duration::from_millis(10)).await;
         }
         // A request to a receiver that hangs ends after 10 seconds, and each webhook has two at a time.
         let timeouts = usize::try_from(began.elapsed().as_secs() / 10).unwrap();

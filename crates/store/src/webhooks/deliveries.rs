@@ -186,7 +186,13 @@ pub async fn postpone(
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn cancel(db: &Db, tenant: Uuid, webhook: Uuid, now: i64, limit: u64) -> Result<u64, DbErr> {
+pub async fn cancel(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    webhook: Uuid,
+    now: i64,
+    limit: u64,
+) -> Result<u64, DbErr> {
     let some = Query::select()
         .column(Column::Id)
         .from(Entity)
@@ -199,7 +205,7 @@ pub async fn cancel(db: &Db, tenant: Uuid, webhook: Uuid, now: i64, limit: u64) 
         .col_expr(Column::CompletedAt, Expr::value(now))
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::Id.in_subquery(some))
-        .exec(&db.write)
+        .exec(txn)
         .await?;
     Ok(done.rows_affected)
 }
