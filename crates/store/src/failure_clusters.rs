@@ -79,6 +79,25 @@ pub async fn set_version(
     Ok(())
 }
 
+/// Raises the versions of the clusterings of all projects of a tenant.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn raise_versions(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
+    use failure_clustering::{Column, Entity};
+    let of_tenant = Entity::find().select_only().column(Column::ProjectId).filter(Column::TenantId.eq(tenant));
+    // One statement each: a transaction that locks several projects does so in the order of their ids.
+    for project in of_tenant.into_tuple::<Uuid>().all(db).await? {
+        Entity::update_many()
+            .col_expr(Column::Version, Expr::col(Column::Version).add(1))
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::ProjectId.eq(project))
+            .exec(db)
+            .await?;
+    }
+    Ok(())
+}
+
 /// Returns the templates of all clusters of a project.
 ///
 /// # Errors
