@@ -9,7 +9,7 @@ use entities::{
 };
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
-    IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Statement,
+    IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select, Statement,
     sea_query::{Expr, OnConflict},
 };
 use uuid::Uuid;
@@ -237,6 +237,16 @@ pub async fn page(
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
+    page_query(tenant, filter, after, limit).all(db).await
+}
+
+/// Returns the query of a page of clusters.
+pub fn page_query(
+    tenant: Uuid,
+    filter: &ClusterFilter,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Select<Entity> {
     let query = Entity::find()
         .filter(Column::TenantId.eq(tenant))
         .apply_if(filter.project_id, |query, it| query.filter(Column::ProjectId.eq(it)))
@@ -244,5 +254,5 @@ pub async fn page(
         .apply_if(filter.failure_type, |query, it| query.filter(Column::FailureType.eq(bit_of(it))))
         .apply_if(filter.from, |query, it| query.filter(Column::LastSeen.gte(it.micros())))
         .apply_if(filter.to, |query, it| query.filter(Column::LastSeen.lte(it.micros())));
-    newest_first(query, (Column::LastSeen, Column::Id), after, limit).all(db).await
+    newest_first(query, (Column::LastSeen, Column::Id), after, limit)
 }
