@@ -47,7 +47,7 @@ fn rule(id: &str, enabled: bool) -> Value {
 
 fn project() -> Value {
     json!({
-        "id": PROJECT_ID, "name": "shop", "prompt_autoship_enabled": false, "retention_days": null, "archived_at": null,
+        "id": PROJECT_ID, "name": "shop", "status": "active", "prompt_autoship_enabled": false, "retention_days": null, "archived_at": null,
         "created_at": "2026-11-21T14:00:00.000000Z", "updated_at": "2026-11-21T14:00:00.000000Z",
     })
 }
