@@ -10,7 +10,7 @@ use entities::{
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
     IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select, Statement,
-    sea_query::{Expr, OnConflict},
+    sea_query::{Expr, ExprTrait, OnConflict},
 };
 use uuid::Uuid;
 

@@ -3,6 +3,7 @@
 //! A screen keeps its own records; see [`Screen`].
 
 mod changes;
+mod filter_line;
 pub mod freshness;
 pub mod notice;
 mod paged;

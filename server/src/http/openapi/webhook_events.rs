@@ -6,19 +6,21 @@ use api::{
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
-        ContentBuilder, HttpMethod, ObjectBuilder, OpenApi, PathItem, Paths, Ref, RefOr, ResponseBuilder,
-        Schema, Type, path::OperationBuilder, request_body::RequestBodyBuilder,
+        ContentBuilder, HttpMethod, KnownFormat, ObjectBuilder, OpenApi, PathItem, PathsBuilder, Ref, RefOr,
+        ResponseBuilder, Schema, SchemaFormat, Type,
+        path::OperationBuilder,
+        request_body::RequestBodyBuilder,
+        schema::SchemaType,
     },
 };
-use uuid::Uuid;
 
 /// Adds the events that the server sends, with the schemas of their data.
 pub fn add(document: &mut OpenApi) {
     let failure = data::<FailureDetected>(document);
     let anomaly = data::<Anomaly>(document);
     let evaluation = data::<EvaluationFailed>(document);
-    let ping = ObjectBuilder::new().property("webhook_id", Uuid::schema()).required("webhook_id").into();
-    let mut webhooks = Paths::new();
+    let ping = ObjectBuilder::new().property("webhook_id", uuid(Type::String)).required("webhook_id").into();
+    let mut webhooks = PathsBuilder::new();
     for (event, summary, data) in [
         (EventType::FailureDetected, "A trace matched a failure rule.", failure),
         (EventType::AnomalyDetected, "A metric of a project differs from its usual values.", anomaly),
@@ -34,7 +36,7 @@ pub fn add(document: &mut OpenApi) {
             .response("2XX", received);
         webhooks = webhooks.path(event.as_str(), PathItem::new(HttpMethod::Post, operation));
     }
-    document.webhooks = Some(webhooks);
+    document.webhooks = Some(webhooks.build());
 }
 
 /// Adds the schema of a type, and of those that it refers to. Returns a reference to it.
@@ -45,15 +47,20 @@ fn data<T: ToSchema>(document: &mut OpenApi) -> RefOr<Schema> {
     Ref::from_schema_name(T::name()).into()
 }
 
+fn uuid(schema_type: impl Into<SchemaType>) -> RefOr<Schema> {
+    let format = SchemaFormat::KnownFormat(KnownFormat::Uuid);
+    ObjectBuilder::new().schema_type(schema_type).format(Some(format)).into()
+}
+
 /// Returns the schema of the body of a delivery.
 fn payload(event: EventType, data: RefOr<Schema>) -> Schema {
     let event_type = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([event.as_str()]));
     let fields = [
-        ("id", Uuid::schema()),
+        ("id", uuid(Type::String)),
         ("type", event_type.into()),
         ("created_at", Timestamp::schema()),
-        ("tenant_id", Uuid::schema()),
-        ("project_id", Option::<Uuid>::schema()),
+        ("tenant_id", uuid(Type::String)),
+        ("project_id", uuid(SchemaType::from_iter([Type::String, Type::Null]))),
         ("data", data),
     ];
     let object = |it: ObjectBuilder, (name, schema)| it.property::<_, RefOr<Schema>>(name, schema).required(name);
