@@ -70,6 +70,8 @@ pub struct Model {
     pub updated_at: i64,
     /// Whether the metrics count it. False only for traces stored before metrics existed.
     pub measured: bool,
+    /// Whether the metrics count its tokens too. False for traces that an earlier version counted, and for uncounted ones.
+    pub tokens_measured: bool,
     /// Label of its newest feedback: 0 neutral, 1 good, 2 bad; null without feedback.
     pub feedback: Option<i16>,
     /// Input tokens read from a cache: the sum over counted spans; null when none reports any.

@@ -15,12 +15,17 @@ pub struct Migration;
 const FAILURE_INDEXES: &[(&str, &str, &str)] = &[
     ("ix_failure_project", "failure", "tenant_id, project_id, id"),
     ("ix_failure_cluster", "failure", "tenant_id, cluster_id, id"),
+    ("ix_failure_type", "failure", "tenant_id, failure_type, id"),
     ("ix_failure_cluster_seen", "failure_cluster", "tenant_id, last_seen, id"),
     ("ix_failure_cluster_project", "failure_cluster", "tenant_id, project_id, last_seen, id"),
     ("ix_failure_trend_hour", "failure_trend", "tenant_id, hour"),
     ("ix_failure_rule_time", "failure_rule", "tenant_id, created_at, id"),
     ("ix_failure_rule_match_time", "failure_rule_match", "tenant_id, matched_at"),
 ];
+
+/// Name, table, columns and condition of the index of failures by model.
+const MODEL_INDEX: (&str, &str, &str, &str) =
+    ("ix_failure_model", "failure", "tenant_id, model, id", "model IS NOT NULL");
 
 /// A span fails once, a regression is recorded once for its evaluation, and a rule matches a trace once. The indexes
 /// also find the rows of a trace.
@@ -50,6 +55,8 @@ impl MigrationTrait for Migration {
         for (name, table, columns) in FAILURE_INDEXES {
             create_index(manager, name, table, columns, None).await?;
         }
+        let (name, table, columns, condition) = MODEL_INDEX;
+        create_index(manager, name, table, columns, Some(condition)).await?;
         for sql in UNIQUE_FAILURE_INDEXES.into_iter().chain([DEFAULT_RULES]) {
             manager.get_connection().execute_unprepared(sql).await?;
         }

@@ -1,32 +1,31 @@
-//! Counts all traces again, because metrics now contain their tokens.
+//! A column that says whether the metrics count the tokens of a trace: an earlier version counted traces without them.
 //!
-//! The stored facts of a trace must equal its row: a later change subtracts the facts of the row. Housekeeping
-//! counts the traces in the background, like those of a version without metrics.
+//! The migration changes no rows. Housekeeping counts the tokens in the background, and finds the traces by the index.
 
-use sea_orm_migration::prelude::*;
+use entities::trace;
+use sea_orm_migration::{prelude::*, schema::*};
+
+use crate::table::create_concurrently;
 
 /// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
-/// The statements that make all traces uncounted, in their order.
-const RECOUNT_STATEMENTS: [&str; 3] = [
-    "DELETE FROM metric_delta",
-    "DELETE FROM metric_node",
-    "UPDATE trace SET measured = false WHERE measured",
-];
-
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// Runs in a transaction on both databases, so that no trace is counted twice.
+    /// A concurrent index build can't run in a transaction.
     fn use_transaction(&self) -> Option<bool> {
-        Some(true)
+        Some(false)
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for statement in RECOUNT_STATEMENTS {
-            manager.get_connection().execute_unprepared(statement).await?;
+        // The column exists if the index build was interrupted.
+        if !manager.has_column("trace", "tokens_measured").await? {
+            let column = boolean(trace::Column::TokensMeasured).default(false).to_owned();
+            let change = Table::alter().table(trace::Entity).add_column(column).to_owned();
+            manager.alter_table(change).await?;
         }
-        Ok(())
+        let of = "trace (tenant_id, started_at, id) WHERE NOT tokens_measured";
+        create_concurrently(manager, "INDEX", "ix_trace_tokens_unmeasured", of).await
     }
 }

@@ -47,20 +47,32 @@ pub struct RowExpiry {
     pub after: Duration,
 }
 
+impl RowExpiry {
+    /// Deletes the expired rows of a tenant. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn delete_expired(&self, app: &App, tenant: Uuid) -> Result<u64, DbError> {
+        let kept = i64::try_from(self.after.as_micros()).unwrap_or(i64::MAX);
+        let (before, mut deleted) = (app.clock.now().saturating_sub(kept), 0);
+        while !app.is_stopping() {
+            let rows = self.rows.delete_before(&app.db, tenant, before, ROWS_PER_STATEMENT).await?;
+            deleted += rows;
+            if rows < ROWS_PER_STATEMENT {
+                break;
+            }
+        }
+        Ok(deleted)
+    }
+}
+
 impl HousekeepingTask for RowExpiry {
     fn next_tenant<'a>(&'a self, app: &'a App, last: Uuid) -> BoxFuture<'a, Result<Option<Uuid>, DbError>> {
         Box::pin(self.rows.next_tenant(&app.db, last))
     }
 
     fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>> {
-        Box::pin(async move {
-            let kept = i64::try_from(self.after.as_micros()).unwrap_or(i64::MAX);
-            let before = app.clock.now().saturating_sub(kept);
-            while !app.is_stopping()
-                && self.rows.delete_before(&app.db, tenant, before, ROWS_PER_STATEMENT).await?
-                    >= ROWS_PER_STATEMENT
-            {}
-            Ok(())
-        })
+        Box::pin(async move { self.delete_expired(app, tenant).await.map(drop) })
     }
 }

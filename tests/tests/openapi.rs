@@ -106,6 +106,18 @@ fn enum_values_equal_the_wire_format() {
     assert!(looked_at > 40, "{looked_at}");
 }
 
+/// The events of features that do not exist yet have no payload.
+#[test]
+fn events_are_described_with_their_data() {
+    let document = document();
+    let described: Vec<&String> = document["webhooks"].as_object().unwrap().keys().collect();
+    assert_eq!(described, ["anomaly.detected", "evaluation.failed", "failure.detected", "ping"]);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for name in ["FailureDetected", "FailedTrace", "LowScore", "FiredRule", "Anomaly", "EvaluationFailed"] {
+        assert!(schemas.contains_key(name), "{name}");
+    }
+}
+
 #[test]
 fn every_schema_reference_resolves() {
     fn references(value: &Value, found: &mut BTreeSet<String>) {

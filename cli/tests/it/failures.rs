@@ -45,12 +45,20 @@ fn rule(id: &str, enabled: bool) -> Value {
     })
 }
 
+fn project() -> Value {
+    json!({
+        "id": PROJECT_ID, "name": "shop", "status": "active", "prompt_autoship_enabled": false, "retention_days": null, "archived_at": null,
+        "created_at": "2026-11-21T14:00:00.000000Z", "updated_at": "2026-11-21T14:00:00.000000Z",
+    })
+}
+
 fn page(plural: &str, rows: &[Value]) -> Reply {
     Reply::json(json!({ plural: rows, "has_more": false, "next_cursor": null }))
 }
 
 fn stub() -> Stub {
     Stub::new(|request, _| match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/v1/projects") => page("projects", &[project()]),
         ("GET", "/v1/failures") => page("failures", &[failure()]),
         ("GET", "/v1/failures/clusters") => page("clusters", &[cluster("open", false)]),
         ("GET", path) if path.ends_with(CLUSTER_ID) => Reply::json(cluster("open", true)),
@@ -209,7 +217,14 @@ fn failure_rule_update_keeps_fields_without_flags() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(last_body(&stub), json!({ "filter": {}, "window_minutes": 15 }));
 
+    let ran = run(stub.loupe(&["failure-rules", "update", RULE_ID, "--move-to", "shop"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(last_body(&stub), json!({ "project_id": PROJECT_ID }));
+
     let patches = stub.count("PATCH");
+    let both = ["failure-rules", "update", RULE_ID, "--move-to", "shop", "--all-projects"];
+    assert_eq!(run(stub.loupe(&both)).code, 2);
+    assert_eq!(run(stub.loupe(&["failure-rules", "update", RULE_ID, "--move-to", "garden"])).code, 11);
     assert_eq!(run(stub.loupe(&["failure-rules", "update", RULE_ID])).code, 2);
     assert_eq!(stub.count("PATCH"), patches);
 }

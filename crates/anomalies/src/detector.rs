@@ -13,6 +13,11 @@ use crate::point::{HOUR, MINUTE, Point};
 use crate::window::{AssessedPoint, MAX_WINDOW_LENGTH, RecentPoints, WINDOW_LENGTHS};
 
 const WINDOW_COUNT: usize = WINDOW_LENGTHS.len();
+/// Interval at which the opening score of the settings applies.
+const OPEN_SCORE_INTERVAL: i64 = 5 * MINUTE;
+/// Difference of scores that divides the number of usual deviations above a score by e, as counted in simulated months
+/// without incidents. Longer intervals make fewer decisions, so a lower score gives them the same rate of false alarms.
+const SCORE_TAIL: f64 = 0.4;
 /// Factors of the score that opens an anomaly, by length of the window.
 const OPEN_FACTORS: [f32; WINDOW_COUNT] = [1.2, 1.1, 0.95, 0.85];
 /// Share of the opening score and of the smallest effect below which a metric has recovered.
@@ -330,6 +335,12 @@ impl Detector {
         strongest
     }
 
+    /// Returns the score that opens an anomaly at the length of the intervals.
+    fn open_score(&self) -> f64 {
+        let ratio = self.interval as f64 / OPEN_SCORE_INTERVAL as f64;
+        f64::from(self.settings.open_score) - SCORE_TAIL * ratio.ln()
+    }
+
     /// Returns the settings without a minimum of samples.
     fn settings_without_minimum(&self) -> MetricSettings {
         MetricSettings { min_samples: 0.0, min_failures: 0.0, ..self.settings }
@@ -342,7 +353,7 @@ impl Detector {
     }
 
     fn opens(&self, found: &Deviation) -> bool {
-        found.score >= f64::from(self.settings.open_score)
+        found.score >= self.open_score()
     }
 
     /// Returns whether anomalies in a direction are reported. The others are only kept out of the expectation.
@@ -429,13 +440,13 @@ impl Detector {
         }
         anomaly.score = found.score;
         let calibration = &self.calibrations[found.window];
-        let opening = f64::from(self.settings.open_score * OPEN_FACTORS[found.window]);
+        let opening = self.open_score() * f64::from(OPEN_FACTORS[found.window]);
         let up = opening * f64::from(calibration.spread(Direction::Up));
         let down = opening * f64::from(calibration.spread(Direction::Down));
         let range = sums.range(self.settings.family, self.unit.unwrap_or(1.0), up, down);
         (anomaly.observed, anomaly.expected) = (range.observed, range.expected);
         (anomaly.expected_low, anomaly.expected_high) = (range.low, range.high);
-        let ratio = found.score / f64::from(self.settings.open_score);
+        let ratio = found.score / self.open_score();
         let is_outage = self.kind == MetricKind::Volume && anomaly.observed == 0.0;
         anomaly.severity = anomaly.severity.max(match ratio {
             it if it >= 4.0 || is_outage => Severity::High,
@@ -515,7 +526,7 @@ impl Detector {
         let deviation = sums.deviation(self.settings.family, self.unit.unwrap_or(1.0));
         let is_same_side = (deviation > 0.0) == (direction == Direction::Up);
         let score = deviation.abs() / f64::from(self.calibrations[window].spread(direction)).max(1e-9);
-        let limit = f64::from(self.settings.open_score) * CLOSE_SHARE;
+        let limit = self.open_score() * CLOSE_SHARE;
         // Few samples are no proof of recovery, therefore the effect is judged without their minimum.
         let settings = self.settings_without_minimum();
         is_same_side

@@ -66,7 +66,7 @@ pub struct MetricSettings {
     pub min_history_days: u16,
     /// Number of samples at which the noise of sampling equals the noise of the process.
     pub(crate) half_weight_samples: f32,
-    /// Multiple of the usual spread from which an anomaly is opened.
+    /// Multiple of the usual spread from which an anomaly is opened at intervals of 5 minutes; less at longer ones.
     pub open_score: f32,
 }
 

@@ -170,6 +170,14 @@ pub struct EvaluationFilter {
     pub max_score: Option<f64>,
 }
 
+/// The `data` of the webhook event `evaluation.failed`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EvaluationFailed {
+    /// The evaluation, with its error.
+    pub evaluation: Evaluation,
+}
+
 /// A page of evaluations, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -101,7 +101,7 @@ bulk_rows!(trace::Model, "trace", key "tenant_id, id", {
     latency_ms: "int8", latency_class: "int2", prompt_tokens: "int8", completion_tokens: "int8",
     total_tokens: "int8", token_class: "int2", cost: "int8", cost_class: "int2", tags: "text", span_count: "int4",
     ready_at: "int8", ready: "bool", given: "text", digest: "bytea", body_id: "uuid", body_index: "int4",
-    created_at: "int8", updated_at: "int8", measured: "bool", feedback: "int2",
+    created_at: "int8", updated_at: "int8", measured: "bool", tokens_measured: "bool", feedback: "int2",
     cached_input_tokens: "int8", cache_write_tokens: "int8", reasoning_tokens: "int8", input_body_id: "uuid",
     input_body_index: "int4", output_body_id: "uuid", output_body_index: "int4",
 });

@@ -274,14 +274,26 @@ fn address(url: &str) -> Result<PgConnectOptions, DbErr> {
 }
 
 async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health) -> Result<PgPool, DbErr> {
-    let health = health.clone();
+    let (acquired, released) = (health.clone(), health.clone());
     PgPoolOptions::new()
         .max_connections(connections.max(2))
         .acquire_timeout(POSTGRES_ACQUIRE_TIMEOUT)
-        .after_release(move |connection, _| {
-            let health = health.clone();
+        // `before_acquire` tests the connection: the test of the pool would wait for a broken one.
+        .test_before_acquire(false)
+        .before_acquire(move |connection, metadata| {
+            let health = acquired.clone();
             Box::pin(async move {
-                let reusable = !connection.is_in_transaction() && health.is_reusable(connection).await;
+                if health.predates_outage(metadata.age) {
+                    return Err(sqlx::Error::Io(io::ErrorKind::BrokenPipe.into()));
+                }
+                connection.ping().await.map(|()| true)
+            })
+        })
+        .after_release(move |connection, metadata| {
+            let health = released.clone();
+            Box::pin(async move {
+                let reusable =
+                    !connection.is_in_transaction() && health.is_reusable(connection, metadata.age).await;
                 // The error discards the connection: one that does not answer can't be closed properly.
                 if reusable { Ok(true) } else { Err(sqlx::Error::Io(io::ErrorKind::BrokenPipe.into())) }
             })

@@ -9,8 +9,8 @@ use entities::{
 };
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
-    IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Statement,
-    sea_query::{Expr, OnConflict},
+    IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select, Statement,
+    sea_query::{Expr, ExprTrait, OnConflict},
 };
 use uuid::Uuid;
 
@@ -76,6 +76,25 @@ pub async fn set_version(
         .filter(Column::ProjectId.eq(project))
         .exec(txn)
         .await?;
+    Ok(())
+}
+
+/// Raises the versions of the clusterings of all projects of a tenant.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn raise_versions(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
+    use failure_clustering::{Column, Entity};
+    let of_tenant = Entity::find().select_only().column(Column::ProjectId).filter(Column::TenantId.eq(tenant));
+    // One statement each: a transaction that locks several projects does so in the order of their ids.
+    for project in of_tenant.into_tuple::<Uuid>().all(db).await? {
+        Entity::update_many()
+            .col_expr(Column::Version, Expr::col(Column::Version).add(1))
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::ProjectId.eq(project))
+            .exec(db)
+            .await?;
+    }
     Ok(())
 }
 
@@ -218,6 +237,16 @@ pub async fn page(
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
+    page_query(tenant, filter, after, limit).all(db).await
+}
+
+/// Returns the query of a page of clusters.
+pub fn page_query(
+    tenant: Uuid,
+    filter: &ClusterFilter,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Select<Entity> {
     let query = Entity::find()
         .filter(Column::TenantId.eq(tenant))
         .apply_if(filter.project_id, |query, it| query.filter(Column::ProjectId.eq(it)))
@@ -225,5 +254,5 @@ pub async fn page(
         .apply_if(filter.failure_type, |query, it| query.filter(Column::FailureType.eq(bit_of(it))))
         .apply_if(filter.from, |query, it| query.filter(Column::LastSeen.gte(it.micros())))
         .apply_if(filter.to, |query, it| query.filter(Column::LastSeen.lte(it.micros())));
-    newest_first(query, (Column::LastSeen, Column::Id), after, limit).all(db).await
+    newest_first(query, (Column::LastSeen, Column::Id), after, limit)
 }

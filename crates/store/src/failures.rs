@@ -6,7 +6,10 @@
 use std::collections::HashSet;
 
 use api::failure::FailureFilter;
-use entities::failure::{Column, Entity, Model};
+use entities::{
+    dialect::Dialect,
+    failure::{Column, Entity, Model},
+};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
     IntoActiveModel, QueryFilter, Statement, Value,
@@ -40,7 +43,7 @@ pub struct FailingSpan {
     pub created_at: i64,
 }
 
-/// Returns those of the spans, as pairs of trace and span, that failed.
+/// Returns the failing ones of the given spans, each of which is a pair of trace and span.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -62,7 +65,7 @@ pub async fn failing_spans(db: &Db, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> Res
     Ok(found)
 }
 
-/// Returns those of the spans, as pairs of trace and span, whose failure is stored.
+/// Returns the given pairs of trace and span for which a failure is stored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -78,10 +81,10 @@ pub async fn recorded_spans(
         db.dialect.index_hint(TRACE_INDEX),
         bit_of(api::FailureType::RemediationRegression)
     );
-    pairs(txn, tenant, &condition, spans).await
+    existing_pairs(txn, tenant, &condition, spans).await
 }
 
-/// Returns those of the pairs of trace and evaluation for which a remediation regression is stored.
+/// Returns the given pairs of trace and evaluation for which a remediation regression is stored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -96,10 +99,10 @@ pub async fn recorded_regressions(
          AND f.trace_id = g.first_id AND f.source_id = g.second_id",
         db.dialect.index_hint(TRACE_INDEX)
     );
-    pairs(txn, tenant, &condition, evaluations).await
+    existing_pairs(txn, tenant, &condition, evaluations).await
 }
 
-/// Returns those of the pairs of trace and cluster for which a failure is stored.
+/// Returns the given pairs of trace and cluster for which a failure is stored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -114,7 +117,7 @@ pub async fn counted_traces(
          WHERE f.tenant_id = $1 AND f.trace_id = g.first_id AND f.cluster_id = g.second_id)",
         db.dialect.index_hint(TRACE_INDEX)
     );
-    pairs(txn, tenant, &condition, traces).await
+    existing_pairs(txn, tenant, &condition, traces).await
 }
 
 /// Stores new failures.
@@ -155,6 +158,18 @@ pub async fn page(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
+    let statement = page_statement(db.dialect, tenant, filter, after, limit);
+    db.read.query_all_raw(statement).await?.iter().map(|it| Model::from_query_result(it, "")).collect()
+}
+
+/// Returns the statement of a page of failures.
+pub fn page_statement(
+    dialect: Dialect,
+    tenant: Uuid,
+    filter: &FailureFilter,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Statement {
     let FailureFilter { project_id, failure_type, cluster_id, trace_id, model, from, to } = filter;
     let mut values: Vec<Value> = vec![tenant.into()];
     let mut sql = String::new();
@@ -173,29 +188,36 @@ pub async fn page(
     and("id >=", from.map(|it| first_id_at(it.micros()).into()));
     and("id <", to.map(|it| first_id_at(it.micros().saturating_add(1)).into()));
     and("id <", after.map(Into::into));
-    // SQLite has no statistics: the most selective filter decides. Without one, the primary key does.
-    let index = match (trace_id, cluster_id, project_id) {
-        (Some(_), _, _) => Some(TRACE_INDEX),
-        (_, Some(_), _) => Some("ix_failure_cluster"),
-        (_, _, Some(_)) => Some("ix_failure_project"),
-        _ => None,
-    };
-    let hint = index.map(|it| db.dialect.index_hint(it)).unwrap_or_default();
+    let hint = index_of(filter).map(|it| dialect.index_hint(it)).unwrap_or_default();
     let sql =
         format!("SELECT * FROM failure f{hint} WHERE f.tenant_id = $1{sql} ORDER BY f.id DESC LIMIT {limit}");
-    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
-    db.read.query_all_raw(statement).await?.iter().map(|it| Model::from_query_result(it, "")).collect()
+    Statement::from_sql_and_values(dialect.backend(), sql, values)
+}
+
+/// Returns the index of the most selective filter, because SQLite has no statistics. Without a filter, the primary key
+/// has the order of the list.
+fn index_of(filter: &FailureFilter) -> Option<&'static str> {
+    let FailureFilter { project_id, failure_type, cluster_id, trace_id, model, from: _, to: _ } = filter;
+    [
+        (trace_id.is_some(), TRACE_INDEX),
+        (cluster_id.is_some(), "ix_failure_cluster"),
+        (model.is_some(), "ix_failure_model"),
+        (failure_type.is_some(), "ix_failure_type"),
+        (project_id.is_some(), "ix_failure_project"),
+    ]
+    .into_iter()
+    .find_map(|(is_set, index)| is_set.then_some(index))
 }
 
 /// Runs a statement that selects pairs of ids, for the given ones.
-async fn pairs(
+async fn existing_pairs(
     txn: &DatabaseTransaction,
     tenant: Uuid,
     condition: &str,
-    asked: &[(Uuid, Uuid)],
+    pairs: &[(Uuid, Uuid)],
 ) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
     let mut found = HashSet::new();
-    for block in asked.chunks(ROWS_PER_STATEMENT) {
+    for block in pairs.chunks(ROWS_PER_STATEMENT) {
         let sql = format!("{} {condition}", given(block.len()));
         let statement =
             Statement::from_sql_and_values(txn.get_database_backend(), sql, values(tenant, block));

@@ -131,11 +131,12 @@ async fn update_trace(txn: &DatabaseTransaction, row: trace::Model, now: i64) ->
     if label == row.feedback {
         return Ok(());
     }
-    // A trace stored before metrics existed is counted from now on.
-    let settled = trace::Model { feedback: label, measured: true, ..row.clone() };
+    // A trace that an earlier version stored is counted with all of its facts from now on.
+    let settled = trace::Model { feedback: label, measured: true, tokens_measured: true, ..row.clone() };
     trace::Entity::update_many()
         .col_expr(trace::Column::Feedback, settled.feedback.into())
         .col_expr(trace::Column::Measured, settled.measured.into())
+        .col_expr(trace::Column::TokensMeasured, settled.tokens_measured.into())
         .filter(trace::Column::TenantId.eq(row.tenant_id))
         .filter(trace::Column::Id.eq(row.id))
         .exec(txn)

@@ -33,8 +33,11 @@ const PING_INTERVAL: Duration = Duration::from_millis(500);
 /// PostgreSQL counts as unreachable when it does not answer for this long. Together with the interval, this
 /// is well below the 5 s within which a request must be refused.
 const PING_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// Limits one attempt to reach PostgreSQL again.
+/// Limits the first attempt to reach PostgreSQL again. Each further one may take twice as long, because a
+/// machine that is busy after an outage needs longer to open a connection.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Limits all attempts to reach PostgreSQL again.
+const MAX_RETRY_TIMEOUT: Duration = Duration::from_secs(8);
 /// A connection that is released later than this after the last answer is tested before it is reused.
 const FRESH_ANSWER_AGE: Duration = Duration::from_millis(700);
 /// Limits the test of such a connection.
@@ -88,7 +91,7 @@ pub struct Health(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    state: watch::Sender<Option<Unavailable>>,
+    state: watch::Sender<State>,
     file: OnceLock<DatabaseFile>,
     /// Whether a transaction failed in a way that a full disk explains.
     write_failed: AtomicBool,
@@ -98,10 +101,18 @@ struct Inner {
     is_monitored: AtomicBool,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    fault: Option<Unavailable>,
+    /// When PostgreSQL became unreachable last. It identifies the outage: a task that is scheduled late may not
+    /// see the fault itself, which ends with the next ping.
+    unreachable_since: Option<Instant>,
+}
+
 impl Default for Health {
     fn default() -> Self {
         Self(Arc::new(Inner {
-            state: watch::Sender::new(None),
+            state: watch::Sender::default(),
             file: OnceLock::new(),
             write_failed: AtomicBool::new(false),
             check_now: Notify::new(),
@@ -114,7 +125,7 @@ impl Default for Health {
 impl Health {
     /// Returns the current fault, if any.
     pub fn unavailable(&self) -> Option<Unavailable> {
-        *self.0.state.borrow()
+        self.0.state.borrow().fault
     }
 
     /// Returns an error while writes can't be stored. This also looks at the database file itself, so that
@@ -158,9 +169,13 @@ impl Health {
             return Ok(work.await);
         }
         let mut state = self.0.state.subscribe();
+        let last_outage = state.borrow().unreachable_since;
+        let is_outage = |it: &State| {
+            it.fault == Some(Unavailable::Unreachable) || it.unreachable_since != last_outage
+        };
         tokio::select! {
             biased;
-            _ = state.wait_for(|it| *it == Some(Unavailable::Unreachable)) => Err(Unavailable::Unreachable),
+            _ = state.wait_for(is_outage) => Err(Unavailable::Unreachable),
             done = work => Ok(done),
         }
     }
@@ -181,10 +196,17 @@ impl Health {
         if writes { Ok(file.remember()?) } else { self.check_file().map_err(sqlx::Error::from) }
     }
 
-    /// Returns whether a connection to PostgreSQL may be reused. A connection that was released while the
-    /// server did not answer is tested, because its last statement may still be waiting.
-    pub async fn is_reusable(&self, connection: &mut PgConnection) -> bool {
-        if self.unavailable().is_some() {
+    /// Returns whether a connection to PostgreSQL of this age was open when the last outage began. It may be
+    /// broken without an error: a statement on it would wait for a quarter of an hour.
+    pub fn predates_outage(&self, age: Duration) -> bool {
+        let since = self.0.state.borrow().unreachable_since;
+        since.is_some_and(|it| it.elapsed() < age)
+    }
+
+    /// Returns whether a released connection to PostgreSQL of this age may be reused. A connection that was
+    /// released while the server did not answer is tested, because its last statement may still be waiting.
+    pub async fn is_reusable(&self, connection: &mut PgConnection, age: Duration) -> bool {
+        if self.unavailable().is_some() || self.predates_outage(age) {
             return false;
         }
         let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -220,23 +242,27 @@ impl Health {
 
     /// Pings PostgreSQL on a connection of its own until `stopping`.
     pub async fn watch_postgres(self, options: PgConnectOptions, stopping: CancellationToken) {
-        let mut connection = None;
+        let (mut connection, mut retry_timeout) = (None, RETRY_TIMEOUT);
         self.0.is_monitored.store(true, SeqCst);
         loop {
-            // Attempts are short while the server is away, because it may be back meanwhile.
-            let patience = if self.unavailable().is_some() { RETRY_TIMEOUT } else { PING_TIMEOUT };
+            // The first attempts are short while the server is away, because it may be back meanwhile.
+            let timeout = if self.unavailable().is_some() { retry_timeout } else { PING_TIMEOUT };
             let pinged = tokio::select! {
-                pinged = tokio::time::timeout(patience, ping(&options, &mut connection)) => pinged,
+                pinged = tokio::time::timeout(timeout, ping(&options, &mut connection)) => pinged,
                 () = stopping.cancelled() => break,
             };
             match pinged {
                 Ok(()) => {
+                    retry_timeout = RETRY_TIMEOUT;
                     *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
                     self.set(None, "it answers");
                 }
                 Err(_) => {
                     // A late answer would belong to a statement that was abandoned.
                     connection = None;
+                    if self.unavailable().is_some() {
+                        retry_timeout = (2 * retry_timeout).min(MAX_RETRY_TIMEOUT);
+                    }
                     self.set(Some(Unavailable::Unreachable), "it does not answer");
                 }
             }
@@ -252,15 +278,18 @@ impl Health {
     }
 
     /// Changes the state and logs a change. A replaced file stays replaced until the restart.
-    fn set(&self, state: Option<Unavailable>, why: &str) {
+    fn set(&self, fault: Option<Unavailable>, why: &str) {
         let changed = self.0.state.send_if_modified(|now| {
-            let changes = *now != state && *now != Some(Unavailable::FileReplaced);
+            let changes = now.fault != fault && now.fault != Some(Unavailable::FileReplaced);
             if changes {
-                *now = state;
+                now.fault = fault;
+                if fault == Some(Unavailable::Unreachable) {
+                    now.unreachable_since = Some(Instant::now());
+                }
             }
             changes
         });
-        match state {
+        match fault {
             _ if !changed => {}
             None => tracing::info!(why, "the database can be used again"),
             Some(Unavailable::Unreachable) => {
@@ -386,4 +415,37 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 #[cfg(not(unix))]
 fn free_bytes(_: &Path) -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future, pin::pin};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_during_an_outage_that_has_ended_is_dropped() {
+        let health = Health::default();
+        health.0.is_monitored.store(true, SeqCst);
+        let mut work = pin!(health.while_reachable(future::pending::<()>()));
+        tokio::select! {
+            biased;
+            _ = &mut work => unreachable!("the work does not end"),
+            () = future::ready(()) => {}
+        }
+        health.set(Some(Unavailable::Unreachable), "it does not answer");
+        health.set(None, "it answers");
+        assert_eq!(work.await, Err(Unavailable::Unreachable));
+        assert_eq!(health.while_reachable(future::ready(1)).await, Ok(1));
+    }
+
+    #[test]
+    fn connection_from_before_the_last_outage_is_not_reused() {
+        let health = Health::default();
+        assert!(!health.predates_outage(Duration::from_secs(60)));
+        health.set(Some(Unavailable::Unreachable), "it does not answer");
+        health.set(None, "it answers");
+        assert!(health.predates_outage(Duration::from_secs(60)));
+        assert!(!health.predates_outage(Duration::ZERO));
+    }
 }

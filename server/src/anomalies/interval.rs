@@ -112,7 +112,8 @@ impl IntervalTotals {
 /// The totals of a project by the start of the interval; intervals in which nothing happened may be missing.
 pub type TotalsByInterval = BTreeMap<i64, IntervalTotals>;
 
-/// Reads the totals of projects in a period. `None` while traces of the tenant are not counted yet.
+/// Reads the totals of projects in a period. `None` while facts of the tenant's traces are not counted
+/// yet.
 ///
 /// # Errors
 ///
@@ -124,7 +125,7 @@ pub async fn read(
     period: Period,
 ) -> Result<Option<HashMap<Uuid, TotalsByInterval>>, DbError> {
     let reading = metrics::read(db.current(), tenant, Some(projects), &period.ranges()).await?;
-    if reading.unmeasured {
+    if reading.tokens_unmeasured {
         return Ok(None);
     }
     let ends = (period.from, period.end);
@@ -134,7 +135,8 @@ pub async fn read(
     Ok(Some(totals))
 }
 
-/// Reads the number of traces of each project by day. `None` while traces of the tenant are not counted yet.
+/// Reads the number of traces of each project by day. `None` while facts of the tenant's traces are not counted
+/// yet.
 ///
 /// # Errors
 ///
@@ -147,7 +149,7 @@ pub async fn traces_by_day(
 ) -> Result<Option<HashMap<Uuid, BTreeMap<i64, u64>>>, DbError> {
     let period = Period { from, end, interval: DAY };
     let reading = metrics::read(db.current(), tenant, Some(projects), &period.ranges()).await?;
-    if reading.unmeasured {
+    if reading.tokens_unmeasured {
         return Ok(None);
     }
     let totals = add_traces(&reading, projects, period);

@@ -134,7 +134,8 @@ impl TraceBuilder {
         self.item.metadata = object(metadata);
     }
 
-    /// Ends the root span with the user's question and the answer, or with an error.
+    /// Ends the root span with the user's question and the answer, or the trace with an error. Only the step that failed
+    /// is a failing span: with a failing root span too, every failure would be in two clusters.
     pub(super) fn end(mut self, input: &str, answer: Result<&str, &str>) -> TraceItem {
         let end = self.cursor + 3_000;
         if let Some(root) = self.spans.first_mut() {
@@ -142,8 +143,8 @@ impl TraceBuilder {
             root.latency_ms = Some((end - self.start) / 1_000);
             root.input = Some(input.to_owned());
             root.output = answer.ok().map(str::to_owned);
-            root.error = answer.err().map(str::to_owned);
         }
+        self.item.error = answer.err().map(str::to_owned);
         self.item.spans = Some(self.spans);
         self.item.events = Some(self.events);
         self.item

@@ -1,8 +1,10 @@
 //! Stores the results of evaluations, publishes events of failed ones, and lets failure rules see the scores.
 
-use api::{eval::EvaluationStatus, webhook::EventType};
+use api::{
+    eval::{EvaluationFailed, EvaluationStatus},
+    webhook::EventType,
+};
 use entities::evaluation;
-use serde_json::json;
 use store::evaluations::{self, EvaluationResult};
 use uuid::Uuid;
 
@@ -14,8 +16,8 @@ use crate::{
     webhooks::{NewEvent, publish},
 };
 
-/// Ends evaluations in one transaction. Those that failed are events, if a webhook subscribes to them; scores that a
-/// failure rule wants cause a job.
+/// Ends evaluations in one transaction. Those that failed are events, if a webhook subscribes to them; scores that may
+/// match a failure rule cause a job.
 ///
 /// # Errors
 ///
@@ -51,5 +53,7 @@ pub async fn store(
 /// Returns the event of a failed evaluation.
 fn event(row: evaluation::Model) -> Result<NewEvent> {
     let (event_type, project_id) = (EventType::EvaluationFailed, Some(row.project_id));
-    Ok(NewEvent { event_type, project_id, data: json!({"evaluation": view::evaluation(row)?}) })
+    let data = EvaluationFailed { evaluation: view::evaluation(row)? };
+    let data = serde_json::to_value(data).map_err(anyhow::Error::from)?;
+    Ok(NewEvent { event_type, project_id, data })
 }

@@ -80,7 +80,7 @@ pub async fn span_types(
     rules: Option<&FailureRules>,
     ids: impl Iterator<Item = &Uuid>,
 ) -> Result<SpanTypes> {
-    if !rules.is_some_and(FailureRules::want_span_types) {
+    if !rules.is_some_and(FailureRules::depends_on_span_types) {
         return Ok(SpanTypes::new());
     }
     let ids: Vec<Uuid> = ids.copied().collect();

@@ -6,6 +6,7 @@
 
 mod changes;
 pub mod cluster_cache;
+mod cluster_expiry;
 mod endpoints;
 mod event;
 mod firing;
@@ -23,6 +24,8 @@ use store::{
     failure_rules::EXPIRING_MATCHES,
 };
 
+use self::cluster_expiry::ClusterExpiry;
+
 use crate::feature::{Feature, RowExpiry};
 
 /// How long clusters without failures are kept, and the trends of all clusters.
@@ -39,7 +42,7 @@ pub const FEATURE: Feature = Feature {
         registry.register::<scores::MatchScores>();
     },
     housekeeping: &[
-        &RowExpiry { rows: EXPIRING_CLUSTERS, after: CLUSTER_TTL },
+        &ClusterExpiry(RowExpiry { rows: EXPIRING_CLUSTERS, after: CLUSTER_TTL }),
         &RowExpiry { rows: EXPIRING_TRENDS, after: CLUSTER_TTL },
         &RowExpiry { rows: EXPIRING_MATCHES, after: MATCH_TTL },
     ],

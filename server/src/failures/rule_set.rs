@@ -87,12 +87,12 @@ impl FailureRules {
     }
 
     /// Whether a score of a metric matches one of the rules, as far as that follows from the score.
-    pub fn want_score(&self, metric: &str, score: f64) -> bool {
+    pub fn matches_any_score(&self, metric: &str, score: f64) -> bool {
         self.rules.iter().any(|it| it.matches_score(metric, score))
     }
 
     /// Whether a filter of the rules depends on the types of spans.
-    pub fn want_span_types(&self) -> bool {
+    pub fn depends_on_span_types(&self) -> bool {
         self.rules.iter().any(|it| it.filter.span_type.is_some())
     }
 }

@@ -1,6 +1,7 @@
 //! The OpenAPI document, which follows from the routes. `common` adds parts that all operations share.
 
 mod common;
+mod webhook_events;
 
 use std::collections::BTreeMap;
 
@@ -51,6 +52,7 @@ pub fn document(routes: &[Route]) -> utoipa::openapi::OpenApi {
         };
         *operation_slot = Some(operation);
     }
+    webhook_events::add(&mut document);
     document
 }
 

@@ -140,6 +140,7 @@ pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
         created_at: receipt.now,
         updated_at: receipt.now,
         measured: true,
+        tokens_measured: true,
         feedback: None,
         cached_input_tokens: None,
         cache_write_tokens: None,

@@ -48,6 +48,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         created_at: _,
         updated_at,
         measured: _,
+        tokens_measured: _,
         feedback: _,
         cached_input_tokens,
         cache_write_tokens,

@@ -1,4 +1,4 @@
-//! Detection while the traces of an earlier version are being counted.
+//! Detection while the tokens of the traces of an earlier version are being counted.
 
 use entities::trace;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
@@ -7,10 +7,10 @@ use tests::{TestApp, on_both_databases};
 
 use crate::traffic::{DAY, Traffic, USUAL_SHAPE, detectors};
 
-/// Marks the stored traces as uncounted, as a migration does.
+/// Marks the tokens of the stored traces as uncounted, as a migration does.
 async fn mark_uncounted(app: &TestApp) {
     trace::Entity::update_many()
-        .col_expr(trace::Column::Measured, false.into())
+        .col_expr(trace::Column::TokensMeasured, false.into())
         .filter(trace::Column::TenantId.eq(app.tenant))
         .exec(&app.app.db.write)
         .await

@@ -10,6 +10,18 @@ use tests::{
 
 use super::*;
 
+/// Returns the names of the fields of an object, sorted.
+fn fields(object: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Returns the names of the fields in the schema of an object, sorted.
+fn documented_fields(schema: &Value) -> Vec<&str> {
+    fields(&schema["properties"])
+}
+
 on_both_databases! {
     async fn event_has_failure_trace_and_rules(app: TestApp) {
         subscribe(app, app.tenant).await;
@@ -31,6 +43,23 @@ on_both_databases! {
         let rule = &rules["failure_rules"][0];
         assert_eq!((&data["rules"], &data["evaluation"]), (&json!([{"id": rule["id"], "name": "Any failure"}]), &Value::Null));
         assert_eq!(rule["last_fired_at"], "2026-06-15T12:00:00.000000Z");
+    }
+
+    async fn event_has_the_fields_of_the_openapi_document(app: TestApp) {
+        subscribe(app, app.tenant).await;
+        fail(app, TIMEOUT_MESSAGE).await;
+        let document = app.anonymous().get("/v1/openapi.json").await.ok();
+        let body = &document["webhooks"]["failure.detected"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let sent = &events(app).await[0];
+        assert_eq!((fields(sent), &sent["type"]), (documented_fields(body), &body["properties"]["type"]["enum"][0]));
+        let data = document.pointer(body["properties"]["data"]["$ref"].as_str().unwrap().trim_start_matches('#')).unwrap();
+        assert_eq!(fields(&sent["data"]), documented_fields(data));
+        for field in ["failure", "trace"] {
+            let schema = &data["properties"][field];
+            let reference = schema["$ref"].as_str().or_else(|| schema["oneOf"].as_array()?.iter().find_map(|it| it["$ref"].as_str()));
+            let of_field = document.pointer(reference.unwrap().trim_start_matches('#')).unwrap();
+            assert_eq!(fields(&sent["data"][field]), documented_fields(of_field), "{field}");
+        }
     }
 
     /// However many spans fail and however many rules fire.

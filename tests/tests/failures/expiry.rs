@@ -1,12 +1,20 @@
 //! Rows that expire.
 
+use entities::{failure_cluster, failure_clustering};
+use sea_orm::{
+    ActiveModelTrait, IntoActiveModel,
+    sea_query::{Expr, ExprTrait},
+};
 use serde_json::json;
 use server::{features::ALL, housekeeping};
+use store::new_id;
 use tests::on_both_databases;
 
 use super::*;
 
 const DAY: i64 = 86_400;
+/// Number of clusters of a type from which failures join its overflow cluster.
+const MAX_CLUSTERS_PER_TYPE: i32 = 1_000;
 
 on_both_databases! {
     /// A cluster goes when it was not seen for 90 days and has no failures.
@@ -25,6 +33,25 @@ on_both_databases! {
         let again = clusters(app, "failure_type=other").await;
         assert_eq!((again.len(), &again[0]["count"]), (1, &json!(1)));
         assert_eq!(clusters(app, "").await.len(), 2);
+    }
+
+    /// The process has all clusters of the type in memory, also those that have expired.
+    async fn full_type_gets_new_clusters_after_others_expire(app: TestApp) {
+        fail(app, OTHER_MESSAGE).await;
+        let db = &app.app.db.write;
+        let row = failure_cluster::Entity::find().one(db).await.unwrap().unwrap();
+        for block in (1..MAX_CLUSTERS_PER_TYPE).collect::<Vec<_>>().chunks(100) {
+            let rows = block.iter().map(|it| failure_cluster::Model { id: new_id(), span_name: format!("step {it}"), ..row.clone() });
+            failure_cluster::Entity::insert_many(rows.map(|it| it.into_active_model().reset_all())).exec_without_returning(db).await.unwrap();
+        }
+        let next = Expr::col(failure_clustering::Column::Version).add(1);
+        failure_clustering::Entity::update_many().col_expr(failure_clustering::Column::Version, next).exec(db).await.unwrap();
+        app.advance(91 * DAY);
+        fail(app, "no paper in the printer").await;
+        assert_eq!(clusters(app, "").await[0]["span_name"], "", "the overflow cluster");
+        housekeeping::run_round(&app.app, ALL).await.unwrap();
+        fail(app, "the kettle has boiled dry").await;
+        assert_eq!(clusters(app, "").await[0]["span_name"], "call");
     }
 
     /// A trace that matched long ago is not remembered.

@@ -8,6 +8,7 @@ mod concurrency;
 mod events;
 mod expiry;
 mod lists;
+mod plans;
 mod recording;
 mod regressions;
 mod rule_changes;

@@ -268,7 +268,7 @@ async fn idempotency_key_is_released_after_lost_connections() {
     let lock = proxied.lock("project IN EXCLUSIVE MODE").await;
     let client = caller.clone();
     let first = tokio::spawn(async move { timed(create_project(&client, "lost")).await });
-    proxied.wait_for_blocked_statement("project").await;
+    proxied.wait_for_blocked_statement("INSERT INTO \"project\"").await;
     proxied.lose_connections().await;
     assert_eq!(first.await.unwrap().0, 503);
     lock.close().await.unwrap();
@@ -284,7 +284,7 @@ async fn response_for_idempotency_key_is_stored_after_closed_connections() {
     let project = proxied.lock("project IN EXCLUSIVE MODE").await;
     let client = caller.clone();
     let first = tokio::spawn(async move { create_project(&client, "stored").await });
-    proxied.wait_for_blocked_statement("project").await;
+    proxied.wait_for_blocked_statement("INSERT INTO \"project\"").await;
     let keys = proxied.lock("idempotency IN EXCLUSIVE MODE").await;
     project.close().await.unwrap();
     proxied.wait_for_blocked_statement("UPDATE \"idempotency\"").await;

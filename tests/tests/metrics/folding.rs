@@ -97,6 +97,7 @@ on_both_databases! {
         metric_delta::Entity::delete_many().filter(metric_delta::Column::TenantId.eq(app.tenant)).exec(db).await.unwrap();
         trace::Entity::update_many()
             .col_expr(trace::Column::Measured, Expr::value(false))
+            .col_expr(trace::Column::TokensMeasured, Expr::value(false))
             .filter(trace::Column::TenantId.eq(app.tenant))
             .exec(db)
             .await

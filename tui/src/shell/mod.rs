@@ -3,6 +3,7 @@
 //! A screen keeps its own records; see [`Screen`].
 
 mod changes;
+mod filter_line;
 pub mod freshness;
 pub mod notice;
 mod paged;
@@ -30,6 +31,7 @@ use serde::de::DeserializeOwned;
 
 pub use crate::ids::LoadedIds;
 pub use changes::ScreenChanges;
+pub use filter_line::{FilterField, check_period, parse_terms, parse_value};
 pub use paged::{PagedRow, PagedRows, RowPage};
 pub use parts::{Link, Location, Older, Outage, Overlay, Problem, Purpose, Toast};
 pub use pending::{Pending, Ticket};

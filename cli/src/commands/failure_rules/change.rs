@@ -73,6 +73,9 @@ pub struct FailureRuleUpdateArgs {
     metric: Option<String>,
     #[command(flatten)]
     condition: FailureConditionArgs,
+    /// Apply the rule to another project: its name or id
+    #[arg(long, value_name = "PROJECT", conflicts_with = "all_projects")]
+    move_to: Option<String>,
     /// Apply the rule to all projects
     #[arg(long)]
     all_projects: bool,
@@ -123,11 +126,15 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: FailureRuleCreateArgs)
 
 /// Changes the given fields of a failure rule.
 pub async fn update(ctx: &mut Ctx, client: &Client, args: FailureRuleUpdateArgs) -> Result {
-    let FailureRuleUpdateArgs { rule, name, metric, condition, all_projects, no_filter } = args;
+    let FailureRuleUpdateArgs { rule, name, metric, condition, move_to, all_projects, no_filter } = args;
     let FailureConditionArgs { failure_types, max_score, min_count, window, filter } = condition;
+    let project_id = match move_to {
+        Some(project) => Some(Some(find::project(client, &project).await?.id)),
+        None => all_projects.then_some(None),
+    };
     let mut change = FailureRuleChange {
         name,
-        project_id: all_projects.then_some(None),
+        project_id,
         failure_types: words(failure_types),
         metric_name: metric.map(|it| Some(it).filter(|it| it != "none")),
         max_score: max_score.map(Some),

@@ -19,7 +19,14 @@ fn detect(scenario: Scenario, seed: u64) -> (usize, usize) {
 #[test]
 fn development_months_meet_their_floors() {
     let (detected, false_alarms) = detect(Scenario::Development, 1);
-    assert!(detected >= 54 && false_alarms <= 6, "{detected} of 60 detected, {false_alarms} false alarms");
+    assert!(detected >= 56 && false_alarms <= 6, "{detected} of 60 detected, {false_alarms} false alarms");
+}
+
+/// Most incidents of these months are in projects with few traces, whose intervals are long.
+#[test]
+fn development_months_of_small_projects_meet_their_floors() {
+    let (detected, false_alarms) = detect(Scenario::Development, 8);
+    assert!(detected >= 55 && false_alarms <= 6, "{detected} of 60 detected, {false_alarms} false alarms");
 }
 
 #[test]

@@ -137,7 +137,7 @@ pub async fn advance(
     Ok(update.exec(txn).await?.rows_affected > 0)
 }
 
-/// Removes a row that is unchanged since it was read. Returns false like [`advance`].
+/// Removes a row unless it has changed since it was read. Returns whether it was removed.
 ///
 /// # Errors
 /// Fails when the database fails.

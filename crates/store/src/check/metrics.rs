@@ -290,7 +290,7 @@ async fn stored(
         "SELECT started_at - ((started_at % {day}) + {day}) % {day} AS day, COUNT(*), \
          COUNT(error), SUM(CAST(COALESCE(cost, 0) AS DOUBLE PRECISION)), COUNT(feedback), \
          SUM(CASE WHEN feedback = 1 THEN 1 ELSE 0 END), COUNT(latency_ms), \
-         SUM(CAST(total_tokens AS DOUBLE PRECISION)) \
+         SUM(CAST(CASE WHEN tokens_measured THEN total_tokens ELSE 0 END AS DOUBLE PRECISION)) \
          FROM trace{} WHERE tenant_id = $1 AND project_id = $2 AND measured \
          AND started_at >= $3 AND started_at < $4 GROUP BY day",
         dialect.index_hint("ix_trace_project")

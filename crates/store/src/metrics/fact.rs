@@ -25,6 +25,7 @@ pub struct Fact {
 }
 
 impl From<&trace::Model> for Fact {
+    /// Returns the facts that the metrics count for this row.
     fn from(trace: &trace::Model) -> Self {
         Self {
             at: trace.started_at,
@@ -33,7 +34,7 @@ impl From<&trace::Model> for Fact {
             feedback: trace.feedback,
             latency_ms: trace.latency_ms.map(|it| it.max(0)),
             cost: trace.cost.unwrap_or(0),
-            tokens: trace.total_tokens,
+            tokens: if trace.tokens_measured { trace.total_tokens } else { 0 },
         }
     }
 }

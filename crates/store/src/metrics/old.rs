@@ -1,4 +1,5 @@
-//! Counts traces that were stored before metrics existed, or by a version without metrics.
+//! Counts traces that were stored by a version without metrics, and the tokens of those that a version without token
+//! metrics counted.
 //!
 //! The selection of traces is SQL, because sea-orm has no index hints.
 
@@ -12,24 +13,24 @@ use uuid::Uuid;
 use super::{add, delta::Delta};
 use crate::{db::Db, housekeeping::next_tenant};
 
-/// The index of uncounted traces.
-const UNCOUNTED_INDEX: &str = "ix_trace_unmeasured";
+/// The index of the traces whose tokens are not counted. Uncounted traces are among them.
+const UNCOUNTED_INDEX: &str = "ix_trace_tokens_unmeasured";
 
-/// Returns the next tenant after `last` that has uncounted traces.
+/// Returns the next tenant after `last` that has traces to count.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn next_tenant_to_measure(db: &Db, last: Uuid) -> Result<Option<Uuid>, DbErr> {
-    next_tenant(db, "trace", &db.dialect.index_hint(UNCOUNTED_INDEX), "NOT measured", last).await
+    next_tenant(db, "trace", &db.dialect.index_hint(UNCOUNTED_INDEX), "NOT tokens_measured", last).await
 }
 
-/// Adds about `limit` uncounted traces of a tenant to the metrics. Returns their number.
+/// Adds about `limit` traces of a tenant, or their tokens, to the metrics. Returns the number of traces.
 ///
 /// # Errors
 /// Fails when the database fails; nothing has changed then.
 pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
     let sql = format!(
-        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT measured ORDER BY started_at, id LIMIT {limit}",
+        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, id LIMIT {limit}",
         db.dialect.index_hint(UNCOUNTED_INDEX)
     );
     let txn = db.begin().await?;
@@ -39,17 +40,18 @@ pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usiz
     let rows = trace::Entity::find()
         .filter(trace::Column::TenantId.eq(tenant))
         .filter(trace::Column::Id.is_in(ids.iter().copied()))
-        .filter(trace::Column::Measured.eq(false))
+        .filter(trace::Column::TokensMeasured.eq(false))
         .order_by_asc(trace::Column::Id)
         .lock_exclusive()
         .all(&txn)
         .await?;
     let mut delta = Delta::default();
     for row in &rows {
-        delta.add(row);
+        delta.replace(row, &trace::Model { measured: true, tokens_measured: true, ..row.clone() });
     }
     trace::Entity::update_many()
         .col_expr(trace::Column::Measured, Expr::value(true))
+        .col_expr(trace::Column::TokensMeasured, Expr::value(true))
         .filter(trace::Column::TenantId.eq(tenant))
         .filter(trace::Column::Id.is_in(rows.iter().map(|it| it.id)))
         .exec(&txn)

@@ -19,6 +19,8 @@ pub struct Reading {
     pub deltas: Vec<Vec<u8>>,
     /// Whether some traces are counted in neither, because they are older than the metrics.
     pub unmeasured: bool,
+    /// Whether the tokens of some traces are not counted, because an earlier version stored them.
+    pub tokens_unmeasured: bool,
 }
 
 /// A node.
@@ -45,6 +47,7 @@ impl Reading {
 /// The level in result rows that are deltas, not nodes.
 const DELTA_LEVEL: i32 = -1;
 const UNMEASURED_LEVEL: i32 = -2;
+const TOKENS_UNMEASURED_LEVEL: i32 = -3;
 
 /// Reads the nodes in these ranges and all deltas with one statement, for these projects or for all.
 ///
@@ -67,11 +70,17 @@ pub async fn read(
         }
         None => "project_id IN (SELECT p.id FROM project p WHERE p.tenant_id = $1)".to_owned(),
     };
+    let unmeasured = |level: i32, column: &str, index: &str| {
+        let hint = dialect.index_hint(index);
+        format!(
+            " UNION ALL SELECT tenant_id, {level}, created_at, NULL FROM \
+             (SELECT tenant_id, created_at FROM trace{hint} WHERE tenant_id = $1 AND NOT {column} LIMIT 1) {column}"
+        )
+    };
     let mut sql = format!(
-        "SELECT tenant_id, {DELTA_LEVEL} AS level, created_at AS start, data FROM metric_delta WHERE tenant_id = $1 \
-         UNION ALL SELECT tenant_id, {UNMEASURED_LEVEL}, created_at, NULL FROM \
-         (SELECT tenant_id, created_at FROM trace{} WHERE tenant_id = $1 AND NOT measured LIMIT 1) u",
-        dialect.index_hint("ix_trace_unmeasured")
+        "SELECT tenant_id, {DELTA_LEVEL} AS level, created_at AS start, data FROM metric_delta WHERE tenant_id = $1{}{}",
+        unmeasured(UNMEASURED_LEVEL, "measured", "ix_trace_unmeasured"),
+        unmeasured(TOKENS_UNMEASURED_LEVEL, "tokens_measured", "ix_trace_tokens_unmeasured"),
     );
     for Range { level, from, to, leaves } in ranges {
         let leaves = if *leaves { " AND leaf" } else { "" };
@@ -92,6 +101,7 @@ pub async fn read(
     for row in db.query_all_raw(statement).await? {
         match row.try_get_by_index(1)? {
             UNMEASURED_LEVEL => reading.unmeasured = true,
+            TOKENS_UNMEASURED_LEVEL => reading.tokens_unmeasured = true,
             DELTA_LEVEL => reading.deltas.push(row.try_get_by_index(3)?),
             level => {
                 let Some(level) = i16::try_from(level).ok().and_then(Level::of) else { continue };

@@ -304,8 +304,8 @@ async fn sum_up(
         let stored = trace.clone();
         rules.summarise(trace, &mut spans, received);
         trace.updated_at = now;
+        (trace.measured, trace.tokens_measured) = (true, true);
         delta.replace(&stored, trace);
-        trace.measured = true;
         let tags_now = tag_rows(trace);
         if tags != tags_now {
             old_tags.extend(tags);

@@ -1,57 +1,48 @@
 //! The filter line of evaluations: `metric:faithfulness label:fail score:<0.5 from:-1h`.
 
-use std::{fmt::Display, str::FromStr};
-
 use api::{
     eval::EvaluationFilter,
     filter::when::{Clock, instant},
 };
 use uuid::Uuid;
 
-use crate::ids::is_suffix;
-
-/// A field of the filter.
-pub struct EvalsField {
-    /// The name before the colon.
-    pub name: &'static str,
-    /// An example, and what it selects.
-    pub help: &'static str,
-    /// Values that `tab` completes; empty for free values.
-    pub values: &'static [&'static str],
-}
+use crate::{
+    ids::is_suffix,
+    shell::{FilterField, LineError, check_period, parse_terms, parse_value},
+};
 
 /// Every field.
-pub const FIELDS: &[EvalsField] = &[
-    EvalsField { name: "metric", help: "metric:faithfulness, by this evaluator", values: &[] },
-    EvalsField {
+pub const FIELDS: &[FilterField] = &[
+    FilterField { name: "metric", help: "metric:faithfulness, by this evaluator", values: &[] },
+    FilterField {
         name: "status",
         help: "status:failed, this far",
         values: &["pending", "running", "complete", "failed"],
     },
-    EvalsField {
+    FilterField {
         name: "context",
         help: "context:remediation, of traces as ingested or of remediated outputs",
         values: &["fresh", "remediation"],
     },
-    EvalsField { name: "label", help: "label:fail, with this label", values: &["pass", "warn", "fail"] },
-    EvalsField { name: "type", help: "type:rule, by judges or by code", values: &["llm", "rule"] },
-    EvalsField {
+    FilterField { name: "label", help: "label:fail, with this label", values: &["pass", "warn", "fail"] },
+    FilterField { name: "type", help: "type:rule, by judges or by code", values: &["llm", "rule"] },
+    FilterField {
         name: "rule",
         help: "rule:ID, requested by this rule: its id or the end of it",
         values: &[],
     },
-    EvalsField { name: "trace", help: "trace:ID, of this trace, its id or the end of it", values: &[] },
-    EvalsField {
+    FilterField { name: "trace", help: "trace:ID, of this trace, its id or the end of it", values: &[] },
+    FilterField {
         name: "score",
         help: "score:<0.5, also >=0.7, 0.2..0.8 or a number",
         values: &["<0.5", "<0.7", ">=0.7"],
     },
-    EvalsField {
+    FilterField {
         name: "from",
         help: "from:-1h, requested at or after: -1h, today, yesterday, 2026-11-21, RFC 3339",
         values: &["-1h", "-24h", "-7d", "today", "yesterday"],
     },
-    EvalsField {
+    FilterField {
         name: "to",
         help: "to:yesterday, requested at or before; same forms as from",
         values: &["-1h", "today", "yesterday"],
@@ -72,47 +63,21 @@ impl EvalsLine {
     ///
     /// # Errors
     /// The position of the first wrong character, from 0, and the problem.
-    pub fn parse(text: &str, clock: &Clock) -> Result<Self, (usize, String)> {
+    pub fn parse(text: &str, clock: &Clock) -> Result<Self, LineError> {
         let mut line = Self::default();
-        let mut given: Vec<&str> = Vec::new();
-        let mut next = 0;
-        for word in text.split(char::is_whitespace) {
-            let at = next;
-            next += word.chars().count() + 1;
-            if word.is_empty() {
-                continue;
-            }
-            let (name, value) = word.split_once(':').unwrap_or((word, ""));
-            let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
-                return Err((at, unknown(name, word.contains(':'))));
-            };
-            if value.is_empty() {
-                return Err((at, format!("`{name}:` has no value; {}", field.help)));
-            }
-            if given.contains(&field.name) {
-                return Err((at, format!("`{name}:` is given twice; terms are joined by AND")));
-            }
-            given.push(field.name);
-            if value != "*" {
-                let at = at + name.len() + 1;
-                line.add(field, at, value, clock).map_err(|why| (at, why))?;
-            }
-        }
-        let filter = &line.filter;
-        if matches!((filter.from, filter.to), (Some(from), Some(to)) if from > to) {
-            return Err((0, "nothing is between from and to".to_owned()));
-        }
+        parse_terms(text, FIELDS, |field, at, value| line.add(field, at, value, clock))?;
+        check_period(line.filter.from, line.filter.to)?;
         Ok(line)
     }
 
-    fn add(&mut self, field: &EvalsField, at: usize, value: &str, clock: &Clock) -> Result<(), String> {
+    fn add(&mut self, field: &FilterField, at: usize, value: &str, clock: &Clock) -> Result<(), String> {
         let filter = &mut self.filter;
         match field.name {
             "metric" => filter.metric_name = Some(value.to_owned()),
-            "status" => filter.status = Some(read(value)?),
-            "context" => filter.context = Some(read(value)?),
+            "status" => filter.status = Some(parse_value(value)?),
+            "context" => filter.context = Some(parse_value(value)?),
             "label" => filter.label = Some(value.to_owned()),
-            "type" => filter.evaluator_type = Some(read(value)?),
+            "type" => filter.evaluator_type = Some(parse_value(value)?),
             "score" => (filter.min_score, filter.max_score) = score(value)?,
             "from" => filter.from = Some(instant(value, clock)?),
             "to" => filter.to = Some(instant(value, clock)?),
@@ -125,10 +90,6 @@ impl EvalsLine {
         }
         Ok(())
     }
-}
-
-fn read<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|error: T::Err| error.to_string())
 }
 
 /// Parses the bounds of a score, both inclusive.
@@ -163,16 +124,6 @@ fn score(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
     }
     let exact = Some(number(text)?);
     Ok((exact, exact))
-}
-
-fn unknown(name: &str, valued: bool) -> String {
-    let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
-    let names = names.join(", ");
-    if valued {
-        format!("there is no field `{name}`; fields: {names}")
-    } else {
-        format!("`{name}` is free text; a filter is made of field:value terms: {names}")
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{line, state::Failures, update};
 use crate::{
     input::LineKind,
     net::Effect,
-    shell::{Completion, LineError, LoadedIds, ScreenLines, Shell, field_completions},
+    shell::{Completion, FilterField, LineError, LoadedIds, ScreenLines, Shell, field_completions},
 };
 
 impl ScreenLines for Failures {
@@ -19,8 +19,7 @@ impl ScreenLines for Failures {
     }
 
     fn completions(&self, _shell: &Shell, _line: LineKind) -> Vec<Completion> {
-        let words =
-            |field: &line::FailuresField| field_completions(field.name, field.values.to_vec(), field.help);
+        let words = |field: &FilterField| field_completions(field.name, field.values.to_vec(), field.help);
         line::FIELDS.iter().flat_map(words).collect()
     }
 

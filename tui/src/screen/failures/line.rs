@@ -1,27 +1,15 @@
 //! The filter line of failure clusters: `type:timeout status:open from:-24h`.
 
-use std::{fmt::Display, str::FromStr};
-
 use api::{
     failure::ClusterFilter,
     filter::when::{Clock, instant},
 };
 
-use crate::shell::LineError;
-
-/// A field of the filter.
-pub struct FailuresField {
-    /// The name before the colon.
-    pub name: &'static str,
-    /// An example and the clusters that it selects.
-    pub help: &'static str,
-    /// Values that `tab` completes.
-    pub values: &'static [&'static str],
-}
+use crate::shell::{FilterField, LineError, check_period, parse_terms, parse_value};
 
 /// Every field.
-pub const FIELDS: &[FailuresField] = &[
-    FailuresField {
+pub const FIELDS: &[FilterField] = &[
+    FilterField {
         name: "type",
         help: "type:timeout, of this failure type",
         values: &[
@@ -33,17 +21,17 @@ pub const FIELDS: &[FailuresField] = &[
             "RemediationRegression",
         ],
     },
-    FailuresField {
+    FilterField {
         name: "status",
         help: "status:open, with this status",
         values: &["open", "resolved", "muted"],
     },
-    FailuresField {
+    FilterField {
         name: "from",
         help: "from:-24h, newest failure at or after: -1h, today, yesterday, 2026-11-21, RFC 3339",
         values: &["-1h", "-24h", "-7d", "today", "yesterday"],
     },
-    FailuresField {
+    FilterField {
         name: "to",
         help: "to:yesterday, newest failure at or before; same forms as from",
         values: &["-1h", "today", "yesterday"],
@@ -56,58 +44,19 @@ pub const FIELDS: &[FailuresField] = &[
 /// The position of the first wrong character, from 0, and the problem.
 pub fn parse(text: &str, clock: &Clock) -> Result<ClusterFilter, LineError> {
     let mut filter = ClusterFilter::default();
-    let mut given: Vec<&str> = Vec::new();
-    let mut next = 0;
-    for word in text.split(char::is_whitespace) {
-        let at = next;
-        next += word.chars().count() + 1;
-        if word.is_empty() {
-            continue;
-        }
-        let (name, value) = word.split_once(':').unwrap_or((word, ""));
-        let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
-            return Err((at, unknown_field(name, word.contains(':'))));
-        };
-        if value.is_empty() {
-            return Err((at, format!("`{name}:` has no value; {}", field.help)));
-        }
-        if given.contains(&field.name) {
-            return Err((at, format!("`{name}:` is given twice; terms are joined by AND")));
-        }
-        given.push(field.name);
-        if value != "*" {
-            let at = at + name.len() + 1;
-            add(&mut filter, field.name, value, clock).map_err(|problem| (at, problem))?;
-        }
-    }
-    if matches!((filter.from, filter.to), (Some(from), Some(to)) if from > to) {
-        return Err((0, "nothing is between from and to".to_owned()));
-    }
+    parse_terms(text, FIELDS, |field, _, value| add(&mut filter, field.name, value, clock))?;
+    check_period(filter.from, filter.to)?;
     Ok(filter)
 }
 
 fn add(filter: &mut ClusterFilter, name: &str, value: &str, clock: &Clock) -> Result<(), String> {
     match name {
-        "type" => filter.failure_type = Some(read(value)?),
-        "status" => filter.status = Some(read(value)?),
+        "type" => filter.failure_type = Some(parse_value(value)?),
+        "status" => filter.status = Some(parse_value(value)?),
         "from" => filter.from = Some(instant(value, clock)?),
         _ => filter.to = Some(instant(value, clock)?),
     }
     Ok(())
-}
-
-fn read<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|error: T::Err| error.to_string())
-}
-
-fn unknown_field(name: &str, has_value: bool) -> String {
-    let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
-    let names = names.join(", ");
-    if has_value {
-        format!("there is no field `{name}`; fields: {names}")
-    } else {
-        format!("`{name}` is free text; a filter is made of field:value terms: {names}")
-    }
 }
 
 #[cfg(test)]

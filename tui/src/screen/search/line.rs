@@ -5,35 +5,27 @@ use api::{
     filter::when::{Clock, instant},
 };
 
-/// A field that filters the spans of a search.
-pub struct SearchField {
-    /// The name before the colon.
-    pub name: &'static str,
-    /// An example, and what it selects.
-    pub help: &'static str,
-    /// Values that `tab` completes; empty for free values.
-    pub values: &'static [&'static str],
-}
+use crate::shell::{FilterField, LineError, check_period};
 
-/// Every field. Any other word with a colon is part of the words.
-pub const FIELDS: &[SearchField] = &[
-    SearchField {
+/// The fields that filter the spans of a search. Any other word with a colon is part of the words.
+pub const FIELDS: &[FilterField] = &[
+    FilterField {
         name: "type",
         help: "type:llm, spans of this kind",
         values: &["llm", "tool", "retrieval", "other"],
     },
-    SearchField { name: "model", help: "model:gpt-4o, spans of this model", values: &[] },
-    SearchField {
+    FilterField { name: "model", help: "model:gpt-4o, spans of this model", values: &[] },
+    FilterField {
         name: "project",
         help: "project:checkout-bot, spans of this project, by name or id; project:* of all",
         values: &["*"],
     },
-    SearchField {
+    FilterField {
         name: "from",
         help: "from:-7d, begun at or after: -1h, today, yesterday, 2026-11-21, RFC 3339",
         values: &["-1h", "-24h", "-7d", "today", "yesterday"],
     },
-    SearchField {
+    FilterField {
         name: "to",
         help: "to:yesterday, begun at or before; forms as for from",
         values: &["-1h", "today", "yesterday"],
@@ -62,7 +54,7 @@ impl SearchLine {
     ///
     /// # Errors
     /// The position of the first wrong character, from 0, and the problem.
-    pub fn parse(text: &str, clock: &Clock) -> Result<Self, (usize, String)> {
+    pub fn parse(text: &str, clock: &Clock) -> Result<Self, LineError> {
         let mut line = Self::default();
         for (at, word) in split(text) {
             let term = word
@@ -82,13 +74,11 @@ impl SearchLine {
         if line.words.is_empty() {
             return Err((0, "type in words what to look for; terms only narrow it down".to_owned()));
         }
-        if matches!((line.from, line.to), (Some(from), Some(to)) if from > to) {
-            return Err((0, "nothing is between from and to".to_owned()));
-        }
+        check_period(line.from, line.to)?;
         Ok(line)
     }
 
-    fn add(&mut self, name: &str, value: &str, at: usize, clock: &Clock) -> Result<(), (usize, String)> {
+    fn add(&mut self, name: &str, value: &str, at: usize, clock: &Clock) -> Result<(), LineError> {
         let value_at = at + name.len() + 1;
         let time = || instant(value, clock).map_err(|message| (value_at, message));
         let given = match name {

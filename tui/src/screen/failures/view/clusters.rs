@@ -33,7 +33,7 @@ const MINUTE_COLS: usize = 5;
 struct ClusterColumns {
     mark: usize,
     kind: usize,
-    place: usize,
+    span_name: usize,
     last: usize,
     trend: usize,
     title: usize,
@@ -47,16 +47,16 @@ impl ClusterColumns {
         let trend = if cols >= 76 { TREND_HOURS } else { 0 };
         let used = 2 + mark + 1 + kind + 1 + COUNT_COLS + 1 + last + if trend > 0 { trend + 1 } else { 0 };
         let free = cols.saturating_sub(used + 1);
-        let (place, title) = if cols >= 110 { (free * 2 / 5, free - free * 2 / 5 - 1) } else { (free, 0) };
-        Self { mark, kind, place: place.max(4), last, trend, title }
+        let (span_name, title) = if cols >= 110 { (free * 2 / 5, free - free * 2 / 5 - 1) } else { (free, 0) };
+        Self { mark, kind, span_name: span_name.max(4), last, trend, title }
     }
 
     fn line(&self, cells: [&str; 6], tone: Tone, glyphs: &Glyphs) -> Pieces {
-        let [mark, kind, place, number, last, trend] = cells;
+        let [mark, kind, span_name, number, last, trend] = cells;
         let line = Pieces::new()
             .add(tone, format!("{} ", fit(mark, self.mark, glyphs)))
             .plain(format!("{} ", fit(kind, self.kind, glyphs)))
-            .plain(format!("{} ", fit(place, self.place, glyphs)))
+            .plain(format!("{} ", fit(span_name, self.span_name, glyphs)))
             .add(Tone::Strong, format!("{} ", fit_right(number, COUNT_COLS, glyphs)))
             .add(Tone::Dim, fit(last, self.last, glyphs));
         if self.trend > 0 {
