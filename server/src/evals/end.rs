@@ -50,6 +50,7 @@ pub async fn store(
 
 /// Returns the event of a failed evaluation.
 fn event(row: evaluation::Model) -> Result<NewEvent> {
-    let (event_type, project_id) = (EventType::EvaluationFailed, Some(row.project_id));
-    Ok(NewEvent { event_type, project_id, data: json!({"evaluation": view::evaluation(row)?}) })
+    let event_type = EventType::EvaluationFailed;
+    let (project_id, trace_id) = (Some(row.project_id), Some(row.trace_id));
+    Ok(NewEvent { event_type, project_id, trace_id, data: json!({"evaluation": view::evaluation(row)?}) })
 }

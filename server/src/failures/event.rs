@@ -69,9 +69,9 @@ pub async fn publish(
     let mut events = Vec::with_capacity(fired.len());
     for it in fired {
         let Some(trace) = traces.get(&it.trace) else { continue };
-        let project_id = Some(trace.project_id);
+        let (project_id, trace_id) = (Some(trace.project_id), Some(trace.id));
         let data = serde_json::to_value(detected(trace, it)?).map_err(anyhow::Error::from)?;
-        events.push(NewEvent { event_type: EventType::FailureDetected, project_id, data });
+        events.push(NewEvent { event_type: EventType::FailureDetected, project_id, trace_id, data });
     }
     Ok(webhooks::publish(txn, subscriptions, tenant, &events, now).await?)
 }

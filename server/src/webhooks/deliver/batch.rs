@@ -52,6 +52,16 @@ pub enum BatchOutcome {
     Disabled,
 }
 
+/// What became of the deliveries of a batch.
+struct BatchResult {
+    /// The attempted ones. Only the last may have failed.
+    attempted: Vec<DeliveryAttempt>,
+    /// Those whose event is not stored any more: it has expired, or its trace was deleted.
+    without_event: Vec<webhook_delivery::Model>,
+    /// Those that were not attempted.
+    rest: Vec<webhook_delivery::Model>,
+}
+
 /// A delivery that was attempted.
 struct DeliveryAttempt {
     delivery: webhook_delivery::Model,
@@ -67,7 +77,8 @@ impl DeliveryAttempt {
 }
 
 impl Batch<'_> {
-    /// Sends the deliveries in their order until one fails, and stores the results.
+    /// Sends the deliveries in their order until one fails, and stores the results. Deliveries without an event are
+    /// cancelled.
     pub async fn send(&self, claimed: Vec<webhook_delivery::Model>) -> Result<BatchOutcome> {
         let app = self.run.app;
         let target = WebhookTarget::new(app, &self.webhook)?;
@@ -75,30 +86,31 @@ impl Batch<'_> {
         let payloads = deliveries::payloads(&app.db, self.run.tenant, &events).await?;
         let started = app.clock.now();
         let mut attempted: Vec<DeliveryAttempt> = Vec::with_capacity(claimed.len());
+        let mut without_event = Vec::new();
         let mut rest = claimed.into_iter();
         while attempted.last().is_none_or(|it| !it.is_failed())
             && app.clock.now() - started < MAX_BATCH_MICROS
             && let Some(delivery) = rest.next()
         {
-            let payload = payloads.get(&delivery.event_id).cloned();
+            let Some(payload) = payloads.get(&delivery.event_id).cloned() else {
+                without_event.push(delivery);
+                continue;
+            };
             match attempt(app, &target, &delivery, payload).await {
                 Some(result) => attempted.push(DeliveryAttempt::new(delivery, result, app.clock.now())),
                 // The server stops.
                 None => {
                     let rest = std::iter::once(delivery).chain(rest).collect();
-                    return self.store(attempted, rest).await;
+                    return self.store(BatchResult { attempted, without_event, rest }).await;
                 }
             }
         }
-        self.store(attempted, rest.collect()).await
+        self.store(BatchResult { attempted, without_event, rest: rest.collect() }).await
     }
 
-    /// Stores the results of the attempted deliveries, and releases the rest.
-    async fn store(
-        &self,
-        attempted: Vec<DeliveryAttempt>,
-        rest: Vec<webhook_delivery::Model>,
-    ) -> Result<BatchOutcome> {
+    /// Stores the results of the attempted deliveries, cancels those without an event, and releases the rest.
+    async fn store(&self, result: BatchResult) -> Result<BatchOutcome> {
+        let BatchResult { attempted, without_event, rest } = result;
         let (app, tenant, now) = (self.run.app, self.run.tenant, self.run.app.clock.now());
         let failed = attempted.last().filter(|it| it.is_failed());
         let txn = app.db.begin().await?;
@@ -113,6 +125,11 @@ impl Batch<'_> {
         for it in &attempted {
             let state = it.state(disabled.is_some());
             states.entry(state).or_default().push(it.delivery.id);
+        }
+        for it in without_event {
+            let (status, due_at) = (DeliveryStatus::Cancelled, None);
+            let state = DeliveryState { status, due_at, attempts: it.attempts };
+            states.entry(state).or_default().push(it.id);
         }
         for it in rest {
             let due_at = Some(postponed_to.unwrap_or(now));
@@ -226,22 +243,21 @@ async fn attempt(
     app: &App,
     target: &WebhookTarget,
     delivery: &webhook_delivery::Model,
-    payload: Option<String>,
+    payload: String,
 ) -> Option<SendResult> {
-    let event_type = delivery.event_type.parse::<EventType>().ok();
-    let (Some(payload), Some(event_type)) = (payload, event_type) else {
-        return Some(unsendable(app.clock.now()));
+    let Ok(event_type) = delivery.event_type.parse::<EventType>() else {
+        return Some(of_unknown_type(app.clock.now()));
     };
     let message = WebhookMessage { event: delivery.event_id, event_type, delivery: delivery.id, payload };
     app.stopping().run_until_cancelled(send(app, target, message)).await
 }
 
-/// Returns the result of a delivery whose event is not stored any more.
-fn unsendable(now: i64) -> SendResult {
+/// Returns the result of a delivery whose event a newer version of the server stored.
+fn of_unknown_type(now: i64) -> SendResult {
     SendResult {
         status: 0,
         body: None,
-        error: Some("the event has expired".to_owned()),
+        error: Some("this version of the server does not know the type of the event".to_owned()),
         started_at: now,
         latency_ms: 0,
         retry_after: None,
