@@ -25,6 +25,13 @@ const WEBHOOK_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
         Some("status = 'pending'"),
     ),
     ("ix_webhook_attempt_time", "webhook_attempt", "tenant_id, started_at", None),
+    // The long responses that are kept, a few for each webhook.
+    (
+        "ix_webhook_attempt_response",
+        "webhook_attempt",
+        "tenant_id, webhook_id, started_at",
+        Some("length(response_body) > 128"),
+    ),
 ];
 
 #[async_trait::async_trait]
@@ -107,6 +114,7 @@ fn attempts() -> TableCreateStatement {
         .col(uuid(Column::TenantId))
         .col(uuid(Column::DeliveryId))
         .col(integer(Column::Attempt))
+        .col(uuid(Column::WebhookId))
         .col(big_integer(Column::StartedAt))
         .col(integer(Column::Status))
         .col(big_integer(Column::LatencyMs))

@@ -7,7 +7,7 @@ use entities::{webhook, webhook_attempt, webhook_delivery};
 use serde_json::json;
 use store::{
     Transaction,
-    webhooks::deliveries::{self, DeliveryState},
+    webhooks::deliveries::{self, DeliveryState, RESPONSE_BEGINNING_CHARS},
 };
 use uuid::Uuid;
 
@@ -28,6 +28,8 @@ use crate::{
 const MAX_POSTPONE_MICROS: i64 = 60_000_000;
 /// Time in microseconds without a success after which a webhook is disabled.
 const MAX_FAILING_MICROS: i64 = 5 * 86_400_000_000;
+/// Number of responses of a webhook that are kept with their first 4 KiB. Older ones are shortened.
+const MAX_LONG_RESPONSES: u16 = 20;
 /// The server disabled a webhook.
 const WEBHOOK_DISABLE: AuditAction = AuditAction::new("webhook.disable", "webhook");
 /// The status with which a receiver declines all further deliveries.
@@ -143,10 +145,16 @@ impl Batch<'_> {
         if let Some(until) = postponed_to {
             deliveries::postpone(&txn, tenant, self.webhook.id, now, until).await?;
         }
+        let has_long_response = attempted.iter().any(DeliveryAttempt::has_long_response);
         deliveries::add_attempts(&txn, attempted.into_iter().map(DeliveryAttempt::into_row).collect())
             .await?;
+        if has_long_response {
+            deliveries::shorten_responses(&txn, tenant, self.webhook.id, MAX_LONG_RESPONSES).await?;
+        }
         let failing_since = match (succeeded, is_failed) {
-            (_, false) => None,
+            (Some(_), false) => None,
+            // No attempt was made.
+            (None, false) => self.webhook.failing_since,
             (Some(_), true) => Some(now),
             (None, true) => self.webhook.failing_since.or(Some(now)),
         };
@@ -223,12 +231,17 @@ impl DeliveryAttempt {
         DeliveryState { status, due_at, attempts }
     }
 
+    fn has_long_response(&self) -> bool {
+        self.result.body.as_ref().is_some_and(|it| it.chars().nth(RESPONSE_BEGINNING_CHARS).is_some())
+    }
+
     fn into_row(self) -> webhook_attempt::Model {
         let Self { delivery, result, next: _ } = self;
         webhook_attempt::Model {
             tenant_id: delivery.tenant_id,
             delivery_id: delivery.id,
             attempt: delivery.attempts + 1,
+            webhook_id: delivery.webhook_id,
             started_at: result.started_at,
             status: result.status.into(),
             latency_ms: result.latency_ms,

@@ -34,8 +34,8 @@ const MAX_CLAIM_MICROS: i64 = 60_000_000;
 
 /// List the deliveries to a webhook, newest first.
 ///
-/// Deliveries are kept for 30 days, with every attempt and the first 4 KiB of each response. A page with large responses
-/// may have fewer rows than `limit`.
+/// Deliveries are kept for 30 days, with every attempt. The newest 20 long responses of a webhook are kept with their first
+/// 4 KiB, the others with their first 128 characters. A page with large responses may have fewer rows than `limit`.
 #[utoipa::path(get, path = "/v1/webhooks/{id}/deliveries", tag = "Webhooks", params(
     ("id" = Uuid, Path, description = "id of the webhook"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
@@ -155,6 +155,7 @@ fn attempt(row: webhook_attempt::Model) -> DeliveryAttempt {
         tenant_id: _,
         delivery_id: _,
         attempt,
+        webhook_id: _,
         started_at,
         status,
         latency_ms,
