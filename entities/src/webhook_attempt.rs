@@ -15,6 +15,8 @@ pub struct Model {
     /// The number of the attempt, from 1 on.
     #[sea_orm(primary_key, auto_increment = false)]
     pub attempt: i32,
+    /// The webhook of the delivery.
+    pub webhook_id: Uuid,
     /// Microseconds.
     pub started_at: i64,
     /// HTTP status of the response; 0 without a response.
@@ -23,7 +25,7 @@ pub struct Model {
     pub latency_ms: i64,
     /// Why the attempt failed.
     pub error: Option<String>,
-    /// The first 4 KiB of the response body.
+    /// The first 4 KiB of the response body, or less if the webhook has newer long responses.
     pub response_body: Option<String>,
 }
 

@@ -14,6 +14,8 @@ pub struct Model {
     pub id: Uuid,
     /// The project that the event belongs to.
     pub project_id: Option<Uuid>,
+    /// The trace that the event concerns. Deleting the trace deletes the event, because the payload has its texts.
+    pub trace_id: Option<Uuid>,
     /// A word of [`api::webhook::EventType`].
     pub event_type: String,
     /// The body of the requests.

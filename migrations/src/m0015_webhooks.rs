@@ -13,6 +13,8 @@ pub struct Migration;
 const WEBHOOK_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
     ("ix_webhook_time", "webhook", "tenant_id, created_at, id", None),
     ("ix_webhook_event_time", "webhook_event", "tenant_id, created_at", None),
+    // Only for the deletion of a trace.
+    ("ix_webhook_event_trace", "webhook_event", "tenant_id, trace_id", Some("trace_id IS NOT NULL")),
     ("ix_webhook_delivery_webhook", "webhook_delivery", "tenant_id, webhook_id, created_at, id", None),
     ("ix_webhook_delivery_time", "webhook_delivery", "tenant_id, created_at", None),
     // Only deliveries that are not finished, so it stays small.
@@ -23,6 +25,13 @@ const WEBHOOK_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
         Some("status = 'pending'"),
     ),
     ("ix_webhook_attempt_time", "webhook_attempt", "tenant_id, started_at", None),
+    // The long responses that are kept, a few for each webhook.
+    (
+        "ix_webhook_attempt_response",
+        "webhook_attempt",
+        "tenant_id, webhook_id, started_at",
+        Some("length(response_body) > 128"),
+    ),
 ];
 
 #[async_trait::async_trait]
@@ -72,6 +81,7 @@ fn events() -> TableCreateStatement {
         .col(uuid(Column::TenantId))
         .col(uuid(Column::Id))
         .col(uuid_null(Column::ProjectId))
+        .col(uuid_null(Column::TraceId))
         .col(text(Column::EventType))
         .col(text(Column::Payload))
         .col(big_integer(Column::CreatedAt))
@@ -104,6 +114,7 @@ fn attempts() -> TableCreateStatement {
         .col(uuid(Column::TenantId))
         .col(uuid(Column::DeliveryId))
         .col(integer(Column::Attempt))
+        .col(uuid(Column::WebhookId))
         .col(big_integer(Column::StartedAt))
         .col(integer(Column::Status))
         .col(big_integer(Column::LatencyMs))

@@ -189,7 +189,7 @@ pub struct DeliveryAttempt {
     pub latency_ms: i64,
     /// Why the attempt failed.
     pub error: Option<String>,
-    /// The first 4 KiB of the receiver's response.
+    /// The first 4 KiB of the receiver's response; the first 128 characters when the webhook has 20 newer long responses.
     pub response_body: Option<String>,
 }
 

@@ -178,7 +178,7 @@ async fn save(
             if let Some(row) = save_change(&txn, &before, change, now).await? {
                 let data = serde_json::to_value(record::to_wire(row)?).context("an anomaly as JSON")?;
                 let (event_type, project_id) = (EventType::AnomalyDetected, Some(before.project_id));
-                events.push(NewEvent { event_type, project_id, data });
+                events.push(NewEvent { event_type, project_id, trace_id: None, data });
             }
         }
         if is_learning_again {

@@ -13,37 +13,56 @@ use crate::{
     app::App,
     error::Result,
     failures::scores,
+    subscriptions::Subscriptions,
     webhooks::{NewEvent, publish},
 };
 
-/// Ends evaluations in one transaction. Those that failed are events, if a webhook subscribes to them; scores that may
-/// match a failure rule cause a job.
+/// Ends evaluations. Those that failed are events, if a webhook subscribes to them; scores that may match a failure rule
+/// cause a job. A transaction ends all of them, or as many as it may publish events.
 ///
 /// # Errors
 ///
-/// Fails when the database fails; nothing has ended then.
+/// Fails when the database fails. A repeated call ends the evaluations that have not ended yet.
 pub async fn store(
     app: &App,
     tenant: Uuid,
-    results: Vec<(evaluation::Model, EvaluationResult)>,
+    mut results: Vec<(evaluation::Model, EvaluationResult)>,
 ) -> Result<()> {
     if results.is_empty() {
         return Ok(());
     }
-    let now = app.clock.now();
     let subscriptions = match results.iter().any(|(_, it)| it.verdict.is_err()) {
         true => Some(app.access_cache.subscriptions(tenant).await?),
         false => None,
     };
+    let subscriptions = subscriptions.filter(|it| it.has(EventType::EvaluationFailed));
+    let max_results = subscriptions
+        .as_ref()
+        .map_or(usize::MAX, |it| it.max_events_per_transaction(EventType::EvaluationFailed));
+    while !results.is_empty() {
+        let rest = results.split_off(results.len().min(max_results));
+        store_together(app, tenant, results, subscriptions.as_deref()).await?;
+        results = rest;
+    }
+    Ok(())
+}
+
+async fn store_together(
+    app: &App,
+    tenant: Uuid,
+    results: Vec<(evaluation::Model, EvaluationResult)>,
+    subscriptions: Option<&Subscriptions>,
+) -> Result<()> {
+    let now = app.clock.now();
     let rules = app.access_cache.failure_rules(tenant).await?;
     let txn = app.db.begin().await?;
     let ended = evaluations::end(&txn, tenant, results, now).await?;
     let mut jobs = scores::jobs(&rules, tenant, &ended, now);
     queue::enqueue_all(&txn, jobs.clone()).await?;
-    if let Some(subscriptions) = subscriptions.filter(|it| it.has(EventType::EvaluationFailed)) {
+    if let Some(subscriptions) = subscriptions {
         let failed = ended.into_iter().filter(|it| it.status == EvaluationStatus::Failed.as_str());
         let events = failed.map(event).collect::<Result<Vec<_>>>()?;
-        jobs.extend(publish(&txn, &subscriptions, tenant, &events, now).await?);
+        jobs.extend(publish(&txn, subscriptions, tenant, &events, now).await?);
     }
     txn.commit().await?;
     app.wake_ups().wake_for(&jobs);
@@ -52,8 +71,9 @@ pub async fn store(
 
 /// Returns the event of a failed evaluation.
 fn event(row: evaluation::Model) -> Result<NewEvent> {
-    let (event_type, project_id) = (EventType::EvaluationFailed, Some(row.project_id));
+    let event_type = EventType::EvaluationFailed;
+    let (project_id, trace_id) = (Some(row.project_id), Some(row.trace_id));
     let data = EvaluationFailed { evaluation: view::evaluation(row)? };
     let data = serde_json::to_value(data).map_err(anyhow::Error::from)?;
-    Ok(NewEvent { event_type, project_id, data })
+    Ok(NewEvent { event_type, project_id, trace_id, data })
 }

@@ -1,20 +1,27 @@
-//! Stores failures with their clusters, and fires failure rules, in one transaction.
+//! Stores failures with their clusters, and fires failure rules.
 //!
-//! The transaction locks the clustering of each project first, so that two processes neither store a failure twice nor
-//! lose a count, and then the traces, so that none of them is removed meanwhile.
+//! The failures of a trace are stored in one transaction, those of many traces in several if many webhooks receive an
+//! event for each trace. A transaction locks the clustering of each project first, so that two processes neither store a
+//! failure twice nor lose a count, and then the traces, so that none of them is removed meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
-use api::FailureType;
+use api::{FailureType, webhook::EventType};
 use entities::{failure, trace};
 use store::{Transaction, failures, new_id_at, traces, traces::bit_of};
 use uuid::Uuid;
 
 use super::{
     changes::{self, ProjectClusters},
-    event, firing, ready_match,
+    event,
+    firing::{self, SpanTypes},
+    ready_match,
+    rule_set::FailureRules,
 };
-use crate::{app::App, error::Result};
+use crate::{app::App, error::Result, subscriptions::Subscriptions};
 
 /// Length of the part of a message that is stored with the failure, in characters. The span has all of it.
 const MAX_MESSAGE_CHARS: usize = 2_000;
@@ -85,7 +92,7 @@ pub async fn record_regression(app: &App, tenant: Uuid, regression: RemediationR
 ///
 /// # Errors
 ///
-/// Fails when the database fails; nothing is stored then.
+/// Fails when the database fails. A repeated call stores the failures that are not stored yet.
 pub async fn record(
     app: &App,
     tenant: Uuid,
@@ -100,42 +107,69 @@ pub async fn record(
     let rules = firing::rules_of(app, tenant).await?;
     let span_types = firing::span_types(app, tenant, rules.as_deref(), traces.keys()).await?;
     let subscriptions = app.access_cache.subscriptions(tenant).await?;
-    let now = app.clock.now();
-    let txn = app.db.begin().await?;
-    let mut projects = BTreeMap::new();
-    let ids: BTreeSet<Uuid> = failures.iter().map(|it| traces[&it.trace_id].project_id).collect();
-    for project in ids {
-        projects.insert(project, ProjectClusters::lock(app, &txn, tenant, project).await?);
+    let max_traces = match rules {
+        Some(_) => subscriptions.max_events_per_transaction(EventType::FailureDetected),
+        None => usize::MAX,
+    };
+    let recording = Recording { app, tenant, traces, rules, span_types, subscriptions };
+    let mut count = 0;
+    for group in event::split_by_trace(failures, |it| it.trace_id, max_traces) {
+        count += recording.record(group).await?;
     }
-    keep_unrecorded(app, &txn, tenant, traces, &mut failures).await?;
-    let mut stored = Vec::with_capacity(failures.len());
-    let mut muted = HashSet::new();
-    for (project, clusters) in &mut projects {
-        let of_project: Vec<&NewFailure> =
-            failures.iter().filter(|it| traces[&it.trace_id].project_id == *project).collect();
-        if of_project.is_empty() {
-            continue;
+    Ok(count)
+}
+
+/// What the transactions of a call of [`record`] have in common.
+struct Recording<'a> {
+    app: &'a App,
+    tenant: Uuid,
+    traces: &'a HashMap<Uuid, trace::Model>,
+    rules: Option<Arc<FailureRules>>,
+    span_types: SpanTypes,
+    subscriptions: Arc<Subscriptions>,
+}
+
+impl Recording<'_> {
+    /// Stores failures in one transaction. Returns the number of those that were not stored before.
+    async fn record(&self, mut failures: Vec<NewFailure>) -> Result<usize> {
+        let Self { app, tenant, traces, rules, span_types, subscriptions } = self;
+        let (tenant, now) = (*tenant, app.clock.now());
+        let txn = app.db.begin().await?;
+        let mut projects = BTreeMap::new();
+        let ids: BTreeSet<Uuid> = failures.iter().map(|it| traces[&it.trace_id].project_id).collect();
+        for project in ids {
+            projects.insert(project, ProjectClusters::lock(app, &txn, tenant, project).await?);
         }
-        let (cluster_ids, rows) = clusters.assign(&txn, &of_project).await?;
-        let of_project = of_project.into_iter().zip(cluster_ids);
-        let of_project: Vec<failure::Model> =
-            of_project.map(|(it, cluster)| row(tenant, *project, it, cluster)).collect();
-        muted.extend(changes::store(app, &txn, clusters, rows, &of_project, now).await?);
-        stored.extend(of_project);
+        keep_unrecorded(app, &txn, tenant, traces, &mut failures).await?;
+        let mut stored = Vec::with_capacity(failures.len());
+        let mut muted = HashSet::new();
+        for (project, clusters) in &mut projects {
+            let of_project: Vec<&NewFailure> =
+                failures.iter().filter(|it| traces[&it.trace_id].project_id == *project).collect();
+            if of_project.is_empty() {
+                continue;
+            }
+            let (cluster_ids, rows) = clusters.assign(&txn, &of_project).await?;
+            let of_project = of_project.into_iter().zip(cluster_ids);
+            let of_project: Vec<failure::Model> =
+                of_project.map(|(it, cluster)| row(tenant, *project, it, cluster)).collect();
+            muted.extend(changes::store(app, &txn, clusters, rows, &of_project, now).await?);
+            stored.extend(of_project);
+        }
+        failures::add(&txn, &stored).await?;
+        let mut deliveries = Vec::new();
+        if let Some(rules) = rules {
+            let relevant = stored.iter().filter(|it| !muted.contains(&it.cluster_id));
+            let (matches, waiting) = firing::of_failures(rules, traces, span_types, relevant);
+            let fired = firing::fire(&txn, tenant, matches, now).await?;
+            deliveries = event::publish(&txn, subscriptions, tenant, traces, fired, now).await?;
+            ready_match::enqueue(&txn, tenant, waiting.into_iter().map(|it| &traces[&it]), now).await?;
+        }
+        txn.commit().await?;
+        app.wake_ups().wake_for(&deliveries);
+        projects.into_values().for_each(|it| it.keep(app));
+        Ok(stored.len())
     }
-    failures::add(&txn, &stored).await?;
-    let mut deliveries = Vec::new();
-    if let Some(rules) = rules {
-        let relevant = stored.iter().filter(|it| !muted.contains(&it.cluster_id));
-        let (matches, waiting) = firing::of_failures(&rules, traces, &span_types, relevant);
-        let fired = firing::fire(&txn, tenant, matches, now).await?;
-        deliveries = event::publish(&txn, &subscriptions, tenant, traces, fired, now).await?;
-        ready_match::enqueue(&txn, tenant, waiting.into_iter().map(|it| &traces[&it]), now).await?;
-    }
-    txn.commit().await?;
-    app.wake_ups().wake_for(&deliveries);
-    projects.into_values().for_each(|it| it.keep(app));
-    Ok(stored.len())
 }
 
 /// Locks the traces, and drops the failures that are stored already or whose trace does not exist any more.

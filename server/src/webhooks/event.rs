@@ -27,6 +27,8 @@ pub struct NewEvent {
     pub event_type: EventType,
     /// The project that it belongs to.
     pub project_id: Option<Uuid>,
+    /// The trace that it concerns. The event is deleted with it.
+    pub trace_id: Option<Uuid>,
     /// The `data` of the payload.
     pub data: Value,
 }
@@ -63,6 +65,8 @@ impl Payload<'_> {
 /// Stores events and their deliveries to the subscribed webhooks, in the caller's transaction. Events without a
 /// subscribed webhook are not stored. The texts of very large events are shortened. Returns the jobs that deliver the
 /// events, whose pool the caller wakes after the commit.
+///
+/// The caller holds a lock that a deletion of an event's trace waits for, so that no event outlives its trace.
 ///
 /// # Errors
 ///
@@ -120,6 +124,7 @@ fn event_row(tenant: Uuid, event: &NewEvent, now: i64) -> Result<webhook_event::
         tenant_id: tenant,
         id,
         project_id: event.project_id,
+        trace_id: event.trace_id,
         event_type: event.event_type.as_str().to_owned(),
         payload: text,
         created_at: now,

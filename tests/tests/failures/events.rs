@@ -123,4 +123,23 @@ on_both_databases! {
         let sent = events(app).await;
         assert_eq!((sent.len(), &sent[0]["tenant_id"]), (1, &json!(other)));
     }
+
+    /// The deliveries of all events are more than a transaction stores.
+    async fn failures_with_many_webhooks_are_all_published_once(app: TestApp) {
+        for _ in 0..100 {
+            subscribe(app, app.tenant).await;
+        }
+        let spans = json!([{"name": "s", "error": TIMEOUT_MESSAGE}, {"name": "s", "error": RATE_LIMIT_MESSAGE}]);
+        let traces = vec![json!({"name": "t", "spans": spans}); 45];
+        app.full_key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+        app.drain().await;
+        let sent: Vec<String> = events(app).await.iter().map(|it| it["data"]["trace"]["id"].as_str().unwrap().to_owned()).collect();
+        let distinct: std::collections::BTreeSet<_> = sent.iter().collect();
+        assert_eq!((sent.len(), distinct.len()), (45, 45));
+        assert_eq!(failures(app, "").await.len(), 90);
+        let deliveries = entities::webhook_delivery::Entity::find().all(&app.app.db.write).await.unwrap();
+        assert_eq!(deliveries.len(), 4_500);
+        app.drain().await;
+        assert_eq!(events(app).await.len(), 45);
+    }
 }

@@ -49,7 +49,14 @@ async fn store_many(app: &TestApp) {
         .map(|it| {
             let model = Some(if it == 0 { "rare".to_owned() } else { format!("model {}", it % 3) });
             let failure_type = bit_of(if it == 0 { FailureType::Timeout } else { FailureType::RateLimit });
-            failure::Model { id: new_id(), span_id: new_id(), trace_id: new_id(), model, failure_type, ..failure.clone() }
+            failure::Model {
+                id: new_id(),
+                span_id: new_id(),
+                trace_id: new_id(),
+                model,
+                failure_type,
+                ..failure.clone()
+            }
         })
         .collect();
     for block in failures.chunks(ROWS_PER_STATEMENT) {

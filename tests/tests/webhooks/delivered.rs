@@ -22,7 +22,7 @@ with_receivers! {
         let id = home.webhook(&receiver).await;
         let project = Some(home.app.project);
         let data = json!({"text": "ünïcödé \u{1}\u{7f}\" 漢字 🦀", "n": 1.5});
-        home.publish_all(vec![NewEvent { event_type: EventType::FailureDetected, project_id: project, data: data.clone() }]).await;
+        home.publish_all(vec![NewEvent { event_type: EventType::FailureDetected, project_id: project, trace_id: None, data: data.clone() }]).await;
         assert_eq!(home.deliveries(&id).await[0]["status"], "pending");
         home.app.drain().await;
 

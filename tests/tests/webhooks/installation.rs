@@ -107,7 +107,7 @@ impl Installation {
 
 /// Returns a failure.
 pub fn event(data: Value) -> NewEvent {
-    NewEvent { event_type: EventType::FailureDetected, project_id: None, data }
+    NewEvent { event_type: EventType::FailureDetected, project_id: None, trace_id: None, data }
 }
 
 /// Returns a field of each value.

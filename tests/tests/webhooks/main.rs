@@ -19,6 +19,8 @@ mod ping;
 mod process;
 mod receiver;
 mod redelivery;
+mod removed;
+mod responses;
 mod rotation;
 mod signed;
 mod urls;

@@ -87,7 +87,8 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 /// Finds a tenant's rows with broken references, and tags and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     for table in child_tables() {
-        let broken = "NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
+        let broken = "x.trace_id IS NOT NULL \
+            AND NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
         let problem = format!("a row of {table} belongs to this trace, which does not exist");
         report_broken(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
     }

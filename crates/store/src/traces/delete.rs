@@ -31,7 +31,8 @@ use crate::{
 /// index: SQLite would choose the primary key, which has the rows of all traces.
 /// Tags have another key; they are removed by the tags in the trace's row.
 ///
-/// Rows that queries find independently are removed before the spans to which they refer.
+/// Rows that queries find independently are removed before the spans to which they refer. Webhook events are removed
+/// after evaluations: a transaction that ends an evaluation and stores its event locks the evaluation only.
 const CHILD_TABLES: &[ChildTable] = &[
     ChildTable { table: "span_vector", index: None, has_body: false },
     ChildTable { table: "event", index: None, has_body: false },
@@ -40,6 +41,7 @@ const CHILD_TABLES: &[ChildTable] = &[
     ChildTable { table: "rule_decision", index: None, has_body: false },
     ChildTable { table: "failure", index: Some("ux_failure_trace"), has_body: false },
     ChildTable { table: "failure_rule_match", index: None, has_body: false },
+    ChildTable { table: "webhook_event", index: Some("ix_webhook_event_trace"), has_body: false },
     ChildTable { table: "span", index: None, has_body: true },
 ];
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use api::webhook::DeliveryStatus;
 use entities::{
+    dialect::Dialect,
     webhook_attempt,
     webhook_delivery::{Column, Entity, Model},
     webhook_event,
@@ -23,6 +24,9 @@ pub const EXPIRING_EVENTS: ExpiringRows = ExpiringRows::of("webhook_event", "cre
 pub const EXPIRING_DELIVERIES: ExpiringRows = ExpiringRows::of("webhook_delivery", "created_at");
 /// Attempts by the time at which they started.
 pub const EXPIRING_ATTEMPTS: ExpiringRows = ExpiringRows::of("webhook_attempt", "started_at");
+
+/// Number of characters of a response that are kept when it is shortened. A partial index has longer responses.
+pub const RESPONSE_BEGINNING_CHARS: usize = 128;
 
 /// Number of rows that a statement inserts.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -159,6 +163,32 @@ pub async fn add_attempts(
     let rows = attempts.into_iter().map(|it| it.into_active_model().reset_all());
     let keep = OnConflict::new().do_nothing().to_owned();
     webhook_attempt::Entity::insert_many(rows).on_conflict(keep).exec_without_returning(txn).await?;
+    Ok(())
+}
+
+/// Shortens the long responses of a webhook except the newest `max_long` to their first
+/// [`RESPONSE_BEGINNING_CHARS`] characters.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn shorten_responses(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    webhook: Uuid,
+    max_long: u16,
+) -> Result<(), DbErr> {
+    let dialect = Dialect::of(txn.get_database_backend());
+    // SQLite uses the partial index only if the query contains its condition literally.
+    let long =
+        format!("tenant_id = $1 AND webhook_id = $2 AND length(response_body) > {RESPONSE_BEGINNING_CHARS}");
+    let hint = dialect.index_hint("ix_webhook_attempt_response");
+    let sql = format!(
+        "UPDATE webhook_attempt{hint} SET response_body = substr(response_body, 1, {RESPONSE_BEGINNING_CHARS}) \
+         WHERE {long} AND started_at <= (SELECT started_at FROM webhook_attempt{hint} WHERE {long} \
+         ORDER BY started_at DESC LIMIT 1 OFFSET {max_long})"
+    );
+    let values: [Value; 2] = [tenant.into(), webhook.into()];
+    txn.execute_raw(Statement::from_sql_and_values(dialect.backend(), sql, values)).await?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use entities::{webhook, webhook_attempt, webhook_delivery};
 use serde_json::json;
 use store::{
     Transaction,
-    webhooks::deliveries::{self, DeliveryState},
+    webhooks::deliveries::{self, DeliveryState, RESPONSE_BEGINNING_CHARS},
 };
 use uuid::Uuid;
 
@@ -28,6 +28,8 @@ use crate::{
 const MAX_POSTPONE_MICROS: i64 = 60_000_000;
 /// Time in microseconds without a success after which a webhook is disabled.
 const MAX_FAILING_MICROS: i64 = 5 * 86_400_000_000;
+/// Number of responses of a webhook that are kept with their first 4 KiB. Older ones are shortened.
+const MAX_LONG_RESPONSES: u16 = 20;
 /// The server disabled a webhook.
 const WEBHOOK_DISABLE: AuditAction = AuditAction::new("webhook.disable", "webhook");
 /// The status with which a receiver declines all further deliveries.
@@ -52,6 +54,16 @@ pub enum BatchOutcome {
     Disabled,
 }
 
+/// What became of the deliveries of a batch.
+struct BatchResult {
+    /// The attempted ones. Only the last may have failed.
+    attempted: Vec<DeliveryAttempt>,
+    /// Those whose event is not stored any more: it has expired, or its trace was deleted.
+    without_event: Vec<webhook_delivery::Model>,
+    /// Those that were not attempted.
+    rest: Vec<webhook_delivery::Model>,
+}
+
 /// A delivery that was attempted.
 struct DeliveryAttempt {
     delivery: webhook_delivery::Model,
@@ -67,7 +79,8 @@ impl DeliveryAttempt {
 }
 
 impl Batch<'_> {
-    /// Sends the deliveries in their order until one fails, and stores the results.
+    /// Sends the deliveries in their order until one fails, and stores the results. Deliveries without an event are
+    /// cancelled.
     pub async fn send(&self, claimed: Vec<webhook_delivery::Model>) -> Result<BatchOutcome> {
         let app = self.run.app;
         let target = WebhookTarget::new(app, &self.webhook)?;
@@ -75,30 +88,31 @@ impl Batch<'_> {
         let payloads = deliveries::payloads(&app.db, self.run.tenant, &events).await?;
         let started = app.clock.now();
         let mut attempted: Vec<DeliveryAttempt> = Vec::with_capacity(claimed.len());
+        let mut without_event = Vec::new();
         let mut rest = claimed.into_iter();
         while attempted.last().is_none_or(|it| !it.is_failed())
             && app.clock.now() - started < MAX_BATCH_MICROS
             && let Some(delivery) = rest.next()
         {
-            let payload = payloads.get(&delivery.event_id).cloned();
+            let Some(payload) = payloads.get(&delivery.event_id).cloned() else {
+                without_event.push(delivery);
+                continue;
+            };
             match attempt(app, &target, &delivery, payload).await {
                 Some(result) => attempted.push(DeliveryAttempt::new(delivery, result, app.clock.now())),
                 // The server stops.
                 None => {
                     let rest = std::iter::once(delivery).chain(rest).collect();
-                    return self.store(attempted, rest).await;
+                    return self.store(BatchResult { attempted, without_event, rest }).await;
                 }
             }
         }
-        self.store(attempted, rest.collect()).await
+        self.store(BatchResult { attempted, without_event, rest: rest.collect() }).await
     }
 
-    /// Stores the results of the attempted deliveries, and releases the rest.
-    async fn store(
-        &self,
-        attempted: Vec<DeliveryAttempt>,
-        rest: Vec<webhook_delivery::Model>,
-    ) -> Result<BatchOutcome> {
+    /// Stores the results of the attempted deliveries, cancels those without an event, and releases the rest.
+    async fn store(&self, result: BatchResult) -> Result<BatchOutcome> {
+        let BatchResult { attempted, without_event, rest } = result;
         let (app, tenant, now) = (self.run.app, self.run.tenant, self.run.app.clock.now());
         let failed = attempted.last().filter(|it| it.is_failed());
         let txn = app.db.begin().await?;
@@ -114,6 +128,11 @@ impl Batch<'_> {
             let state = it.state(disabled.is_some());
             states.entry(state).or_default().push(it.delivery.id);
         }
+        for it in without_event {
+            let (status, due_at) = (DeliveryStatus::Cancelled, None);
+            let state = DeliveryState { status, due_at, attempts: it.attempts };
+            states.entry(state).or_default().push(it.id);
+        }
         for it in rest {
             let due_at = Some(postponed_to.unwrap_or(now));
             let state = DeliveryState { status: DeliveryStatus::Pending, due_at, attempts: it.attempts };
@@ -126,10 +145,16 @@ impl Batch<'_> {
         if let Some(until) = postponed_to {
             deliveries::postpone(&txn, tenant, self.webhook.id, now, until).await?;
         }
+        let has_long_response = attempted.iter().any(DeliveryAttempt::has_long_response);
         deliveries::add_attempts(&txn, attempted.into_iter().map(DeliveryAttempt::into_row).collect())
             .await?;
+        if has_long_response {
+            deliveries::shorten_responses(&txn, tenant, self.webhook.id, MAX_LONG_RESPONSES).await?;
+        }
         let failing_since = match (succeeded, is_failed) {
-            (_, false) => None,
+            (Some(_), false) => None,
+            // No attempt was made.
+            (None, false) => self.webhook.failing_since,
             (Some(_), true) => Some(now),
             (None, true) => self.webhook.failing_since.or(Some(now)),
         };
@@ -206,12 +231,17 @@ impl DeliveryAttempt {
         DeliveryState { status, due_at, attempts }
     }
 
+    fn has_long_response(&self) -> bool {
+        self.result.body.as_ref().is_some_and(|it| it.chars().nth(RESPONSE_BEGINNING_CHARS).is_some())
+    }
+
     fn into_row(self) -> webhook_attempt::Model {
         let Self { delivery, result, next: _ } = self;
         webhook_attempt::Model {
             tenant_id: delivery.tenant_id,
             delivery_id: delivery.id,
             attempt: delivery.attempts + 1,
+            webhook_id: delivery.webhook_id,
             started_at: result.started_at,
             status: result.status.into(),
             latency_ms: result.latency_ms,
@@ -226,22 +256,21 @@ async fn attempt(
     app: &App,
     target: &WebhookTarget,
     delivery: &webhook_delivery::Model,
-    payload: Option<String>,
+    payload: String,
 ) -> Option<SendResult> {
-    let event_type = delivery.event_type.parse::<EventType>().ok();
-    let (Some(payload), Some(event_type)) = (payload, event_type) else {
-        return Some(unsendable(app.clock.now()));
+    let Ok(event_type) = delivery.event_type.parse::<EventType>() else {
+        return Some(of_unknown_type(app.clock.now()));
     };
     let message = WebhookMessage { event: delivery.event_id, event_type, delivery: delivery.id, payload };
     app.stopping().run_until_cancelled(send(app, target, message)).await
 }
 
-/// Returns the result of a delivery whose event is not stored any more.
-fn unsendable(now: i64) -> SendResult {
+/// Returns the result of a delivery whose event a newer version of the server stored.
+fn of_unknown_type(now: i64) -> SendResult {
     SendResult {
         status: 0,
         body: None,
-        error: Some("the event has expired".to_owned()),
+        error: Some("this version of the server does not know the type of the event".to_owned()),
         started_at: now,
         latency_ms: 0,
         retry_after: None,

@@ -34,8 +34,8 @@ const MAX_CLAIM_MICROS: i64 = 60_000_000;
 
 /// List the deliveries to a webhook, newest first.
 ///
-/// Deliveries are kept for 30 days, with every attempt and the first 4 KiB of each response. A page with large responses
-/// may have fewer rows than `limit`.
+/// Deliveries are kept for 30 days, with every attempt. The newest 20 long responses of a webhook are kept with their first
+/// 4 KiB, the others with their first 128 characters. A page with large responses may have fewer rows than `limit`.
 #[utoipa::path(get, path = "/v1/webhooks/{id}/deliveries", tag = "Webhooks", params(
     ("id" = Uuid, Path, description = "id of the webhook"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
@@ -80,7 +80,7 @@ pub async fn deliveries(
 /// Deliver an event again.
 ///
 /// A finished delivery is repeated by a new one of the same event, with the same `id` in the payload. The next attempt of a
-/// pending delivery is made now.
+/// pending delivery is made now. 409 if the event is not stored any more: it has expired, or its trace was deleted.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", tag = "Webhooks", params(
     ("id" = Uuid, Path, description = "id of the webhook"),
     ("delivery_id" = Uuid, Path, description = "id of the delivery")),
@@ -99,16 +99,17 @@ pub async fn redeliver(
     if !webhook.enabled {
         return Err(problem(ErrorCode::Conflict, "the webhook is disabled; enable it and try again"));
     }
+    let event = log::event(&txn, tenant, row.event_id).await?;
+    let event = event.ok_or_else(|| {
+        let gone = "the event is not stored any more, because it has expired or its trace was deleted";
+        problem(ErrorCode::Conflict, format!("{gone}; it can't be delivered again"))
+    })?;
     if row.status == DeliveryStatus::Pending.as_str() {
         if row.due_at.is_some_and(|it| it > now + MAX_CLAIM_MICROS) {
             log::make_due(&txn, &row, now).await?;
             row.due_at = Some(now);
         }
     } else {
-        let event = log::event(&txn, tenant, row.event_id).await?;
-        let event = event.ok_or_else(|| {
-            problem(ErrorCode::Conflict, "the event has expired and can't be delivered again")
-        })?;
         row = event::delivery(&event, id, now);
         log::add(&txn, &[], std::slice::from_ref(&row)).await?;
     }
@@ -154,6 +155,7 @@ fn attempt(row: webhook_attempt::Model) -> DeliveryAttempt {
         tenant_id: _,
         delivery_id: _,
         attempt,
+        webhook_id: _,
         started_at,
         status,
         latency_ms,
