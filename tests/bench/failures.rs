@@ -14,13 +14,13 @@ use store::{failure_clusters, failures, new_id};
 use tests::{Caller, On, TestApp};
 
 /// Numbers of failures at which the lists are measured.
-const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
+const FAILURE_COUNTS: [usize; 3] = [1_000, 10_000, 100_000];
 /// Number of failures per cluster.
 const FAILURES_PER_CLUSTER: usize = 50;
 /// Number of rows that are stored at once.
 const ROWS_PER_TRANSACTION: usize = 5_000;
-const REQUESTS: u32 = 200;
-const PAGE: &str = "limit=50";
+const REQUESTS_PER_LIST: u32 = 200;
+const PAGE_QUERY: &str = "limit=50";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
@@ -43,7 +43,7 @@ async fn main() {
     ];
     println!("{:>10} {:<52} {:>8} {:>6}", "failures", "list", "CPU ms", "rows");
     let mut stored = 1;
-    for size in SIZES {
+    for size in FAILURE_COUNTS {
         store(&app, (&failure, &cluster), size - stored).await;
         stored = size;
         for path in &lists {
@@ -86,13 +86,13 @@ async fn store(app: &TestApp, pattern: (&failure::Model, &failure_cluster::Model
 
 /// Prints the processor time of a request for a list.
 async fn measure(processor: &Processor, viewer: &Caller, size: usize, path: &str) {
-    let path = format!("{path}{}{PAGE}", if path.contains('?') { '&' } else { '?' });
+    let path = format!("{path}{}{PAGE_QUERY}", if path.contains('?') { '&' } else { '?' });
     let list = viewer.get(&path).await.ok();
     let rows = ["failures", "clusters"].iter().find_map(|it| list[it].as_array()).unwrap().len();
     let before = processor.seconds();
-    for _ in 0..REQUESTS {
+    for _ in 0..REQUESTS_PER_LIST {
         assert_eq!(viewer.get(&path).await.status, 200);
     }
-    let cpu = (processor.seconds() - before) * 1_000.0 / f64::from(REQUESTS);
+    let cpu = (processor.seconds() - before) * 1_000.0 / f64::from(REQUESTS_PER_LIST);
     println!("{size:>10} {path:<52.52} {cpu:>8.2} {rows:>6}");
 }

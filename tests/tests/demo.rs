@@ -233,8 +233,10 @@ async fn demo_shows_failures_an_anomaly_and_webhook_deliveries() {
         largest.is_some_and(|it| it["failure_type"] == "rate_limit" && it["count"].as_i64() >= Some(60))
     })
     .await;
-    let clusters = owner.get("/v1/failures/clusters?limit=200").await.ok()["clusters"].as_array().unwrap().clone();
-    let causes: BTreeSet<_> = clusters.iter().map(|it| format!("{} {}", it["project_id"], it["signature"])).collect();
+    let clusters =
+        owner.get("/v1/failures/clusters?limit=200").await.ok()["clusters"].as_array().unwrap().clone();
+    let causes: BTreeSet<_> =
+        clusters.iter().map(|it| format!("{} {}", it["project_id"], it["signature"])).collect();
     assert_eq!(causes.len(), clusters.len(), "a cause has one cluster: {clusters:?}");
     wait_until("the incident is an anomaly of the error rate", async || {
         let anomalies = owner.get("/v1/anomalies?metric=error_rate").await.ok();

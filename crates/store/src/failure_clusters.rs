@@ -85,7 +85,8 @@ pub async fn set_version(
 /// Fails when the database fails.
 pub async fn raise_versions(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
     use failure_clustering::{Column, Entity};
-    let of_tenant = Entity::find().select_only().column(Column::ProjectId).filter(Column::TenantId.eq(tenant));
+    let of_tenant =
+        Entity::find().select_only().column(Column::ProjectId).filter(Column::TenantId.eq(tenant));
     // One statement each: a transaction that locks several projects does so in the order of their ids.
     for project in of_tenant.into_tuple::<Uuid>().all(db).await? {
         Entity::update_many()

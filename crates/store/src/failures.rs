@@ -43,7 +43,7 @@ pub struct FailingSpan {
     pub created_at: i64,
 }
 
-/// Returns the failing ones of the given spans, each of which is a pair of trace and span.
+/// Returns the failing spans among the given pairs of trace and span.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -170,9 +170,8 @@ impl Health {
         }
         let mut state = self.0.state.subscribe();
         let last_outage = state.borrow().unreachable_since;
-        let is_outage = |it: &State| {
-            it.fault == Some(Unavailable::Unreachable) || it.unreachable_since != last_outage
-        };
+        let is_outage =
+            |it: &State| it.fault == Some(Unavailable::Unreachable) || it.unreachable_since != last_outage;
         tokio::select! {
             biased;
             _ = state.wait_for(is_outage) => Err(Unavailable::Unreachable),

@@ -38,7 +38,8 @@ impl Job for MatchScores {
 
 /// Returns the job for evaluations of a tenant that ended together, if one of the rules wants a score.
 pub fn jobs(rules: &FailureRules, tenant: Uuid, ended: &[evaluation::Model], now: i64) -> Vec<job::Model> {
-    let wanted = ended.iter().filter(|it| it.score.is_some_and(|at| rules.matches_any_score(&it.metric_name, at)));
+    let wanted =
+        ended.iter().filter(|it| it.score.is_some_and(|at| rules.matches_any_score(&it.metric_name, at)));
     let evaluations: Vec<Uuid> = wanted.map(|it| it.id).collect();
     if evaluations.is_empty() {
         return Vec::new();

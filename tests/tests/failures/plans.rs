@@ -12,11 +12,11 @@ use tests::{app::TEST_START_MICROS, on_both_databases};
 use super::*;
 
 /// Number of stored failures.
-const FAILURES: usize = 10_000;
+const FAILURE_COUNT: usize = 10_000;
 /// Number of stored clusters.
-const CLUSTERS: usize = 2_000;
+const CLUSTER_COUNT: usize = 2_000;
 const ROWS_PER_STATEMENT: usize = 500;
-const LIMIT: u64 = 51;
+const PAGE_LIMIT: u64 = 51;
 
 /// Returns the plan of a statement, as the database describes it.
 async fn plan(app: &TestApp, mut statement: Statement) -> String {
@@ -45,18 +45,25 @@ async fn store_many(app: &TestApp) {
     let db = &app.app.db.write;
     let failure = failure::Entity::find().one(db).await.unwrap().unwrap();
     let cluster = failure_cluster::Entity::find().one(db).await.unwrap().unwrap();
-    let failures: Vec<_> = (0..FAILURES)
+    let failures: Vec<_> = (0..FAILURE_COUNT)
         .map(|it| {
             let model = Some(if it == 0 { "rare".to_owned() } else { format!("model {}", it % 3) });
             let failure_type = bit_of(if it == 0 { FailureType::Timeout } else { FailureType::RateLimit });
-            failure::Model { id: new_id(), span_id: new_id(), trace_id: new_id(), model, failure_type, ..failure.clone() }
+            failure::Model {
+                id: new_id(),
+                span_id: new_id(),
+                trace_id: new_id(),
+                model,
+                failure_type,
+                ..failure.clone()
+            }
         })
         .collect();
     for block in failures.chunks(ROWS_PER_STATEMENT) {
         let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
         failure::Entity::insert_many(rows).exec_without_returning(db).await.unwrap();
     }
-    let clusters: Vec<_> = (0..CLUSTERS)
+    let clusters: Vec<_> = (0..CLUSTER_COUNT)
         .map(|it| {
             let last_seen = TEST_START_MICROS - i64::try_from(it).unwrap();
             failure_cluster::Model { id: new_id(), last_seen, ..cluster.clone() }
@@ -85,12 +92,12 @@ on_both_databases! {
             (FailureFilter { cluster_id: missing, ..FailureFilter::default() }, "ix_failure_cluster"),
         ] {
             for after in [None, Some(new_id())] {
-                let statement = table::page_statement(app.app.db.dialect, app.tenant, &filter, after, LIMIT);
+                let statement = table::page_statement(app.app.db.dialect, app.tenant, &filter, after, PAGE_LIMIT);
                 assert_reads_along(app, index, statement).await;
             }
         }
         let primary_key = if app.app.db.dialect == Dialect::Sqlite { "PRIMARY KEY" } else { "failure_pkey" };
-        let all = table::page_statement(app.app.db.dialect, app.tenant, &FailureFilter::default(), None, LIMIT);
+        let all = table::page_statement(app.app.db.dialect, app.tenant, &FailureFilter::default(), None, PAGE_LIMIT);
         assert_reads_along(app, primary_key, all).await;
         assert_eq!(failures(app, "model=rare").await.len(), 1);
     }
@@ -104,7 +111,7 @@ on_both_databases! {
             (ClusterFilter { project_id: Some(app.project), ..ClusterFilter::default() }, "ix_failure_cluster_"),
         ] {
             for after in [None, Some((TEST_START_MICROS - 100, new_id()))] {
-                let query = failure_clusters::page_query(app.tenant, &filter, after, LIMIT);
+                let query = failure_clusters::page_query(app.tenant, &filter, after, PAGE_LIMIT);
                 assert_reads_along(app, index, query.build(backend)).await;
             }
         }

@@ -7,10 +7,8 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
         ContentBuilder, HttpMethod, KnownFormat, ObjectBuilder, OpenApi, PathItem, PathsBuilder, Ref, RefOr,
-        ResponseBuilder, Schema, SchemaFormat, Type,
-        path::OperationBuilder,
-        request_body::RequestBodyBuilder,
-        schema::SchemaType,
+        ResponseBuilder, Schema, SchemaFormat, Type, path::OperationBuilder,
+        request_body::RequestBodyBuilder, schema::SchemaType,
     },
 };
 
@@ -28,7 +26,8 @@ pub fn add(document: &mut OpenApi) {
         (EventType::Ping, "A test of the webhook.", ping),
     ] {
         let content = ContentBuilder::new().schema(Some(payload(event, data))).build();
-        let received = ResponseBuilder::new().description("any status from 200 to 299: the event is delivered");
+        let received =
+            ResponseBuilder::new().description("any status from 200 to 299: the event is delivered");
         let operation = OperationBuilder::new()
             .tag("Webhook events")
             .summary(Some(summary))
@@ -63,6 +62,7 @@ fn payload(event: EventType, data: RefOr<Schema>) -> Schema {
         ("project_id", uuid(SchemaType::from_iter([Type::String, Type::Null]))),
         ("data", data),
     ];
-    let object = |it: ObjectBuilder, (name, schema)| it.property::<_, RefOr<Schema>>(name, schema).required(name);
+    let object =
+        |it: ObjectBuilder, (name, schema)| it.property::<_, RefOr<Schema>>(name, schema).required(name);
     fields.into_iter().fold(ObjectBuilder::new(), object).into()
 }

@@ -47,7 +47,8 @@ impl ClusterColumns {
         let trend = if cols >= 76 { TREND_HOURS } else { 0 };
         let used = 2 + mark + 1 + kind + 1 + COUNT_COLS + 1 + last + if trend > 0 { trend + 1 } else { 0 };
         let free = cols.saturating_sub(used + 1);
-        let (span_name, title) = if cols >= 110 { (free * 2 / 5, free - free * 2 / 5 - 1) } else { (free, 0) };
+        let (span_name, title) =
+            if cols >= 110 { (free * 2 / 5, free - free * 2 / 5 - 1) } else { (free, 0) };
         Self { mark, kind, span_name: span_name.max(4), last, trend, title }
     }
 
