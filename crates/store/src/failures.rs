@@ -43,7 +43,7 @@ pub struct FailingSpan {
     pub created_at: i64,
 }
 
-/// Returns the failing spans among the given ones. A span is given as a pair of trace and span.
+/// Returns the failing spans among the given pairs of trace and span.
 ///
 /// # Errors
 /// Fails when the database fails.

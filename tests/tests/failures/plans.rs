@@ -16,7 +16,7 @@ const FAILURE_COUNT: usize = 10_000;
 /// Number of stored clusters.
 const CLUSTER_COUNT: usize = 2_000;
 const ROWS_PER_STATEMENT: usize = 500;
-const PAGE_ROWS: u64 = 51;
+const PAGE_LIMIT: u64 = 51;
 
 /// Returns the plan of a statement, as the database describes it.
 async fn plan(app: &TestApp, mut statement: Statement) -> String {
@@ -92,12 +92,12 @@ on_both_databases! {
             (FailureFilter { cluster_id: missing, ..FailureFilter::default() }, "ix_failure_cluster"),
         ] {
             for after in [None, Some(new_id())] {
-                let statement = table::page_statement(app.app.db.dialect, app.tenant, &filter, after, PAGE_ROWS);
+                let statement = table::page_statement(app.app.db.dialect, app.tenant, &filter, after, PAGE_LIMIT);
                 assert_reads_along(app, index, statement).await;
             }
         }
         let primary_key = if app.app.db.dialect == Dialect::Sqlite { "PRIMARY KEY" } else { "failure_pkey" };
-        let all = table::page_statement(app.app.db.dialect, app.tenant, &FailureFilter::default(), None, PAGE_ROWS);
+        let all = table::page_statement(app.app.db.dialect, app.tenant, &FailureFilter::default(), None, PAGE_LIMIT);
         assert_reads_along(app, primary_key, all).await;
         assert_eq!(failures(app, "model=rare").await.len(), 1);
     }
@@ -111,7 +111,7 @@ on_both_databases! {
             (ClusterFilter { project_id: Some(app.project), ..ClusterFilter::default() }, "ix_failure_cluster_"),
         ] {
             for after in [None, Some((TEST_START_MICROS - 100, new_id()))] {
-                let query = failure_clusters::page_query(app.tenant, &filter, after, PAGE_ROWS);
+                let query = failure_clusters::page_query(app.tenant, &filter, after, PAGE_LIMIT);
                 assert_reads_along(app, index, query.build(backend)).await;
             }
         }
