@@ -239,7 +239,7 @@ pub struct EvalRuleList {
 }
 
 words! {
-    /// What an eval rule decided for a trace.
+    /// The decision of an eval rule for a trace.
     Decision {
         /// The rule fired: it queued an evaluation.
         Queued = "queued",
@@ -304,7 +304,7 @@ pub struct NewRuleTest {
 pub struct RuleTest {
     /// The trace.
     pub trace_id: Uuid,
-    /// What the rule would decide if the trace were ingested now.
+    /// The decision that the rule would make if the trace were ingested now.
     pub decision: Decision,
     /// Explains the decision.
     pub detail: String,

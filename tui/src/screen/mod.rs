@@ -134,7 +134,7 @@ impl Screens {
         rest.into_iter().fold(first, |found, next| if next.tab().digit == digit { next } else { found })
     }
 
-    /// Returns the digit of a screen by its digit, or by the beginning of its title.
+    /// Returns the digit of the screen that `name` identifies: a digit, or the beginning of a title.
     pub fn digit(&self, name: &str) -> Option<u8> {
         let name = name.to_lowercase();
         let matches = |tab: &crate::shell::Tab| {

@@ -13,9 +13,9 @@ const MAX_ALIGNED_CLUSTERS: usize = 24;
 const MAX_REMEMBERED_DECISIONS: usize = 512;
 /// Largest distance, in thousandths, at which a message joins a cluster.
 const JOIN_DISTANCE: u32 = 90;
-/// The same for a message that differs in values only.
+/// Largest distance, in thousandths, at which a message that differs in values only joins a cluster.
 const VALUES_JOIN_DISTANCE: u32 = 300;
-/// Weight of the words in common with which a name counts as a value.
+/// Minimum weight of the common words at which a name counts as a value.
 const MIN_NAMING_WEIGHT: u32 = 40;
 /// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
 const SIBLING_DISTANCE: u32 = 350;
@@ -140,7 +140,7 @@ impl Scope {
                 self.remembered.insert(sequence, best.at);
                 return JoinDecision::Join(best.at);
             }
-            // What is only near must not make the template more general.
+            // A message that is merely near must not make the template more general.
             let is_near = best.alignment.distance() > limit(&best.alignment, false);
             return if is_near {
                 JoinDecision::Join(best.at)

@@ -228,7 +228,7 @@ async fn require_size_limit(txn: &Transaction, tenant: Uuid) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "a tenant may have {MAX_EVALUATORS} custom evaluators, of {} MiB together; delete some that are not needed",
+        "a tenant may have at most {MAX_EVALUATORS} custom evaluators with a total of {} MiB; delete unused ones",
         MAX_STORED_BYTES / 1024 / 1024
     );
     Err(problem(ErrorCode::ValidationFailed, message))

@@ -50,7 +50,7 @@ pub enum JudgeProviderFailure {
     InvalidResponse(String),
 }
 
-/// What is wrong with a response of status 200.
+/// The defect of a response with status 200.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidReply {
     /// It contains an error.

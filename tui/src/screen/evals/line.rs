@@ -14,7 +14,7 @@ use crate::ids::is_suffix;
 pub struct EvalsField {
     /// The name before the colon.
     pub name: &'static str,
-    /// An example, and what it selects.
+    /// An example, and a description of the evaluations that it selects.
     pub help: &'static str,
     /// Values that `tab` completes; empty for free values.
     pub values: &'static [&'static str],

@@ -180,7 +180,7 @@ impl Evals {
         let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
         let kept = self.held || self.zoom.is_some();
         if !met && kept {
-            // Nothing moves under the reader's eyes; going to the top shows what is new.
+            // The rows stay in place while the reader is below the top; going to the top shows new rows.
             self.newer = true;
             self.settle(None);
             return false;

@@ -9,7 +9,7 @@ use api::{
 pub struct SearchField {
     /// The name before the colon.
     pub name: &'static str,
-    /// An example, and what it selects.
+    /// An example, and a description of the spans that it selects.
     pub help: &'static str,
     /// Values that `tab` completes; empty for free values.
     pub values: &'static [&'static str],
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_taken_out_of_the_words() {
+    fn filter_terms_are_separated_from_the_query() {
         let line = parse("refunds  type:llm promised: early from:-1h model:gpt-4o").unwrap();
         assert_eq!(line.words, "refunds promised: early");
         assert_eq!((line.kind.as_deref(), line.model.as_deref()), (Some("llm"), Some("gpt-4o")));

@@ -30,7 +30,7 @@ fn miss_returns_the_number_of_read_bytes() {
 }
 
 #[test]
-fn texts_of_nothing_but_beginnings_are_read_to_their_end() {
+fn text_of_only_opening_delimiters_is_searched_completely() {
     for piece in ["SG.", "ABSK/", "AccountKey=xxx", "-----BEGIN PRIVATE KEYxxx", "eyJ."] {
         assert_eq!(found(&piece.repeat(1_000_000 / piece.len())), [""; 0], "{piece}");
     }
