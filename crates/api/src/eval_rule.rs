@@ -119,7 +119,7 @@ words! {
     PauseReason {
         /// The plan requires the tenant's own judge, and no credential for one is stored.
         ProviderCredentialsMissing = "provider_credentials_missing",
-        /// The stored key of the judge can't be decrypted.
+        /// The stored key of the judge cannot be decrypted.
         ProviderCredentialsUnreadable = "provider_credentials_unreadable",
         /// The plan uses the platform's judge, and the operator has configured none.
         JudgeNotConfigured = "judge_not_configured",

@@ -102,7 +102,7 @@ pub struct NewEvaluator {
     pub combine: Option<String>,
 }
 
-/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type can't change.
+/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type cannot change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvaluatorChange {

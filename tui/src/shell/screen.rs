@@ -149,12 +149,12 @@ pub trait ScreenView {
 
 /// The records of a screen, for the actions that every screen has: find, mark, copy and export.
 pub trait ScreenRecords {
-    /// Returns the words that find looks for.
+    /// Returns the search text of the find action.
     fn find(&self) -> Option<&str> {
         None
     }
 
-    /// Sets the words that find looks for, in lower case.
+    /// Sets the search text of the find action, in lower case.
     fn set_find(&mut self, _words: Option<String>) {}
 
     /// Returns whether find matches the row under the cursor.

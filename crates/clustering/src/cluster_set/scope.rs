@@ -30,14 +30,14 @@ const MIN_HEAD_WEIGHT: u32 = 13;
 /// Key of templates without words in the index.
 const NO_WORDS: u64 = 0;
 
-/// What happens to a failure.
+/// The decision whether a failure joins a cluster.
 #[derive(Debug)]
 pub enum JoinDecision {
-    /// It joins this cluster.
+    /// The failure joins this cluster.
     Join(usize),
-    /// It joins this cluster, whose template becomes this one.
+    /// The failure joins this cluster, whose template is replaced by the given one.
     Generalize(usize, Template),
-    /// It becomes a cluster.
+    /// The failure starts a new cluster.
     Create,
 }
 

@@ -96,7 +96,7 @@ pub fn evaluators() -> Vec<Evaluator> {
     ]
 }
 
-/// A console on screen 2, everything loaded.
+/// Returns a console that shows the screen Evals with all data loaded.
 pub fn judging(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "2");
@@ -104,7 +104,7 @@ pub fn judging(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-/// Answers every request, and those that follow from the answers.
+/// Responds to every request, and to the requests that follow from the responses.
 pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
     let mut open = effects;
     while let Some(effect) = open.pop() {

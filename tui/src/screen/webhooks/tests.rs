@@ -84,7 +84,7 @@ fn delivery_list(deliveries: Vec<WebhookDelivery>, next: Option<&str>) -> Webhoo
     WebhookDeliveryList { deliveries, has_more: next.is_some(), next_cursor: next.map(str::to_owned) }
 }
 
-/// Answers every request among the effects, and those that follow.
+/// Responds to every request among the effects, and to the requests that follow.
 fn answer_all(state: &mut App, effects: &[Effect]) {
     for sent in requests(effects) {
         let response = if sent.gets("/v1/webhooks") {

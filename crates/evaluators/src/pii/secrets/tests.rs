@@ -46,7 +46,7 @@ fn rejected_candidate_does_not_hide_next_secret() {
 }
 
 #[test]
-fn key_with_other_characters_is_handled() {
+fn private_key_search_ends_at_a_character_boundary() {
     // In one of the two cases, the text that is searched for placeholders ends within a character.
     for letters in [41, 42] {
         let block =

@@ -75,7 +75,7 @@ fn tabs(state: &mut App, times: usize) {
 }
 
 #[test]
-fn samples_are_asked_for_one_after_the_other_and_only_when_seen() {
+fn samples_are_requested_one_by_one_and_only_when_shown() {
     let mut state = judging((80, 24), UNICODE_THEME);
     assert!(state.screens.evals.rules.samples.is_empty(), "the rules are not shown");
     let effects = press(&mut state, "r");
