@@ -23,9 +23,9 @@ pub struct Model {
     pub label: String,
     /// The comment.
     pub comment: Option<String>,
-    /// The end user who gave it. If set, there is one row per trace, user and source.
+    /// The end user who gave the feedback. If set, there is one row per trace, user and source.
     pub user_id: Option<String>,
-    /// Where it was given; empty if unknown.
+    /// The place where the feedback was given; empty if unknown.
     pub source: String,
     /// JSON object.
     pub metadata: Option<String>,

@@ -21,7 +21,7 @@ const METRIC_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// Runs in a transaction on both databases, because columns can't be added twice.
+    /// Runs in a transaction on both databases, because columns cannot be added twice.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }

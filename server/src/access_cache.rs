@@ -4,7 +4,7 @@
 //! Every change of this data increments one row, the *cache version*, in the same transaction. The
 //! process that made the change clears its cache immediately; every other one reads that row a few
 //! times a second and clears its cache when it changed, so that a revoked key is valid nowhere for
-//! longer than a second. A process that can't read the row uses nothing older than a second.
+//! longer than a second. A process that cannot read the row uses nothing older than a second.
 
 use std::{
     future::Future,

@@ -84,7 +84,7 @@ pub async fn is_first_tenant(db: &impl Connection, tenant: &tenant::Model) -> Re
 ///
 /// # Errors
 ///
-/// Fails when a key can't be sealed.
+/// Fails when a key cannot be sealed.
 pub fn operator_credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
@@ -222,7 +222,7 @@ fn default_rule(tenant_id: Uuid, now: i64) -> failure_rule::Model {
 ///
 /// # Errors
 ///
-/// Fails when the folder is unknown or can't be written, or the session can't be signed.
+/// Fails when the folder is unknown or cannot be written, or the session cannot be signed.
 pub fn write_profile(
     created: &NewTenant,
     sessions: &Sessions,

@@ -18,7 +18,7 @@ const MEMBER_JOIN: AuditAction = AuditAction::new("member.join", "member");
 /// A member signed in with another role.
 const MEMBER_ROLE: AuditAction = AuditAction::new("member.role", "member");
 
-/// Precision in microseconds with which a member's last request is recorded.
+/// Precision in microseconds of the recorded time of a member's last request.
 const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;
 
 /// Admits the caller of a session and takes a seat if needed.

@@ -3,7 +3,8 @@
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens from its creation on, so that no signal is lost between two waits.
+/// Listeners for the signals that stop the program. They listen from their creation, so that no signal is lost
+/// between two waits.
 #[derive(Debug)]
 pub struct Signals {
     #[cfg(unix)]

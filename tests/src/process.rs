@@ -195,7 +195,7 @@ pub fn built(program: &str) -> PathBuf {
             .file_name()
             .and_then(|it| it.to_str())
             .map_or("dev", |it| if it == "debug" { "dev" } else { it });
-        // The whole workspace: a single package has other features, with which its dependencies would be
+        // The whole workspace: a single package selects other features, and its dependencies would be
         // compiled again.
         let build = ["build", "--workspace", "--bins", "--profile", profile];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! What the screens share about anomalies: values in the unit of their metric, marks, and how they are requested.
+//! Functions about anomalies that the screens share: values in the unit of their metric, marks, and requests.
 
 use api::{
     Timestamp,

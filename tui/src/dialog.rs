@@ -31,9 +31,9 @@ const CONFIRMATION_DIGITS: usize = 4;
 pub struct Dialog {
     /// The content.
     pub body: Body,
-    /// When the dialog opened, or last returned to the form.
+    /// Time at which the dialog opened, or last returned to the form.
     pub opened: Timestamp,
-    /// When its request was sent, if it was.
+    /// Time at which its request was sent, if it was.
     pub sent: Timestamp,
     /// The progress of the request.
     pub phase: Phase,
@@ -41,7 +41,7 @@ pub struct Dialog {
     pub focus: Stop,
     /// The error of the input, or of the server.
     pub complaint: Option<String>,
-    /// Whether `ctrl-c` was pressed while the dialog can't be closed; the next one quits.
+    /// Whether `ctrl-c` was pressed while the dialog cannot be closed; the next one quits.
     pub interrupted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the screens share about evaluations and rules: their standing, and how they are requested.
+//! Functions about evaluations and rules that the screens share: their status, and how they are requested.
 
 use api::{
     client::{

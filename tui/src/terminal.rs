@@ -53,7 +53,7 @@ fn restore() {
 /// Gives the terminal to the shell until it resumes this process.
 ///
 /// # Errors
-/// The terminal can't be taken over again.
+/// The terminal cannot be taken over again.
 #[cfg(unix)]
 pub fn suspend() -> io::Result<()> {
     restore();
@@ -64,7 +64,7 @@ pub fn suspend() -> io::Result<()> {
     stopped.map(|_| ())
 }
 
-/// Does nothing: this system can't suspend a process.
+/// Does nothing: this system cannot suspend a process.
 ///
 /// # Errors
 /// Never.

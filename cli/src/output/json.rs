@@ -21,7 +21,7 @@ pub fn escape(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if escaped(c) {
-            // All of them are below U+FFFF. Writing to a String can't fail.
+            // All of them are below U+FFFF. Writing to a String cannot fail.
             _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);

@@ -119,7 +119,7 @@ words! {
     PauseReason {
         /// The plan requires the tenant's own judge, and no credential for one is stored.
         ProviderCredentialsMissing = "provider_credentials_missing",
-        /// The stored key of the judge can't be decrypted.
+        /// The stored key of the judge cannot be decrypted.
         ProviderCredentialsUnreadable = "provider_credentials_unreadable",
         /// The plan uses the platform's judge, and the operator has configured none.
         JudgeNotConfigured = "judge_not_configured",
@@ -239,7 +239,7 @@ pub struct EvalRuleList {
 }
 
 words! {
-    /// What an eval rule decided for a trace.
+    /// The decision of an eval rule for a trace.
     Decision {
         /// The rule fired: it queued an evaluation.
         Queued = "queued",
@@ -304,7 +304,7 @@ pub struct NewRuleTest {
 pub struct RuleTest {
     /// The trace.
     pub trace_id: Uuid,
-    /// What the rule would decide if the trace were ingested now.
+    /// The decision that the rule would make if the trace were ingested now.
     pub decision: Decision,
     /// Explains the decision.
     pub detail: String,

@@ -19,7 +19,7 @@ pub struct Evaluator {
     pub evaluator_type: EvaluatorType,
     /// All types that it supports.
     pub evaluator_types: Vec<EvaluatorType>,
-    /// What it measures, which data it needs and what its score means.
+    /// The measured property, the required data and the meaning of the score.
     pub description: String,
     /// Incremented with every change.
     pub version: i64,
@@ -76,7 +76,7 @@ pub struct NewEvaluator {
     /// `llm` or `rule`. Required. A string, so that an unknown word is a validation error (422).
     #[cfg_attr(feature = "schema", schema(value_type = EvaluatorType))]
     pub evaluator_type: String,
-    /// What it measures.
+    /// The measured property.
     #[serde(default)]
     pub description: Option<String>,
     /// JSON Schema of its `config`; default: no option except `threshold`.
@@ -102,7 +102,7 @@ pub struct NewEvaluator {
     pub combine: Option<String>,
 }
 
-/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type can't change.
+/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type cannot change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvaluatorChange {
@@ -112,7 +112,7 @@ pub struct EvaluatorChange {
     /// Categories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// What it measures.
+    /// The measured property.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its `config`.

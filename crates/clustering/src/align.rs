@@ -2,17 +2,17 @@
 
 use crate::words::{MAX_TEMPLATE_WORDS, Word, WordKind};
 
-/// What a wildcard of the template counts if the message has nothing in its place.
+/// Cost of a wildcard of the template for which the message has no words.
 const MISSING_VALUE_COST: u32 = 2;
-/// What a wildcard of the message counts if the template has nothing in its place.
+/// Cost of a wildcard of the message for which the template has no words.
 const ADDED_VALUE_COST: u32 = 3;
-/// Sentences of advice that one of the messages lacks count this much less.
+/// Divisor of the cost of sentences of advice that only one of the messages contains.
 const ADDED_ADVICE_DIVISOR: u32 = 4;
-/// Number of words of prose that a wildcard takes without a cost.
+/// Number of words of prose that a wildcard absorbs at no cost.
 const FREE_ABSORBED_WORDS: u32 = 2;
-/// Weight of the words in common with which a wildcard does so.
+/// Minimum weight of the common words at which a wildcard absorbs words of prose.
 const MIN_ABSORBING_WEIGHT: u32 = 30;
-/// What each further word of prose counts.
+/// Cost of each further absorbed word of prose.
 const ABSORBED_WORD_COST: u32 = 3;
 
 /// The words that two templates have in common, in order.
@@ -24,13 +24,13 @@ pub struct Alignment {
     pub other_words: usize,
     /// Weight of the words in common.
     pub matched: u32,
-    /// What the differences count.
+    /// Cost of the differences.
     pub cost: u32,
     /// Number of the template's words that are not wildcards and not in common.
     pub lost: usize,
     /// Whether all words that are not in common are values or wildcards.
     pub only_values: bool,
-    /// The same, where names count as values.
+    /// Whether all words that are not in common are values, wildcards or names.
     pub only_names: bool,
     /// Whether words of prose stand in place of other words of prose.
     pub replaces_prose: bool,

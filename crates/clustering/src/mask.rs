@@ -106,7 +106,7 @@ impl Masker<'_> {
         self.masked.push_str(TEMPLATE_WILDCARD);
     }
 
-    /// Masks a line of one word between other lines: the name of a field, in a list of what is wrong with it.
+    /// Masks a line of one word between other lines: the name of a field in a list of validation errors.
     fn line_of_one_word(&mut self) -> bool {
         let rest = &self.text[self.at + 1..];
         let Some((line, _)) = rest.split_once('\n') else { return false };
@@ -175,7 +175,7 @@ impl Masker<'_> {
         if is_whole || is_punctuation {
             return false;
         }
-        // `"GET /v1/models HTTP/1.1"` says what was requested.
+        // `"GET /v1/models HTTP/1.1"` identifies the request.
         if HTTP_METHODS.iter().any(|it| content.starts_with(it)) {
             return false;
         }

@@ -56,7 +56,7 @@ pub struct Word {
     pub end: u32,
     /// Hash of the word in lower case; 0 for a wildcard.
     pub hash: u64,
-    /// What a difference in this word counts; 0 for a wildcard.
+    /// Cost of a difference in this word; 0 for a wildcard.
     pub weight: u32,
     /// How the word is written.
     pub kind: WordKind,

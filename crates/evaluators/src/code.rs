@@ -36,7 +36,7 @@ pub(crate) trait CodeConfig: DeserializeOwned + JsonSchema {
     /// Compiles the evaluator, once for many traces. Patterns and schemas are compiled here.
     ///
     /// # Errors
-    /// All problems that the JSON Schema can't express.
+    /// All problems that the JSON Schema cannot express.
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>>;
 }
 

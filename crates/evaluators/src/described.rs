@@ -35,7 +35,7 @@ mod tests {
     use crate::builtin::ALL;
 
     #[test]
-    fn every_built_in_is_described_and_names_the_type_that_it_usually_is() {
+    fn every_builtin_has_a_description_and_a_default_type() {
         for definition in ALL {
             let shown = definition.described();
             assert_eq!(definition.rubric().is_none(), shown.evaluator_types == [EvaluatorType::Rule]);

@@ -36,7 +36,7 @@ mod tests {
     use crate::budget::{POLL_UNITS, spend};
 
     #[test]
-    fn work_ends_when_its_caller_says_so() {
+    fn work_ends_when_its_caller_interrupts_it() {
         let asked = Rc::new(Cell::new(0));
         let count = Rc::clone(&asked);
         let endless = interruptible(

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_given_text() {
+    fn finding_positions_refer_to_the_given_text() {
         let plain = NormalizedText::of("é\u{200B}a\\u0040b");
         assert_eq!(plain.text(), "éa@b");
         assert_eq!(["éa@b", "a@b", "@b", "b"].map(|it| plain.place("éa@b".len() - it.len())), [0, 2, 3, 9]);

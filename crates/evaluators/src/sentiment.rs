@@ -101,7 +101,7 @@ mod tests {
     use super::{Sentiment, read};
 
     #[test]
-    fn negation_contrast_and_manners_are_heard() {
+    fn negation_contrast_and_politeness_affect_the_score() {
         for (text, sentiment) in [
             ("I love it!", Sentiment::Positive),
             ("It is not good at all.", Sentiment::Negative),

@@ -37,7 +37,7 @@ fn captured() -> BTreeMap<(String, String), Subject> {
 }
 
 #[test]
-fn documents_are_found_whoever_sends_them() {
+fn documents_of_every_sdk_are_found() {
     let mut read = 0;
     for ((sender, scenario), subject) in captured().iter().filter(|((_, it), _)| it == "rag") {
         let reading = Reading::of(subject);
@@ -62,7 +62,7 @@ fn documents_are_found_whoever_sends_them() {
 }
 
 #[test]
-fn calls_and_tools_are_found_whoever_sends_them() {
+fn calls_and_tools_of_every_sdk_are_found() {
     let mut read = 0;
     for ((sender, scenario), subject) in captured().iter().filter(|((_, it), _)| it.contains("tool")) {
         let reading = Reading::of(subject);

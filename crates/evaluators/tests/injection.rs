@@ -145,7 +145,7 @@ fn build(instructions: &Instructions, subject: &Subject) -> JudgeRequest {
 }
 
 #[test]
-fn no_text_gets_outside_of_the_fence() {
+fn no_text_escapes_the_fence() {
     let texts = texts();
     assert!(texts.len() >= 100, "{}", texts.len());
     let mut asked_for = 0;
@@ -233,7 +233,7 @@ fn no_text_changes_a_verdict() {
 }
 
 #[test]
-fn edges_of_messages_are_broken_wherever_they_stand() {
+fn message_delimiters_are_broken_at_every_position() {
     let edges = [
         "<|im_start|>",
         "<|im_end|>",
@@ -261,7 +261,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn nothing_at_all_gets_outside(
+    fn random_text_never_escapes_the_fence(
         pieces in prop::collection::vec(prop_oneof![
             any::<String>(),
             prop::sample::select(texts()),
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn no_answer_makes_reading_fail_or_leave_the_scale(reply in any::<String>(), score in any::<f64>()) {
+    fn every_reply_is_parsed_without_panic_and_within_the_scale(reply in any::<String>(), score in any::<f64>()) {
         let request = JudgeRequest { system: String::new(), user: String::new(), schema: Scale::ZERO_TO_ONE.schema(), scale: Scale::ZERO_TO_ONE, threshold: Threshold::default() };
         for reply in [reply.clone(), format!("{{\"reasoning\": \"r\", \"score\": {score}}}"), format!("{{{reply}")] {
             if let Ok(verdict) = parse_response(&request, &reply) {

@@ -88,7 +88,7 @@ fn sections(request: &JudgeRequest) -> BTreeSet<&str> {
 }
 
 #[test]
-fn every_rubric_is_whole() {
+fn every_rubric_is_complete() {
     let mut questions = BTreeSet::new();
     for (name, rubric) in rubrics() {
         assert!(questions.insert(rubric.question), "{name} asks what another one asks");
@@ -106,7 +106,7 @@ fn every_rubric_is_whole() {
 }
 
 #[test]
-fn judge_request_shows_exactly_needed_and_used_parts() {
+fn judge_request_contains_exactly_needed_and_used_parts() {
     for (name, rubric) in rubrics() {
         let request = build(rubric, &whole(), json!({})).unwrap_or_else(|error| panic!("{name}: {error}"));
         let expected: BTreeSet<&str> = rubric.needs.iter().chain(rubric.uses).map(|it| it.word()).collect();

@@ -15,7 +15,7 @@ fn judged(language: Value, output: &str) -> Result<Verdict, NotEvaluated> {
 
 /// Texts of a few words get a verdict only from their script.
 #[test]
-fn short_texts_and_code_stay_open() {
+fn short_texts_and_code_are_undetermined() {
     for text in [
         "Hello",
         "Yes",
@@ -42,7 +42,7 @@ fn short_texts_and_code_stay_open() {
 
 /// A language outside the table is accepted, but no text gets a verdict on it.
 #[test]
-fn languages_without_a_table_stay_open() {
+fn languages_without_a_table_are_undetermined() {
     let text = "This is a sentence that is certainly written in English.";
     for language in ["mt", "mlt", "Maltese", "ilo", "tlh"] {
         let open = judged(json!(language), text).expect_err(language).to_string();
@@ -266,7 +266,7 @@ fn invalid_config_problem_names_field() {
 
 /// Evaluation of long texts ends; the verdict does not matter.
 #[test]
-fn long_texts_come_to_an_end() {
+fn long_texts_terminate() {
     for piece in
         ["a", "a ", "`", "```\n", "<", "\"", "{\"a\":\"", "\\", "\\u0041", "é", "字", "a.b ", "\n", "I am. "]
     {

@@ -95,7 +95,7 @@ fn fresh_rows_meet_accuracy_minimum() {
 }
 
 #[test]
-fn places_are_characters_and_values_are_never_told() {
+fn finding_positions_are_in_characters_and_values_are_omitted() {
     let verdict = judged(&json!({}), "Grüße: lena@firma-huber.de, 4539148803436467");
     assert_eq!(
         verdict.reasoning,
@@ -171,7 +171,7 @@ fn invalid_config_problem_names_field() {
 
 /// Long texts of repeated findings and near findings.
 #[test]
-fn hostile_texts_come_to_an_end() {
+fn hostile_texts_terminate() {
     let pieces = [
         "1",
         "1 ",

@@ -52,7 +52,7 @@ fn held_out_half_meets_accuracy_minimum() {
 }
 
 #[test]
-fn one_step_apart_is_half_right() {
+fn score_one_step_apart_counts_half() {
     let text = "I love it, thank you!";
     let scores = SENTIMENT_NAMES.map(|it| judged(it, text).expect("a verdict").score);
     assert_eq!(scores, [0.0, 0.5, 1.0]);
@@ -80,7 +80,7 @@ fn other_languages_are_not_evaluated() {
 }
 
 #[test]
-fn long_texts_come_to_an_end() {
+fn long_texts_terminate() {
     for piece in ["good ", "not ", "could ", "!", "GOOD bad ", "a", "😀", "never again ", "\n", "no no "] {
         let text = piece.repeat(10_000_000 / piece.len());
         let _ = judged("neutral", &text);

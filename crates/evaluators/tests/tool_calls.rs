@@ -39,7 +39,7 @@ fn labelled_calls_are_judged_as_labelled() {
 }
 
 #[test]
-fn every_shape_is_read_alike() {
+fn every_shape_gives_the_same_subject() {
     for row in rows() {
         let reading = Reading::of(&trace(&row));
         let expected: Vec<String> = row["calls"]

@@ -75,7 +75,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Fails when the connection can't be used.
+    /// Fails when the connection cannot be used.
     pub async fn over(stream: Box<dyn Stream>, forward: Option<ForwardProxy>) -> Result<Self, SendError> {
         let handshake = Builder::new().max_buf_size(MAX_HEAD_BYTES).handshake(TokioIo::new(stream)).await;
         let (sender, driver) = handshake.map_err(|it| of_http(&it))?;

@@ -9,7 +9,7 @@ pub enum SendError {
     /// The guard rejected the address; never with [`AddressRejection::Unresolvable`].
     #[error("{0}")]
     AddressRejected(AddressRejection),
-    /// The name can't be resolved at the moment.
+    /// The name cannot be resolved at the moment.
     #[error("the host name does not resolve in DNS")]
     NameNotResolved,
     /// The machine exists, and no program listens on the port.

@@ -39,7 +39,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Fails when the name can't be resolved, or a tenant's target is rejected.
+    /// Fails when the name cannot be resolved, or a tenant's target is rejected.
     pub async fn addresses(
         &self,
         target: &TargetUrl,

@@ -33,7 +33,7 @@ type LookupFunction = fn(&str) -> io::Result<Vec<IpAddr>>;
 /// The system's resolver: the hosts file, DNS, or what else the machine is configured with.
 pub struct SystemResolver {
     look_up: LookupFunction,
-    /// Keyed randomly, so that the group of a name can't be predicted.
+    /// Keyed randomly, so that the group of a name cannot be predicted.
     hasher: RandomState,
     groups: Vec<Arc<Semaphore>>,
 }

@@ -13,7 +13,7 @@ pub fn per_column(points: usize, cols: usize) -> usize {
 
 /// Combines points into the value of one column.
 ///
-/// Counts and costs are summed; the error rate is weighted by the number of traces. Percentiles can't be combined, so
+/// Counts and costs are summed; the error rate is weighted by the number of traces. Percentiles cannot be combined, so
 /// the column shows the highest; for the rate of good feedback it shows the lowest.
 pub fn combined(metric: Metric, points: &[MetricPoint]) -> Option<f64> {
     let values = || points.iter().filter_map(|point| point.values.get(metric));

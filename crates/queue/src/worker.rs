@@ -16,7 +16,7 @@ use crate::{
     registry::Registry,
 };
 
-/// What the workers require from their process.
+/// The interface that workers require from the process in which they run.
 pub trait Context: Send + Sync + Sized + 'static {
     /// Returns the database.
     fn db(&self) -> &Db;

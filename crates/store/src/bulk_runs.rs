@@ -85,7 +85,7 @@ pub async fn waiting(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Resul
         .await
 }
 
-/// Returns those of the traces for which a run has created an evaluation.
+/// Returns the given traces for which a run has created an evaluation.
 ///
 /// # Errors
 /// Fails when the database fails.

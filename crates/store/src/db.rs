@@ -294,7 +294,7 @@ async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health)
             Box::pin(async move {
                 let reusable =
                     !connection.is_in_transaction() && health.is_reusable(connection, metadata.age).await;
-                // The error discards the connection: one that does not answer can't be closed properly.
+                // The error discards the connection: one that does not answer cannot be closed properly.
                 if reusable { Ok(true) } else { Err(sqlx::Error::Io(io::ErrorKind::BrokenPipe.into())) }
             })
         })

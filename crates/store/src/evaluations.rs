@@ -212,7 +212,7 @@ pub async fn evaluated_by_rules(
     Ok(found)
 }
 
-/// Starts those of the evaluations that have not ended. Returns their updated rows.
+/// Starts the given evaluations that have not ended. Returns their updated rows.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -208,7 +208,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     Entity::find_by_id((tenant, id)).one(db).await
 }
 
-/// Returns those of these clusters that have a status.
+/// Returns the given clusters that have a status.
 ///
 /// # Errors
 /// Fails when the database fails.

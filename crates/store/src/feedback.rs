@@ -38,7 +38,7 @@ pub struct FeedbackFilter {
 pub enum FeedbackOutcome {
     /// A row was inserted.
     Added(feedback::Model),
-    /// It replaced the feedback of the same user from the same source.
+    /// The row replaced the feedback of the same user from the same source.
     Replaced(feedback::Model),
     /// The trace does not exist.
     NoTrace,

@@ -43,7 +43,7 @@ const FRESH_ANSWER_AGE: Duration = Duration::from_millis(700);
 /// Limits the test of such a connection.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reason why the database can't be used at the moment.
+/// The reason why the database cannot be used at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// PostgreSQL does not answer.
@@ -128,7 +128,7 @@ impl Health {
         self.0.state.borrow().fault
     }
 
-    /// Returns an error while writes can't be stored. This also looks at the database file itself, so that
+    /// Returns an error while writes cannot be stored. This also looks at the database file itself, so that
     /// no write into a deleted file is acknowledged.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl Health {
     /// writing connection, because the write-ahead log may be a new file then.
     ///
     /// # Errors
-    /// Fails when the file can't be found or is not the one that was opened first.
+    /// Fails when the file cannot be found or is not the one that was opened first.
     pub fn opened(&self, path: &Path, writes: bool) -> Result<(), sqlx::Error> {
         let file = self.0.file.get_or_init(|| DatabaseFile::new(path));
         if writes { Ok(file.remember()?) } else { self.check_file().map_err(sqlx::Error::from) }
@@ -381,7 +381,7 @@ fn file_id(_: &Path) -> Option<FileId> {
     None
 }
 
-/// Returns an error when the disk has too little space or, if `suspected`, when a file can't be written.
+/// Returns an error when the disk has too little space or, if `suspected`, when a file cannot be written.
 fn find_space(folder: &Path, suspected: bool) -> io::Result<()> {
     if let Some(free) = free_bytes(folder)
         && free < MIN_FREE_BYTES

@@ -129,5 +129,5 @@ async fn add(
     let values = [tenant.into(), month.into(), quota.as_str().into(), slot.into(), more.into()];
     let statement = Statement::from_sql_and_values(txn.get_database_backend(), ADD_USE_SQL, values);
     let row = txn.query_one_raw(statement).await?;
-    row.ok_or_else(|| DbErr::RecordNotFound("what was used".to_owned()))?.try_get("", "total")
+    row.ok_or_else(|| DbErr::RecordNotFound("quota use".to_owned()))?.try_get("", "total")
 }

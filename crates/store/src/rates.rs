@@ -54,7 +54,7 @@ impl RateBucket {
 }
 
 /// Takes requests with one statement, so that two processes never take the same ones. A process gets at most
-/// what it wants and an eighth of the rest, but at least one while any are left.
+/// the requested number and an eighth of the rest, but at least one while any are left.
 const TAKE_REQUESTS_SQL: &str = "\
     INSERT INTO rate_window AS w (tenant_id, starts_at, bucket, taken, granted) \
     VALUES ($1, $2, $3, LEAST($4, $5), LEAST($4, $5)) \

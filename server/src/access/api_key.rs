@@ -13,7 +13,7 @@ const KEY_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij
 /// Number of characters of a key that may be shown.
 const SHOWN_LENGTH: usize = 11;
 
-/// A well-formed key. It can't be formatted, so that it is never logged.
+/// A well-formed key. It cannot be formatted, so that it is never logged.
 #[derive(Clone)]
 pub struct ApiKey(String);
 

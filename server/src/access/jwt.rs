@@ -27,7 +27,7 @@ pub struct UnverifiedToken<'a> {
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Parses `text`; `None` if it can't be a valid token for any key.
+    /// Parses `text`; `None` if it cannot be a valid token for any key.
     pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > MAX_TOKEN {
             return None;

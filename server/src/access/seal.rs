@@ -1,7 +1,7 @@
 //! Secrets at rest: sealed with XChaCha20-Poly1305, each for one column and row.
 //!
 //! A sealed secret contains the ID of its master key and is bound to its tenant, column and row: moved
-//! to another row, it can't be unsealed. The first master key seals, all unseal, so that a key can be
+//! to another row, it cannot be unsealed. The first master key seals, all unseal, so that a key can be
 //! replaced while servers run.
 
 use anyhow::{Context, bail};

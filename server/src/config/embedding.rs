@@ -35,7 +35,7 @@ impl EmbeddingSettings {
         }
     }
 
-    /// Validates what clap can't.
+    /// Validates what clap cannot.
     ///
     /// # Errors
     ///

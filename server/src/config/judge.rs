@@ -75,7 +75,7 @@ impl JudgeSettings {
         }
     }
 
-    /// Validates what clap can't.
+    /// Validates what clap cannot.
     ///
     /// # Errors
     ///

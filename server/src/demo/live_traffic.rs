@@ -12,7 +12,7 @@ const TRACE_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of simultaneous visits.
 const MAX_VISITS: usize = 4;
 
-/// Stores the feedback in `feedback`, then adds traces until the app stops.
+/// Spawns a task that stores `feedback`, then adds traces until the app stops.
 pub(super) fn start(app: &Arc<App>, tenant: &DemoTenant, feedback: Vec<DemoFeedback>, mut rng: Rng) {
     let server = Arc::clone(app);
     let tenant = DemoTenant {

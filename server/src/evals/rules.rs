@@ -16,7 +16,7 @@ use crate::{
 /// Number of rules that run on the plan Starter: the oldest ones.
 pub const STARTER_RULES: usize = 3;
 
-/// How long a rule is paused whose judge can't work or whose code evaluator is too slow, in microseconds,
+/// How long a rule is paused whose judge cannot work or whose code evaluator is too slow, in microseconds,
 /// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
 /// operator, without a request to this server.
 pub const PAUSE_MICROS: i64 = 900_000_000;

@@ -127,7 +127,7 @@ impl ChunkedJson {
     ///
     /// # Errors
     ///
-    /// Fails when the value can't be serialized.
+    /// Fails when the value cannot be serialized.
     pub fn from_value(mut value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut extractor = TextExtractor::default();
         value.extract_texts(&mut extractor);
@@ -147,7 +147,7 @@ impl ChunkedJson {
     ///
     /// # Errors
     ///
-    /// Fails when the value can't be serialized.
+    /// Fails when the value cannot be serialized.
     pub fn from_open_object(value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut json = Self::from_value(value)?;
         json.reopen();

@@ -40,11 +40,11 @@ fn describe_mismatch(field: Option<&str>, error: &serde_json::Error) -> String {
     }
 }
 
-/// Translates a message of serde about a wrong type or value into what was expected and what was found.
+/// Extracts the expected and the actual type or value from an error message of serde.
 fn mismatch(text: &str) -> Option<(String, String)> {
     if let Some(rest) = text.strip_prefix("invalid type: ") {
         let (found, expected) = rest.rsplit_once(", expected ")?;
-        // A fraction is a number too, so that only its value tells what is wrong.
+        // A fraction is a number too, so only its value explains the error.
         let is_fraction = found.starts_with("floating");
         return Some((
             expectation(expected),

@@ -27,7 +27,7 @@ const TRACES_PER_READ: usize = 1_000;
 const MAX_TAG_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of traces of one model that are read where totals are not known.
 const MAX_MODEL_TRACES: usize = 100_000;
-/// Maximum number of periods for which they are read.
+/// Maximum number of periods for which the traces of a model are read.
 const MAX_UNKNOWN_PERIODS: usize = 64;
 /// Maximum number of uncounted traces that a query reads.
 const MAX_UNMEASURED_TRACES: usize = 5_000;

@@ -33,7 +33,7 @@ pub struct EmbeddingEndpoint {
     pub key: String,
     /// The model.
     pub model: String,
-    /// Who set the address.
+    /// The party that set the address.
     pub set_by: AddressOwner,
 }
 

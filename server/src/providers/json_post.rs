@@ -11,7 +11,7 @@ use outbound::{
 pub struct JsonPost {
     /// The URL.
     pub url: Url,
-    /// Who set the URL.
+    /// The party that set the URL.
     pub set_by: AddressOwner,
     /// The headers that authenticate: see [`key_header`].
     pub headers: HeaderMap,

@@ -45,7 +45,7 @@ pub struct JudgeEndpoint {
     pub key: String,
     /// The model.
     pub model: String,
-    /// Who set the address.
+    /// The party that set the address.
     pub set_by: AddressOwner,
 }
 

@@ -141,7 +141,7 @@ async fn merge_waiting_jobs(app: &App, row: &job::Model, job: EmbedSpans) -> Res
         let mut all = job.clone();
         let mut merged_count = 0;
         for other in others {
-            // An unparsable job is left to its own attempt.
+            // An unparsable job is not merged: it fails in its own run.
             let Ok(other) = serde_json::from_str::<EmbedSpans>(other) else { break };
             if all.spans + other.spans > FULL_JOB_SPANS || other.after.is_some() {
                 break;

@@ -58,7 +58,7 @@ impl Telemetry {
     ///
     /// # Errors
     ///
-    /// Fails when a metric can't be encoded, which does not happen.
+    /// Fails when a metric cannot be encoded, which does not happen.
     pub async fn render(&self, db: &Db, now: i64) -> Result<String, fmt::Error> {
         self.jobs.measure(db, now).await;
         let mut page = String::with_capacity(16 * 1024);

@@ -12,7 +12,7 @@ async fn member(owner: &Caller, subject: &str) -> String {
 }
 
 on_both_databases! {
-    async fn user_who_signs_in_becomes_a_member(app: TestApp) {
+    async fn signed_in_user_becomes_a_member(app: TestApp) {
         let owner = app.session_as("o@acme", Role::Owner);
         owner.get("/v1/me").await.ok();
         app.advance(10);

@@ -129,7 +129,7 @@ on_both_databases! {
         put(&owner, "openai", &json!({"base_url": "https://8.8.8.8"})).await.is(422, "validation_failed");
     }
 
-    /// A secret that was moved to another tenant or row, or damaged, can't be unsealed.
+    /// A secret that was moved to another tenant or row, or damaged, cannot be unsealed.
     async fn sealed_secret_is_unsealed_only_in_its_own_row(app: TestApp) {
         let (other, _) = app.other_tenant(Plan::Enterprise).await;
         let owners = [app.session(Role::Owner), app.session_of(other, Role::Owner)];
@@ -192,7 +192,7 @@ on_both_databases! {
         let first = run().await.unwrap();
         assert_eq!(first.secrets, others + 2);
         busy.await.unwrap();
-        // This server seals with the old key, so what it stored meanwhile is left for a second run.
+        // This server seals with the old key, so secrets that it stored meanwhile need a second run.
         assert!(run().await.unwrap().resealed <= 1);
         assert_eq!(run().await.unwrap(), ResealResult { secrets: others + 2, resealed: 0 });
         let alone = Sealer::new(&MasterKey::parse(&format!("new:{new}")).unwrap());
@@ -227,7 +227,7 @@ on_both_databases! {
 }
 
 /// Follows the instructions in the error for a local model.
-async fn refused_address_is_opened_as_the_refusal_says_on(database: On) {
+async fn refused_address_is_allowed_after_following_the_error_on(database: On) {
     let app = TestApp::on(database).await;
     for (url, value) in [
         ("http://localhost:11434/v1", "127.0.0.1:11434"),
@@ -253,12 +253,12 @@ async fn refused_address_is_opened_as_the_refusal_says_on(database: On) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejected_address_is_allowed_by_the_named_setting_on_sqlite() {
-    refused_address_is_opened_as_the_refusal_says_on(On::Sqlite).await;
+    refused_address_is_allowed_after_following_the_error_on(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejected_address_is_allowed_by_the_named_setting_on_postgres() {
-    refused_address_is_opened_as_the_refusal_says_on(On::Postgres).await;
+    refused_address_is_allowed_after_following_the_error_on(On::Postgres).await;
 }
 
 async fn credential_uses_follow_from_plan(database: On) {

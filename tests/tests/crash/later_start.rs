@@ -28,8 +28,7 @@ fn owner(home: &Home, server: &ServerProcess, tenant: &Value) -> Caller {
     Caller::new(&server.url, issued["token"].as_str())
 }
 
-/// Returns the server's log up to its last line about the start, which follows the line that says that it
-/// is ready.
+/// Returns the server's log up to the line `ready`.
 fn log(server: &ServerProcess) -> String {
     server.wait_for_log("\"ready\"")
 }

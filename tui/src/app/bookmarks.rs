@@ -1,4 +1,4 @@
-//! Marking traces, and the list of those that are marked.
+//! Marking traces, and the list of marked traces.
 
 use crate::{
     bookmarks::Bookmark,

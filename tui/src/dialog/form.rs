@@ -152,7 +152,7 @@ pub struct Form {
 /// The description of an evaluator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvaluatorHelp {
-    /// What the evaluator checks, and the fields it requires.
+    /// The property that the evaluator checks, and the fields that it requires.
     pub description: String,
     /// The options of its config; `*` follows those that are required.
     pub options: String,

@@ -2,7 +2,7 @@
 
 use api::Role;
 
-/// What a key does.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the table below says in words what each one does")]
 pub enum Action {
@@ -114,7 +114,7 @@ impl Scope {
     }
 }
 
-/// What a key sequence does.
+/// The effect of a key sequence.
 #[derive(Debug)]
 pub struct Binding {
     /// The action.

@@ -68,7 +68,7 @@ fn names_are_unique_and_the_printed_table_can_be_used() {
 }
 
 #[test]
-fn another_key_takes_the_place_of_the_old_ones() {
+fn configured_key_replaces_the_default_keys() {
     let keymap = rebound("list.pause", &["ctrl-f", "g p"]).unwrap();
     assert_eq!(action(&keymap, LIST_SCOPE, "ctrl-f"), Some(Action::Pause));
     assert_eq!(action(&keymap, LIST_SCOPE, "g p"), Some(Action::Pause));
@@ -78,7 +78,7 @@ fn another_key_takes_the_place_of_the_old_ones() {
 }
 
 #[test]
-fn keys_that_clash_or_do_not_exist_are_refused() {
+fn conflicting_or_unknown_keys_are_refused() {
     for (name, key, why) in [
         ("list.pause", "s", "`s` of `list.sort` clash in Traces"),
         ("list.pause", "y", "`y i` of `copy.id` clash in Traces"),

@@ -71,7 +71,7 @@ pub struct RateLimit {
     pub limit: u64,
     /// Requests left in the window.
     pub remaining: u64,
-    /// When the next window begins, if the response contains it.
+    /// Time at which the next window begins, if the response contains it.
     pub reset: Option<Timestamp>,
 }
 

@@ -46,7 +46,7 @@ const SCREEN_SCOPES: &[&[Scope]] = &[
 /// Returns the key map of the console with the keys of a configuration.
 ///
 /// # Errors
-/// The configuration can't be used.
+/// The configuration cannot be used.
 pub fn keymap(chosen: &Rebinding) -> Result<Keymap, KeymapError> {
     Keymap::new(BINDING_TABLES, SCREEN_SCOPES.concat(), chosen)
 }
@@ -134,7 +134,7 @@ impl Screens {
         rest.into_iter().fold(first, |found, next| if next.tab().digit == digit { next } else { found })
     }
 
-    /// Returns the digit of a screen by its digit, or by the beginning of its title.
+    /// Returns the digit of the screen that `name` identifies: a digit, or the beginning of a title.
     pub fn digit(&self, name: &str) -> Option<u8> {
         let name = name.to_lowercase();
         let matches = |tab: &crate::shell::Tab| {

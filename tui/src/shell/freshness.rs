@@ -13,7 +13,7 @@ const MAX_LATER_ANSWER_MICROS: i64 = 5_000_000;
 /// Facts about records that are not current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale<'a> {
-    /// When they were last current; none if they never arrived.
+    /// Time at which they were last current; none if they never arrived.
     pub since: Option<Timestamp>,
     /// Why they are not current.
     pub cause: Cause<'a>,

@@ -126,15 +126,15 @@ pub struct Shell {
     pub limit: Option<RateLimit>,
     /// The way in which new traces arrive.
     pub link: Link,
-    /// When the server last sent a message about the list.
+    /// Time at which the server last sent a message about the list.
     pub heard: Option<Timestamp>,
-    /// When the oldest open request for the list was sent.
+    /// Time at which the oldest open request for the list was sent.
     pub unanswered: Option<Timestamp>,
-    /// When to poll the list again, if nothing else does.
+    /// Time at which to poll the list again, if nothing else does.
     pub next_poll: Option<Timestamp>,
-    /// When to check the identity, the refused session and the current project again.
+    /// Time at which to check the identity, the refused session and the current project again.
     pub next_check: Option<Timestamp>,
-    /// When to open the stream again.
+    /// Time at which to open the stream again.
     pub next_stream: Option<Timestamp>,
     /// The id of the open stream.
     pub stream: Option<RequestId>,

@@ -43,9 +43,9 @@ pub struct PagedRows<T> {
     pub error: Option<NetError>,
     /// The cursor of the older rows.
     pub older: Option<Older>,
-    /// When the first page last arrived.
+    /// Time at which the first page last arrived.
     pub heard: Option<Timestamp>,
-    /// When to request the first page again.
+    /// Time at which to request the first page again.
     pub next: Option<Timestamp>,
     failures: u32,
 }

@@ -21,7 +21,7 @@ pub enum Link {
 /// A series of failed requests for the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When the first of them failed.
+    /// Time at which the first of them failed.
     pub since: Timestamp,
     /// Number of failures since then.
     pub attempts: u32,
@@ -70,7 +70,7 @@ pub enum Purpose {
 /// A problem, as the log keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// When it happened.
+    /// Time at which it happened.
     pub at: Timestamp,
     /// The attempt and its error.
     pub text: String,
@@ -83,7 +83,7 @@ pub struct Toast {
     pub text: String,
     /// Whether it reports a failure.
     pub is_failure: bool,
-    /// When it disappears.
+    /// Time at which it disappears.
     pub until: Timestamp,
 }
 

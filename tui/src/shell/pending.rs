@@ -15,7 +15,7 @@ use crate::net::{Effect, List, Request, RequestId};
 pub struct Ticket {
     /// The id.
     pub id: RequestId,
-    /// When the request is sent.
+    /// Time at which the request is sent.
     pub at: Timestamp,
 }
 

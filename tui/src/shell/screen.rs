@@ -1,4 +1,4 @@
-//! What a screen provides to the console.
+//! The traits that a screen implements for the console.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 use serde::Serialize;
@@ -88,7 +88,7 @@ pub trait Screen:
     fn settle(&mut self, _shell: &Shell) {}
 }
 
-/// What a screen does when a key is pressed, time passes, or the project or the connection changes.
+/// Handlers of a screen for keys, ticks, and changes of project or connection.
 pub trait ScreenActions {
     /// Requests what the screen shows, when the reader goes there.
     fn enter(&mut self, _shell: &mut Shell) -> Vec<Effect> {
@@ -114,7 +114,7 @@ pub trait ScreenActions {
     }
 }
 
-/// What a screen draws. Nothing here changes the screen.
+/// Drawing of a screen. No method changes the screen.
 pub trait ScreenView {
     /// Returns whether there are records to show. Without them, the console explains in place of the screen that
     /// the server refuses the credential.
@@ -149,12 +149,12 @@ pub trait ScreenView {
 
 /// The records of a screen, for the actions that every screen has: find, mark, copy and export.
 pub trait ScreenRecords {
-    /// Returns the words that find looks for.
+    /// Returns the search text of the find action.
     fn find(&self) -> Option<&str> {
         None
     }
 
-    /// Sets the words that find looks for, in lower case.
+    /// Sets the search text of the find action, in lower case.
     fn set_find(&mut self, _words: Option<String>) {}
 
     /// Returns whether find matches the row under the cursor.

@@ -173,7 +173,7 @@ fn every_size_draws_every_dialog() {
 }
 
 #[test]
-fn keys_that_can_not_be_seen_decide_nothing() {
+fn keys_that_are_not_displayed_do_not_answer_a_dialog() {
     let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.protected = false;
     press(&mut state, "d");

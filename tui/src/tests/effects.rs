@@ -1,4 +1,4 @@
-//! What the console asks for, and what it makes of the answers.
+//! Tests of the requests of the console, and of its handling of the responses.
 
 use crate::tests::*;
 
@@ -61,19 +61,19 @@ fn gap_between_new_and_known_rows_is_filled() {
 }
 
 #[test]
-fn older_rows_are_asked_for_once_near_the_end() {
+fn older_rows_are_requested_once_near_the_end() {
     let mut state = filled((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = key(&mut state, KeyCode::End);
     assert_eq!(only_request(&effects).param("cursor"), Some("older"));
-    assert!(press(&mut state, "k").is_empty(), "it is asked for already");
+    assert!(press(&mut state, "k").is_empty(), "the page is already requested");
     answer(&mut state, &effects, last_page(vec![trace(-100)]));
     assert_eq!(state.screens.traces.list.len(), 41);
     assert!(key(&mut state, KeyCode::End).is_empty(), "there is nothing more");
 }
 
 #[test]
-fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
+fn further_pages_are_requested_with_the_filter_of_their_cursor() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let query = |effects: &[Effect], cursor: Option<&str>| {
         let found =
@@ -206,7 +206,7 @@ fn refused_session_is_tried_again_while_the_key_reads() {
 }
 
 #[test]
-fn project_archived_elsewhere_is_noticed() {
+fn project_archived_by_another_client_is_detected() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
@@ -258,7 +258,7 @@ fn esc_clears_the_filter_of_a_list_with_rows() {
 }
 
 #[test]
-fn filter_error_appears_when_the_cursor_leaves_the_term_and_goes_when_it_is_mended() {
+fn filter_error_is_shown_from_leaving_the_term_until_its_correction() {
     let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latncy:>2s");
     assert_eq!(state.shell.line_error, None, "the term is still being typed");

@@ -81,7 +81,7 @@ fn refused_evaluation_can_be_corrected_and_resent() {
 }
 
 #[test]
-fn running_again_begins_with_what_is_known_of_the_row() {
+fn repeated_evaluation_form_contains_the_values_of_the_row() {
     let mut state = judging((80, 24), UNICODE_THEME);
     state.screens.evals.rules.list.items[0].config =
         RawValue::from_string("{\"threshold\":0.8}".into()).unwrap();

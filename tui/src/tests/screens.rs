@@ -1,4 +1,4 @@
-//! What is on the screen, as text.
+//! Tests of the drawn screens, as text.
 
 use ratatui::{
     Terminal,
@@ -158,7 +158,7 @@ fn projects_and_an_archived_one() {
 }
 
 #[test]
-fn archived_project_without_traces_promises_none() {
+fn archived_project_without_traces_announces_none() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Response::new(vec![project(1, "2025-pilot", true)])));

@@ -15,7 +15,7 @@ use crate::{
     prompt::{self, MenuItem},
 };
 
-/// The credential with which the console opens.
+/// The credential that the console uses.
 pub enum ConsoleStart {
     /// The existing credential, or the one that was just stored.
     Configured,

@@ -81,7 +81,7 @@ impl GateArgs {
                     return Ok(Some(about(row, &format!("{score} is below {bound}"))));
                 }
                 Some(_) => {}
-                // An evaluation without a score can't be compared with the bound, and must not pass.
+                // An evaluation without a score cannot be compared with the bound, and must not pass.
                 None => return Ok(Some(about(row, &format!("no score to compare with {bound}")))),
             }
         }

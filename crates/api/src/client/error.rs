@@ -32,7 +32,7 @@ pub enum Error {
         /// Whether a session token is required.
         session: bool,
     },
-    /// The credential contains characters that a header can't contain; nothing was sent.
+    /// The credential contains characters that a header cannot contain; nothing was sent.
     #[error("the credential contains characters that can't be sent")]
     BadCredential,
     /// The URL is not the address of a server; nothing was sent.

@@ -24,7 +24,7 @@ pub struct Filter {
     params: Params,
 }
 
-/// A term that can't be parsed, and its position.
+/// A term that cannot be parsed, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct FilterError {
     /// The text of the filter.

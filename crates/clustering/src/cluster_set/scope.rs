@@ -13,9 +13,9 @@ const MAX_ALIGNED_CLUSTERS: usize = 24;
 const MAX_REMEMBERED_DECISIONS: usize = 512;
 /// Largest distance, in thousandths, at which a message joins a cluster.
 const JOIN_DISTANCE: u32 = 90;
-/// The same for a message that differs in values only.
+/// Largest distance, in thousandths, at which a message that differs in values only joins a cluster.
 const VALUES_JOIN_DISTANCE: u32 = 300;
-/// Weight of the words in common with which a name counts as a value.
+/// Minimum weight of the common words at which a name counts as a value.
 const MIN_NAMING_WEIGHT: u32 = 40;
 /// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
 const SIBLING_DISTANCE: u32 = 350;
@@ -30,14 +30,14 @@ const MIN_HEAD_WEIGHT: u32 = 13;
 /// Key of templates without words in the index.
 const NO_WORDS: u64 = 0;
 
-/// What happens to a failure.
+/// The decision whether a failure joins a cluster.
 #[derive(Debug)]
 pub enum JoinDecision {
-    /// It joins this cluster.
+    /// The failure joins this cluster.
     Join(usize),
-    /// It joins this cluster, whose template becomes this one.
+    /// The failure joins this cluster, whose template is replaced by the given one.
     Generalize(usize, Template),
-    /// It becomes a cluster.
+    /// The failure starts a new cluster.
     Create,
 }
 
@@ -140,7 +140,7 @@ impl Scope {
                 self.remembered.insert(sequence, best.at);
                 return JoinDecision::Join(best.at);
             }
-            // What is only near must not make the template more general.
+            // A message that is merely near must not make the template more general.
             let is_near = best.alignment.distance() > limit(&best.alignment, false);
             return if is_near {
                 JoinDecision::Join(best.at)

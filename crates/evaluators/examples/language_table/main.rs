@@ -93,7 +93,7 @@ const GALICIAN_WORDS: &str = include_str!("galician.txt");
 const SEQUENCE_LIMITS: [(usize, f64, usize); 2] = [(3, -12.5, 3_000), (4, -13.5, 2_000)];
 /// The logarithm of a word's frequency that has weight 0.
 const WORD_ZERO: f64 = -12.0;
-/// What a word counts compared to a letter sequence.
+/// Weight of a word relative to a letter sequence.
 const WORD_FACTOR: f64 = 3.0;
 const MAX_WORDS: usize = 1_500;
 const MIN_WORD_COUNT: u32 = 3;

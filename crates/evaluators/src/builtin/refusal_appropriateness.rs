@@ -1,4 +1,4 @@
-//! Evaluates whether a model refused what it should refuse, and nothing else.
+//! Evaluates whether a model refused the requests that it should refuse, and no others.
 
 use crate::{
     definition::{Definition, Method},

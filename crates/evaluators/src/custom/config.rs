@@ -96,13 +96,17 @@ mod tests {
             named(Some(json!({"properties": {"tone": {"type": "object"}}, "additionalProperties": false}))),
             Ok(())
         );
-        assert_eq!(named(Some(json!({"properties": {}}))), Ok(()), "it takes what it does not name");
+        assert_eq!(
+            named(Some(json!({"properties": {}}))),
+            Ok(()),
+            "a schema without a declared property accepts it"
+        );
         let declared = object(json!({"properties": {"threshold": {"type": "string"}}}));
         assert_eq!(declare(&declared).unwrap_err()[0].field, "config_schema.properties.threshold");
     }
 
     #[test]
-    fn without_a_declaration_there_is_but_the_threshold() {
+    fn config_without_options_accepts_only_the_threshold() {
         assert_eq!(check(None, &object(json!({"threshold": 0.5}))), Ok(()));
         assert_eq!(check(None, &Map::new()), Ok(()));
         assert_eq!(check(None, &object(json!({"threshold": "x"}))).unwrap_err()[0].field, "threshold");
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn configs_are_held_to_their_declaration() {
+    fn configs_are_validated_against_their_schema() {
         let declared =
             object(json!({"properties": {"tone": {"enum": ["formal", "plain"]}}, "required": ["tone"]}));
         assert_eq!(declare(&declared), Ok(()));

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_matter_for_the_form_but_for_the_value() {
+    fn deep_json_is_well_formed_but_has_no_value() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(well_formed(&deep), Ok(()));
         assert!(matches!(value(&deep), Err(JsonFault::Reach(_))));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_texts_that_nothing_holds_are_out_of_reach() {
+    fn numbers_and_texts_have_no_members() {
         assert!(matches!(value("1e999999"), Err(JsonFault::Reach(_))));
         assert!(matches!(value("\"\\ud800\""), Err(JsonFault::Reach(_))));
         assert_eq!(value("123456789012345678901234567890"), Ok(serde_json::json!(1.2345678901234568e29)));

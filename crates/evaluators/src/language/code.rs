@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_told_from_sentences() {
+    fn code_statements_are_distinguished_from_sentences() {
         for line in [
             "import numpy as np",
             "from os import path",

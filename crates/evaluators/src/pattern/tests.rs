@@ -108,7 +108,7 @@ fn both_searches_agree_with_the_crate_regex() {
 }
 
 #[test]
-fn texts_that_need_more_states_than_are_kept_are_searched_to_the_end() {
+fn text_that_exceeds_the_state_cache_is_searched_completely() {
     // Each step leads to a new state, which encodes which of the last 14 letters were an a.
     let pattern = compiled("a[ab]{13}c");
     let mut random = 1_u64;

@@ -113,8 +113,8 @@ fn begins_field(bytes: &[u8], start: usize) -> bool {
     start.checked_sub(1).is_none_or(|it| b"\n\r\t,;|\"'[({".contains(&bytes[it]))
 }
 
-/// Returns whether a comma and digits after these groups are the decimals of one number: 12345678,90 in a
-/// sentence, or 1.234.567,89. A number that begins like a table field is a field.
+/// Returns whether a comma and the digits after `groups` are the decimals of a number, as in 12345678,90 or
+/// 1.234.567,89. A long number at the beginning of a table field has no decimals: the comma separates fields.
 fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
     let (first, last) = (groups[0], groups[groups.len() - 1]);
     let decimals = bytes[last.end + 1..].iter().take_while(|it| it.is_ascii_digit()).count();

@@ -234,7 +234,7 @@ impl Words {
                     around.near |= bit(word.label);
                 }
             }
-            around.said |= bit(word.label);
+            around.earlier |= bit(word.label);
         }
         for word in &self.words[after..] {
             if word.start as usize >= end + MAX_DISTANCE_AFTER {
@@ -256,7 +256,7 @@ pub(super) struct NearbyLabels {
     /// The nearest label before the number.
     near: u32,
     /// All labels before the number.
-    said: u32,
+    earlier: u32,
     /// All labels after the number.
     later: u32,
 }
@@ -267,7 +267,7 @@ impl NearbyLabels {
         if self.other() {
             return self.near & bit(label) != 0;
         }
-        self.said & bit(label) != 0 || self.said & !bit(Other) == 0 && self.later & bit(label) != 0
+        self.earlier & bit(label) != 0 || self.earlier & !bit(Other) == 0 && self.later & bit(label) != 0
     }
 
     /// Returns whether the nearest word labels the number as impersonal.

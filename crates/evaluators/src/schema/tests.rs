@@ -66,7 +66,7 @@ fn chain(count: usize, last: Value, link: impl Fn(Value) -> Value) -> Value {
 }
 
 #[test]
-fn alternatives_that_double_at_each_reference_are_refused_or_come_to_an_end() {
+fn schema_with_doubling_alternatives_per_reference_is_refused_or_terminates() {
     let doubling = |count, last| chain(count, last, |next| json!({"anyOf": [next, next]}));
     assert!(refused(&doubling(40, json!({"type": "string"}))).message.contains("too many alternatives"));
     assert!(refused(&doubling(9, json!(false))).message.contains("too many alternatives"));
@@ -78,7 +78,7 @@ fn alternatives_that_double_at_each_reference_are_refused_or_come_to_an_end() {
 }
 
 #[test]
-fn alternatives_that_double_at_each_level_come_to_an_end() {
+fn schema_with_doubling_alternatives_per_level_terminates() {
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let schema = json!({"type": "array", keyword: [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
         let outcome = check(&schema, &nested(100));
@@ -120,7 +120,7 @@ fn recursive_schema_below_members_is_accepted() {
 }
 
 #[test]
-fn references_as_long_as_the_stack_are_refused() {
+fn reference_chains_deeper_than_the_stack_are_refused() {
     let long = |count| chain(count, json!({"type": "string"}), |next| json!({"allOf": [next]}));
     assert!(refused(&long(3_000)).message.contains("in a chain"));
     // The stack is as small as those of the server's threads.
@@ -194,7 +194,7 @@ fn invalid_schema_is_rejected_with_its_location() {
 }
 
 #[test]
-fn compiling_comes_to_an_end() {
+fn compilation_terminates() {
     let asking = |last: Value, count| {
         chain(
             count,

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_the_providers_are_read() {
+    fn responses_of_all_providers_are_parsed() {
         for value in [
             json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}]}),
             json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}}]}),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_parts_so_many_are_read() {
+    fn parts_beyond_the_limit_are_not_parsed() {
         let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "2"});
         let read = read(&json!([{"role": "user", "content": vec![result; 3 * MAX_MESSAGE_PARTS]}])).unwrap();
         assert_eq!(read[0].results.len(), MAX_MESSAGE_PARTS);

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_possible_are_paired() {
+    fn maximum_number_of_calls_is_paired() {
         // The first expected item fits both actual items, the second only the first of them.
         assert_eq!(in_any_order(&[vec![true, true], vec![true, false]], 2), [Some(1), Some(0)]);
         assert_eq!(in_any_order(&[vec![false], vec![true]], 1), [None, Some(0)]);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_held_to_the_schema() {
+    fn arguments_are_validated_against_the_schema() {
         let tool = |schema| Tool { name: "f".to_owned(), schema: Some(schema), ..Tool::default() };
         let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
         let parameters = Parameters::of(&tool(schema), true).unwrap();

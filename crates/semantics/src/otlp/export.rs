@@ -1,6 +1,6 @@
 //! Writes spans as OTLP JSON with the attributes of OpenTelemetry's GenAI conventions.
 //!
-//! Information that these attributes can't represent is in the [`Record`] of each span, so that
+//! Information that these attributes cannot represent is in the [`Record`] of each span, so that
 //! importing an exported span restores it. The caller writes [`EXPORT_HEAD`], the spans separated by commas,
 //! and [`EXPORT_TAIL`], so that a trace of any length can be written in chunks.
 
@@ -251,7 +251,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-/// Writes a time; a time that nanoseconds can't represent is stored in the record.
+/// Writes a time; a time that nanoseconds cannot represent is stored in the record.
 fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Option<i64>) {
     match micros {
         Some(it) if (1..=MAX_TIME_MICROS).contains(&it) => {

@@ -289,7 +289,7 @@ fn failure_set_contains_inserted_types() {
     assert!(!set.is_empty() && FailureSet::default().is_empty());
 }
 
-/// Up to twelve spans whose parents may be missing, themselves, or in a loop.
+/// Generates up to twelve spans. A parent may be missing, the span itself, or part of a cycle.
 fn spans() -> impl Strategy<Value = Vec<SpanFacts<'static>>> {
     let count = || prop_oneof![Just(None), (0..5_i64).prop_map(Some)];
     let one = (

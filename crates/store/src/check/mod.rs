@@ -5,7 +5,7 @@
 //! the database: the memory of a check does not grow with a tenant's size.
 //!
 //! Statements are SQL, because they are commands of the databases, or differences of sets and sums that
-//! sea-orm can't express.
+//! sea-orm cannot express.
 
 mod metrics;
 mod quotas;
@@ -39,7 +39,7 @@ pub struct Finding {
     pub tenant_id: Option<Uuid>,
     /// The affected row or rows.
     pub subject: String,
-    /// What is wrong with them.
+    /// The problem of the rows.
     pub problem: String,
 }
 

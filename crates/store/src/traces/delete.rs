@@ -68,9 +68,9 @@ pub struct Removal {
     pub more: bool,
 }
 
-/// Removes those of the traces for which `wanted` holds once they are locked, as far as one transaction goes.
+/// Locks the given traces and removes the ones for which `wanted` holds, up to the bound of one transaction.
 /// Adds the audit `record` if there is at least one. `continuation` returns the job that removes the rest of
-/// a trace; it is stored when the first transaction can't remove all of it.
+/// a trace; it is stored when the first transaction cannot remove all of it.
 ///
 /// # Errors
 /// Fails when the database fails; nothing is removed then.

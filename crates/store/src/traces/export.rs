@@ -106,7 +106,7 @@ pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<even
     bulk::fetch(&db.read, sql, vec![tenant.into(), trace.into()]).await
 }
 
-/// Returns the OpenTelemetry IDs of those of a trace's spans that are stored.
+/// Returns the given OpenTelemetry IDs that belong to stored spans of a trace.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -48,8 +48,7 @@ pub use write::{ChunkOutcome, LONG_TRACE_SPANS, store, sum_up_long};
 /// Number of rows named in one statement, because databases limit the number of parameters.
 const IDS_PER_STATEMENT: usize = 500;
 
-/// Marks those of the traces as ready whose `ready_at` still has the given value. Returns the newly marked
-/// ones.
+/// Marks traces as ready if their `ready_at` still has the given value. Returns the newly marked traces.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -118,7 +118,7 @@ async fn walk(
         .collect()
 }
 
-/// Returns those of the sessions that have a matching trace at `start` or newer.
+/// Returns the given sessions that have a matching trace at `start` or newer.
 async fn begun_before(
     db: &Db,
     tenant: Uuid,

@@ -32,7 +32,7 @@ pub(super) trait WriteStatements {
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>>;
     /// Returns the number of stored spans of a trace.
     async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64>;
-    /// Returns those of these traces of one tenant that are stored.
+    /// Returns the IDs in `ids` that belong to stored traces of the tenant.
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
     /// Adds to the number of traces that a tenant stored in a month. Returns the sum over all slots.
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;

@@ -11,13 +11,13 @@ use half::f16;
 /// Why a vector is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadVector {
-    /// It is empty, or too long.
+    /// The vector is empty or too long.
     #[error("must have 1 to {DIMENSIONS} numbers; it has {0}")]
     Length(usize),
-    /// It contains infinity or NaN.
+    /// The vector contains infinity or NaN.
     #[error("must have finite numbers only")]
     NotFinite,
-    /// It has no direction.
+    /// The vector has no direction.
     #[error("must not be all zeros")]
     Zero,
 }

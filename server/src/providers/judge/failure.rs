@@ -50,12 +50,12 @@ pub enum JudgeProviderFailure {
     InvalidResponse(String),
 }
 
-/// What is wrong with a response of status 200.
+/// The defect of a response with status 200.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidReply {
-    /// It contains an error.
+    /// The response contains an error.
     Error(Value),
-    /// It belongs to another protocol.
+    /// The response belongs to another protocol.
     OtherProtocol(&'static str),
 }
 
@@ -197,7 +197,7 @@ impl JudgeProviderFailure {
                 Self::denied(why)
             }
             408 | 409 | 425 | 429 => Self::Temporary { why, retry_after, retry_immediately: false },
-            // Some services crash on schemas that they can't enforce.
+            // Some services crash on schemas that they cannot enforce.
             500..=599 => match blamed_feature(&error_words) {
                 Some(feature @ (RequestFeature::OutputMode | RequestFeature::System)) => {
                     Self::UnsupportedFeature { why, feature }

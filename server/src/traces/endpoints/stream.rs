@@ -182,7 +182,7 @@ struct StreamSubscriber {
     output: ChunkedJson,
     /// Counts the memory of `output`.
     memory: Reservation,
-    /// When the connection last read something.
+    /// Time at which the connection last read something.
     last_output: Instant,
     /// Whether the subscriber has fallen behind; then nothing follows the open events.
     is_lagging: bool,

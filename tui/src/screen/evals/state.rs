@@ -104,11 +104,11 @@ pub struct Evals {
     pub newer: bool,
     /// The error of the last request, if it failed.
     pub error: Option<NetError>,
-    /// When the newest page last arrived.
+    /// Time at which the newest page last arrived.
     pub heard: Option<Timestamp>,
     /// Number of consecutive failed requests.
     pub failures: u32,
-    /// When to request the newest page again.
+    /// Time at which to request the newest page again.
     pub next: Option<Timestamp>,
     /// The part with the keys.
     pub part: EvalsSection,
@@ -139,7 +139,7 @@ impl Evals {
         self.rows.get(self.selected)
     }
 
-    /// Puts the cursor on a row. Where it is not held, it goes to the newest one that comes.
+    /// Puts the cursor on a row. A cursor that is not held follows the newest row.
     pub fn select(&mut self, at: usize, held: bool) {
         self.selected = at;
         self.held = held;
@@ -180,7 +180,7 @@ impl Evals {
         let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
         let kept = self.held || self.zoom.is_some();
         if !met && kept {
-            // Nothing moves under the reader's eyes; going to the top shows what is new.
+            // The rows stay in place while the reader is below the top; going to the top shows new rows.
             self.newer = true;
             self.settle(None);
             return false;

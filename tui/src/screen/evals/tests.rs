@@ -1,4 +1,4 @@
-//! Evals: what it asks for, where it leads, and what it shows.
+//! Tests of the screen Evals: requests, navigation and display.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
@@ -96,7 +96,7 @@ pub fn evaluators() -> Vec<Evaluator> {
     ]
 }
 
-/// A console on screen 2, everything loaded.
+/// Returns a console that shows the screen Evals with all data loaded.
 pub fn judging(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "2");
@@ -104,7 +104,7 @@ pub fn judging(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-/// Answers every request, and those that follow from the answers.
+/// Responds to every request, and to the requests that follow from the responses.
 pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
     let mut open = effects;
     while let Some(effect) = open.pop() {
@@ -244,7 +244,7 @@ fn filter_by_trace_ignores_the_project_shown() {
 }
 
 #[test]
-fn older_rows_are_asked_for_once_near_the_end() {
+fn older_rows_are_requested_once_near_the_end() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::End);
     assert_eq!(
@@ -252,14 +252,14 @@ fn older_rows_are_asked_for_once_near_the_end() {
         1,
         "{effects:?}"
     );
-    assert!(press(&mut state, "k").is_empty(), "it is asked for already");
+    assert!(press(&mut state, "k").is_empty(), "the page is already requested");
     reply(&mut state, &effects[..1], Ok(Response::new(list(vec![evaluation(1, "bias", Some(0.8))], false))));
     assert_eq!(state.screens.evals.rows.len(), judged().len() + 1);
     assert!(key(&mut state, KeyCode::End).is_empty(), "there is nothing more");
 }
 
 #[test]
-fn older_rows_are_asked_for_with_the_filter_of_their_cursor() {
+fn older_rows_are_requested_with_the_filter_of_their_cursor() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = typed(&mut state, "from:-1h");
     let first = evaluation_requests(&effects)[0].time("from");
@@ -322,7 +322,11 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
     assert!(state.screens.evals.newer);
     let effects = tick(&mut state, 2);
     let late = judged()[6].created_at;
-    assert_eq!(evaluation_requests(&effects)[1].time("to"), Some(late), "what is not finished: {effects:?}");
+    assert_eq!(
+        evaluation_requests(&effects)[1].time("to"),
+        Some(late),
+        "the range of the unfinished rows: {effects:?}"
+    );
     let mut done = judged()[6].clone();
     done.score = Some(0.8);
     done.status = EvaluationStatus::Complete;
@@ -341,11 +345,11 @@ fn visible_baseline_is_requested_once() {
     let effects = tick(&mut state, 2);
     assert!(effects.iter().all(|it| !is_get(it, "/v1/eval/*")), "{effects:?}");
     let effects = reply(&mut state, &effects, Ok(Response::new(list(judged(), false))));
-    assert!(effects.is_empty(), "what is gone is not asked for again: {effects:?}");
+    assert!(effects.is_empty(), "a missing baseline is not requested again: {effects:?}");
 }
 
 #[test]
-fn trouble_is_told_once_and_waited_out() {
+fn error_is_reported_once_and_requests_back_off() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let mut effects = tick(&mut state, 2);
     for wait in [4, 8, 16] {
@@ -417,7 +421,7 @@ fn trace_action_shows_its_evaluations() {
 }
 
 #[test]
-fn enter_shows_all_of_one_and_esc_goes_back() {
+fn enter_opens_one_evaluation_and_esc_goes_back() {
     let mut state = judging((60, 20), UNICODE_THEME);
     key(&mut state, KeyCode::Enter);
     let text = screen(&state);
@@ -428,7 +432,7 @@ fn enter_shows_all_of_one_and_esc_goes_back() {
     let mut newer = judged();
     newer.insert(0, evaluation(50, "bias", Some(0.5)));
     reply(&mut state, &refreshed[..1], Ok(Response::new(list(newer, true))));
-    assert_eq!(state.screens.evals.current().unwrap().id, id(40), "what is read stays in sight");
+    assert_eq!(state.screens.evals.current().unwrap().id, id(40), "the opened evaluation stays selected");
     key(&mut state, KeyCode::Esc);
     assert!(state.screens.evals.zoom.is_none() && state.shell.screen == SCREEN_DIGIT);
 }
@@ -469,7 +473,7 @@ fn created_evaluation_is_selected_after_the_opened_one_closes() {
     rows.insert(0, evaluation(60, "bias", None));
     let effects = tick(&mut state, 2);
     reply(&mut state, &effects[..1], Ok(Response::new(list(rows.clone(), true))));
-    assert_eq!(state.screens.evals.current().unwrap().id, id(39), "what is read stays");
+    assert_eq!(state.screens.evals.current().unwrap().id, id(39), "the opened evaluation stays selected");
     let effects = key(&mut state, KeyCode::Esc);
     reply(&mut state, &effects[..1], Ok(Response::new(list(rows, true))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(60));
@@ -485,11 +489,15 @@ fn regressions_are_a_lower_bound_until_all_baselines_are_known() {
     state.screens.evals.rows.push(further);
     assert!(screen(&state).contains("regressions 1+ "), "{}", screen(&state));
     state.screens.evals.baselines.insert(id(5000), None);
-    assert!(screen(&state).contains("regressions 1 "), "what is gone is known to be: {}", screen(&state));
+    assert!(
+        screen(&state).contains("regressions 1 "),
+        "the missing baseline is remembered: {}",
+        screen(&state)
+    );
 }
 
 #[test]
-fn rows_are_found_by_what_they_say() {
+fn rows_are_found_by_their_text() {
     let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "fFAITHFUL");
     key(&mut state, KeyCode::Enter);

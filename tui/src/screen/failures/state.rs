@@ -120,7 +120,7 @@ impl PagedRow for Feedback {
 pub struct ClusterSamples {
     /// Time of the newest failure of the cluster when the samples were requested.
     pub last_seen: Timestamp,
-    /// When the response arrived.
+    /// Time at which the response arrived.
     pub at: Timestamp,
     /// The failures.
     pub result: Result<Vec<Failure>, NetError>,

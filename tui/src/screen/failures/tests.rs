@@ -117,7 +117,7 @@ fn failure_list(count: u128) -> FailureList {
     FailureList { failures, has_more: true, next_cursor: Some("older".into()) }
 }
 
-/// Answers every request among the effects, and those that follow.
+/// Responds to every request among the effects, and to the requests that follow.
 fn answer_all(state: &mut App, effects: &[Effect]) {
     for sent in requests(effects) {
         let response = match sent.path.as_str() {

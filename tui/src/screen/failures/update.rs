@@ -1,4 +1,4 @@
-//! What the keys of Failures do, and when its records are requested.
+//! Key handling of the screen Failures, and the schedule of its requests.
 
 use api::{
     Timestamp,

@@ -1,4 +1,4 @@
-//! Keys & Projects: what it asks for, and that a change is sent once.
+//! Tests of the screen Keys & Projects: requests, and changes that are sent once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{key::ApiKey, project::ProjectStatus};
@@ -118,7 +118,7 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
 }
 
 #[test]
-fn without_protection_y_is_enough_and_repeated_keys_are_not() {
+fn unprotected_context_accepts_y_and_ignores_key_repeats() {
     let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.protected = false;
     press(&mut state, "d");
@@ -196,7 +196,7 @@ fn new_key_shows_its_secret_until_it_is_stored() {
         assert!(state.shell.dialog.as_ref().is_some_and(|it| it.complaint.is_some()), "{code:?}");
     }
     assert_eq!(press(&mut state, "y"), [Effect::Copy(secret.into())]);
-    assert!(!format!("{state:?}").contains(secret), "no record holds it in the clear");
+    assert!(!format!("{state:?}").contains(secret), "the debug output does not contain the secret");
     key(&mut state, KeyCode::Tab);
     assert!(enter(&mut state).is_empty() && state.shell.dialog.is_some(), "the box is not ticked");
     key(&mut state, KeyCode::Tab);
@@ -292,7 +292,7 @@ fn refused_session_falls_back_to_the_api_key() {
 }
 
 #[test]
-fn archived_projects_are_hidden_until_asked_for() {
+fn archived_projects_are_hidden_until_requested() {
     let mut state = managing((80, 24), UNICODE_THEME);
     assert_eq!(state.shell.projects.shown_len(), 2);
     press(&mut state, "]jh");
@@ -315,7 +315,7 @@ fn enter_shows_the_traces_of_a_project() {
 }
 
 #[test]
-fn another_context_takes_nothing_along() {
+fn changed_context_keeps_no_data() {
     let mut state = managing((80, 24), UNICODE_THEME);
     let here = state.shell.target.clone();
     let there = Target {

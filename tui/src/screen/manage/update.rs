@@ -1,4 +1,4 @@
-//! What the keys of Keys & Projects do.
+//! Key handling of the screen Keys & Projects.
 
 use api::{
     Timestamp,

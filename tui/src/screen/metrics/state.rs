@@ -186,7 +186,7 @@ pub struct Metrics {
     pub numbers: bool,
     /// Whether the values refresh automatically.
     pub auto: bool,
-    /// When the values are refreshed next.
+    /// Time at which the values are refreshed next.
     pub next: Option<Timestamp>,
 }
 

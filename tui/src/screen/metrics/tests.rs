@@ -1,4 +1,4 @@
-//! Metrics: what it asks for, where its keys lead, and what it shows.
+//! Tests of the screen Metrics: requests, navigation and display.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
@@ -105,7 +105,7 @@ fn detected() -> AnomalyList {
     AnomalyList { anomalies: vec![open, closed, other], has_more: false, next_cursor: None }
 }
 
-/// Answers what was asked for, and what that leads to.
+/// Responds to the requests among the effects, and to the requests that follow from the responses.
 fn answer_all(state: &mut App, effects: &[Effect]) {
     for effect in effects {
         let Some(sent) = SentRequest::of(effect) else { continue };

@@ -1,4 +1,4 @@
-//! What the keys of Metrics do, and when its values are requested.
+//! Key handling of the screen Metrics, and the schedule of its requests.
 
 use api::{
     Timestamp,

@@ -1,4 +1,4 @@
-//! Search: what it asks for, where it leads, and what it shows.
+//! Tests of the screen Search: requests, navigation and display.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::search::{SearchResult, SearchResults};
@@ -133,12 +133,12 @@ fn tab_completes_terms_and_up_recalls() {
 }
 
 #[test]
-fn further_rows_are_asked_for_once_near_the_end() {
+fn further_rows_are_requested_once_near_the_end() {
     let mut state = searched((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = press(&mut state, "G");
     assert_eq!(only_request(&effects).param("cursor"), Some("further"));
-    assert!(press(&mut state, "k").is_empty(), "it is asked for already");
+    assert!(press(&mut state, "k").is_empty(), "the page is already requested");
     let last = SearchResults {
         results: vec![found(300, "last", "", 0.1)],
         has_more: false,

@@ -1,4 +1,4 @@
-//! What the keys of Search do, and the requests they send.
+//! Key handling of the screen Search, and its requests.
 
 use api::{Timestamp, client::calls::TextSearch, filter::when::Clock, search::NearSpan};
 

@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_down_pauses_and_resuming_takes_in_what_waited() {
+    fn moving_down_pauses_and_resuming_adds_the_waiting_rows() {
         let mut list = TraceRows::new();
         list.extend(vec![trace(3), trace(2), trace(1)]);
         list.select(1);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn find_goes_around_the_end() {
+    fn find_wraps_around_the_end() {
         let mut list = TraceRows::new();
         let mut odd = trace(2);
         odd.name = Some("Refund_Agent".into());

@@ -1,4 +1,4 @@
-//! What the keys of the list of traces do.
+//! Key handling of the list of traces.
 
 use api::Timestamp;
 

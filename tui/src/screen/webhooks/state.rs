@@ -68,7 +68,7 @@ impl PagedRow for WebhookDelivery {
 /// The result of the last ping of a webhook.
 #[derive(Debug)]
 pub struct PingResult {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent: Timestamp,
     /// The response of the receiver, or why the server did not send the ping.
     pub result: Result<WebhookTest, NetError>,
@@ -83,9 +83,9 @@ pub struct Webhooks {
     pub list: Rows<Webhook>,
     /// The webhook that the cursor moves to as soon as it is loaded.
     pub created: Option<Uuid>,
-    /// When the webhooks last arrived.
+    /// Time at which the webhooks last arrived.
     pub heard: Option<Timestamp>,
-    /// When to request the webhooks again.
+    /// Time at which to request the webhooks again.
     pub next: Option<Timestamp>,
     /// The last ping of each webhook, by its id.
     pub pings: HashMap<Uuid, PingResult>,

@@ -84,7 +84,7 @@ fn delivery_list(deliveries: Vec<WebhookDelivery>, next: Option<&str>) -> Webhoo
     WebhookDeliveryList { deliveries, has_more: next.is_some(), next_cursor: next.map(str::to_owned) }
 }
 
-/// Answers every request among the effects, and those that follow.
+/// Responds to every request among the effects, and to the requests that follow.
 fn answer_all(state: &mut App, effects: &[Effect]) {
     for sent in requests(effects) {
         let response = if sent.gets("/v1/webhooks") {
@@ -325,7 +325,7 @@ fn new_webhook_is_created_with_a_masked_secret() {
     assert!(key(&mut state, KeyCode::Enter).is_empty());
     assert!(state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("16 characters"));
     press(&mut state, &SIGNING_SECRET["short".len()..]);
-    assert!(!format!("{state:?}").contains("shortt-s3"), "no record holds it in the clear");
+    assert!(!format!("{state:?}").contains("shortt-s3"), "the debug output does not contain the secret");
     assert!(!screen(&state).contains("short"), "it is masked");
     key(&mut state, KeyCode::Tab);
     press(&mut state, ",anomaly.detected");
@@ -339,7 +339,10 @@ fn new_webhook_is_created_with_a_masked_secret() {
     assert_eq!((new.url.as_str(), new.enabled), ("https://hooks.example.dev/in", Some(true)));
     assert_eq!(new.secret, format!("short{}", &SIGNING_SECRET["short".len()..]));
     assert_eq!(new.events.as_ref().unwrap(), &["failure.detected", "anomaly.detected"]);
-    assert!(!format!("{effects:?} {state:?}").contains("s3cr3t"), "no log holds it in the clear");
+    assert!(
+        !format!("{effects:?} {state:?}").contains("s3cr3t"),
+        "the debug output does not contain the secret"
+    );
     let made = webhook(90, "https://hooks.example.dev/in");
     let effects = reply(&mut state, &effects, Ok(Response::new(made.clone())));
     let list = requests(&effects).into_iter().find(|it| it.gets("/v1/webhooks")).unwrap();

@@ -1,4 +1,4 @@
-//! What the keys of Webhooks do, and when its records are requested.
+//! Key handling of the screen Webhooks, and the schedule of its requests.
 
 use api::{
     Timestamp,

@@ -82,7 +82,7 @@ fn worked_examples_of_expected_calls() {
 }
 
 #[test]
-fn wrong_argument_passes_only_by_a_threshold() {
+fn wrong_argument_passes_only_with_a_threshold() {
     let expected: Vec<Value> = ["A", "B", "C", "D", "E"]
         .iter()
         .map(|it| json!({"name": "weather", "arguments": {"city": it}}))
@@ -100,7 +100,7 @@ fn wrong_argument_passes_only_by_a_threshold() {
 }
 
 #[test]
-fn alternatives_of_an_argument_are_as_right() {
+fn every_alternative_of_an_argument_is_accepted() {
     let config = json!({"expected_calls": [{"name": "weather", "arguments": {"city": "Bern", "days": 2},
         "alternatives": {"city": ["Berne", "Bern, CH"]}}]});
     let sent =

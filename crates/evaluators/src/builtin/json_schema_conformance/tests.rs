@@ -34,7 +34,7 @@ fn conforming_json_is_good_and_other_text_is_bad() {
 }
 
 #[test]
-fn one_fenced_block_is_read_when_asked_for() {
+fn fenced_block_is_read_with_the_option() {
     let config = || json!({"schema": {"type": "object"}, "extract": true});
     assert_eq!(evaluate(config(), "Here:\n```json\n{}\n```\nBye").unwrap().score, 1.0);
     assert_eq!(evaluate(config(), "{}").unwrap().score, 1.0);
@@ -70,7 +70,7 @@ fn draft_of_schema_precedes_draft_option() {
 }
 
 #[test]
-fn formats_are_checked_when_asked_for() {
+fn formats_are_checked_with_the_option() {
     let schema = json!({"format": "email"});
     assert_eq!(evaluate(json!({"schema": schema}), "\"x\"").unwrap().score, 1.0);
     assert_eq!(evaluate(json!({"schema": schema, "formats": true}), "\"x\"").unwrap().score, 0.0);

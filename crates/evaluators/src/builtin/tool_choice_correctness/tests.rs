@@ -57,7 +57,7 @@ fn tool_choice_scores_worked_examples() {
 }
 
 #[test]
-fn wrong_choice_passes_only_by_a_threshold() {
+fn wrong_choice_passes_only_with_a_threshold() {
     let (names, config) = (["a", "b", "c", "d", "x"], json!({"expected_tools": ["a", "b", "c", "d"]}));
     let label =
         |config: Value| DEFINITION.compile(&object(config)).unwrap().evaluate(&called(&names)).unwrap().label;

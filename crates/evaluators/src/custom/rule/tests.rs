@@ -106,7 +106,7 @@ fn tool_checks_count_the_calls() {
 }
 
 #[test]
-fn all_gives_the_share_and_fails_unless_a_threshold_says_otherwise() {
+fn share_of_passed_checks_must_be_one_without_a_threshold() {
     let checks = ["a", "b", "c", "x"].map(|it| json!({"kind": "contains", "text": it}));
     let evaluate_with = |config: Value| {
         compile(&checks, Combine::All, config.as_object().unwrap()).unwrap().evaluate(&with_output("abc"))
@@ -164,7 +164,7 @@ fn invalid_check_problem_names_field() {
 }
 
 #[test]
-fn hostile_texts_come_to_an_end() {
+fn hostile_texts_terminate() {
     let checks = json!([
         {"kind": "regex", "pattern": "(a+)+$"}, {"kind": "regex", "pattern": "(x|xx)*y", "full_match": true},
         {"kind": "contains", "text": "\u{0}"}, {"kind": "length", "max_words": 3}, {"kind": "json_valid"}

@@ -20,7 +20,7 @@ fn unit(reply: &str) -> Result<f64, UnreadableResponse> {
 }
 
 #[test]
-fn good_answers_are_read_in_whatever_they_are_wrapped() {
+fn valid_replies_are_parsed_in_every_wrapping() {
     for reply in [
         r#"{"reasoning": "Because.", "score": 0.75}"#,
         r#"{"score": 0.75, "reasoning": "Because."}"#,
@@ -42,7 +42,7 @@ fn good_answers_are_read_in_whatever_they_are_wrapped() {
 }
 
 #[test]
-fn whatever_leaves_a_doubt_is_no_score() {
+fn ambiguous_replies_have_no_score() {
     let member = |reply| match unit(reply) {
         Err(UnreadableResponse::Member(_)) => {}
         other => panic!("{reply}: {other:?}"),
@@ -128,7 +128,7 @@ fn escaped_copy_of_shown_text_is_recognized() {
 }
 
 #[test]
-fn scales_are_brought_to_one() {
+fn scores_of_every_scale_are_normalized_to_one() {
     let five = request_on(Scale::Range { min: 1.0, max: 5.0 }, "");
     let verdict = parse_response(&five, r#"{"reasoning": "Good.", "score": 4}"#).unwrap();
     assert_eq!((verdict.score, verdict.label.as_str()), (0.75, "pass"));

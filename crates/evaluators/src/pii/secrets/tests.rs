@@ -30,7 +30,7 @@ fn miss_returns_the_number_of_read_bytes() {
 }
 
 #[test]
-fn texts_of_nothing_but_beginnings_are_read_to_their_end() {
+fn text_of_only_opening_delimiters_is_searched_completely() {
     for piece in ["SG.", "ABSK/", "AccountKey=xxx", "-----BEGIN PRIVATE KEYxxx", "eyJ."] {
         assert_eq!(found(&piece.repeat(1_000_000 / piece.len())), [""; 0], "{piece}");
     }
@@ -46,7 +46,7 @@ fn rejected_candidate_does_not_hide_next_secret() {
 }
 
 #[test]
-fn key_with_other_characters_is_handled() {
+fn private_key_search_ends_at_a_character_boundary() {
     // In one of the two cases, the text that is searched for placeholders ends within a character.
     for letters in [41, 42] {
         let block =

@@ -88,7 +88,7 @@ fn request_recorded_by_two_libraries_is_counted_once() {
 }
 
 #[test]
-fn of_many_calls_so_many_are_kept_and_no_more_are_looked_at() {
+fn calls_beyond_the_limit_are_neither_kept_nor_parsed() {
     let call = |id: usize| Call::new("f", None, Some(&id.to_string()));
     let mut calls = Vec::new();
     let mut looked_at = 0;
@@ -127,7 +127,7 @@ fn calls_are_found_without_spans() {
 }
 
 #[test]
-fn turns_come_from_the_conversation_or_the_session() {
+fn turns_are_read_from_conversation_or_session() {
     let conversation = json!([
         {"role": "system", "content": "Be terse"},
         {"role": "user", "content": "One?"},

@@ -49,7 +49,7 @@ pub struct RuleSample {
     pub more: bool,
     /// The number of oldest hours that the page does not reach.
     pub unknown: usize,
-    /// When the page arrived.
+    /// Time at which the page arrived.
     pub at: Timestamp,
 }
 
@@ -98,7 +98,7 @@ pub struct Rules {
     pub list: Rows<EvalRule>,
     /// The rule that the cursor moves to as soon as it is loaded.
     pub wanted: Option<Uuid>,
-    /// When to request the rules again.
+    /// Time at which to request the rules again.
     pub next: Option<Timestamp>,
     /// The recent results of the rules, by id.
     pub samples: HashMap<Uuid, RuleSample>,

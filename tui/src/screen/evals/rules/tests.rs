@@ -1,4 +1,4 @@
-//! The rules of Evals: what they show, and that a change of them is sent once.
+//! Tests of the eval rules in the screen Evals: display, and changes that are sent once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
@@ -75,9 +75,9 @@ fn tabs(state: &mut App, times: usize) {
 }
 
 #[test]
-fn samples_are_asked_for_one_after_the_other_and_only_when_seen() {
+fn samples_are_requested_one_by_one_and_only_when_shown() {
     let mut state = judging((80, 24), UNICODE_THEME);
-    assert!(state.screens.evals.rules.samples.is_empty(), "the rules are not in sight");
+    assert!(state.screens.evals.rules.samples.is_empty(), "the rules are not shown");
     let effects = press(&mut state, "r");
     let sent = only_request(&effects);
     assert_eq!((sent.uuid("rule_id"), sent.param("status")), (Some(id(701)), Some("complete")));
@@ -383,7 +383,7 @@ fn viewers_and_read_only_consoles_change_no_rule() {
     };
     let mut state = ruling((120, 40), UNICODE_THEME);
     let (needing, all) = changes(&state, "rule");
-    assert!(needing >= 4 && all > needing, "{needing} of {all}: what is to be missing below is there");
+    assert!(needing >= 4 && all > needing, "{needing} of {all}: the table has actions that need permissions");
     state.shell.target.read_only = true;
     let text = screen(&state);
     assert!(!text.contains("add") && !text.contains("delete"), "{text}");
@@ -414,7 +414,7 @@ fn rule_list_that_fails_to_refresh_is_marked_stale() {
 }
 
 #[test]
-fn older_decisions_are_told_of() {
+fn note_mentions_older_decisions() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "w");
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));

@@ -1,4 +1,4 @@
-//! What the keys of the rules do, and the requests for rules, decisions and samples.
+//! Key handling of the eval rules, and the requests for rules, decisions and samples.
 
 use api::{
     client::calls::{self, Page},

@@ -8,7 +8,7 @@ use crate::screen::evals::{
     state::*,
 };
 
-/// When the pages were asked for.
+/// The time at which the pages were requested.
 const LOADED_AT: Timestamp = Timestamp::from_micros(BASE_MICROS);
 
 fn page(numbers: &[u128], more: bool) -> EvaluationList {
@@ -64,7 +64,7 @@ fn cursor_follows_the_top_and_goes_to_the_wanted_row() {
     evals.wanted = Some(id(6));
     evals.refresh(page(&[6, 5, 4], false), LOADED_AT);
     evals.refresh(page(&[7, 6, 5, 4], false), LOADED_AT);
-    assert_eq!(evals.current().unwrap().id, id(6), "what was wanted is stayed with");
+    assert_eq!(evals.current().unwrap().id, id(6), "the cursor stays on the requested row");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn score_drop_ignores_rounding_differences() {
 }
 
 #[test]
-fn more_than_the_capacity_is_let_go() {
+fn rows_beyond_the_capacity_are_dropped() {
     let numbers: Vec<u128> = (0..2_100).rev().collect();
     let evals = loaded(&numbers, true);
     assert_eq!((evals.rows.len(), evals.older), (MAX_EVALUATIONS, None));

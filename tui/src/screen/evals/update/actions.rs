@@ -1,4 +1,4 @@
-//! What the keys of the list of evaluations do, and those of an evaluation that fills the screen.
+//! Key handling of the list of evaluations, and of an evaluation that fills the screen.
 
 use crate::screen::evals::keys::EVALS_SCOPE;
 use crate::{

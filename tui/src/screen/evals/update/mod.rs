@@ -160,7 +160,8 @@ impl ScreenRequests for Evals {
                 }
             }
             EvalsRequest::Older(_) => shell.report(describe(&error)),
-            // A baseline that is gone is not requested again; one that could not be read is, with the next page.
+            // A deleted baseline is not requested again. A baseline that could not be read is requested with
+            // the next page.
             EvalsRequest::Baseline(id) if !error.is_transient() => {
                 self.baselines.insert(id, None);
             }

@@ -53,7 +53,7 @@ pub struct Scores {
     pub error: Option<NetError>,
     /// Number of consecutive failed requests.
     pub failures: u32,
-    /// When to request them again, while one is not finished or further ones are expected.
+    /// Time at which to request them again, while one is not finished or further ones are expected.
     pub next: Option<Timestamp>,
     /// The decisions of the project's rules on the trace, once requested.
     pub rules: Option<TraceRules>,
@@ -152,7 +152,7 @@ pub struct Detail {
     pub loaded: bool,
     /// The error of the request, if it failed.
     pub error: Option<NetError>,
-    /// When to request the evaluations again after a failure.
+    /// Time at which to request the evaluations again after a failure.
     pub next: Option<Timestamp>,
     /// Words that find looks for, in lower case.
     pub find: Option<String>,

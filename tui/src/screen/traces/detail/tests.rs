@@ -1,4 +1,4 @@
-//! The evaluations of an opened trace, and what is asked for when the server is back.
+//! The evaluations of an opened trace, and the requests sent when the server is back.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::shell::Outage;
@@ -51,7 +51,7 @@ fn sentences_name_the_keys_in_force() {
 }
 
 #[test]
-fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
+fn scores_of_a_trace_are_requested_when_shown() {
     let mut state = opened((80, 24), UNICODE_THEME);
     press(&mut state, "]]");
     let effects = press(&mut state, "]");
@@ -111,7 +111,7 @@ fn failed_request_for_trace_evaluations_backs_off() {
 }
 
 #[test]
-fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
+fn shown_records_are_requested_when_the_server_is_back() {
     for detail in [false, true] {
         let mut state =
             if detail { opened((80, 24), UNICODE_THEME) } else { judging((80, 24), UNICODE_THEME) };

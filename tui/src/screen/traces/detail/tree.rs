@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_and_circles_are_all_shown() {
+    fn orphans_and_cycles_are_all_shown() {
         let spans =
             [span(1, Some(99)), span(2, Some(3)), span(3, Some(2)), span(4, Some(4)), span(5, Some(3))];
         let rows = shape(&spans);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_hides_what_is_below() {
+    fn folded_span_hides_its_descendants() {
         let spans = [span(1, None), span(2, Some(1)), span(3, Some(2)), span(4, None)];
         let mut tree = Tree::default();
         tree.rebuild(&spans);

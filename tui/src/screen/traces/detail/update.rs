@@ -1,4 +1,4 @@
-//! What the keys of an opened trace do, and the requests for it.
+//! Key handling and requests of an opened trace.
 
 use api::{
     Timestamp,
