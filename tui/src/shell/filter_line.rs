@@ -10,7 +10,7 @@ use super::LineError;
 pub struct FilterField {
     /// The name before the colon.
     pub name: &'static str,
-    /// An example, and what it selects.
+    /// An example, and a description of the rows that it selects.
     pub help: &'static str,
     /// Values that `tab` completes; empty for free values.
     pub values: &'static [&'static str],

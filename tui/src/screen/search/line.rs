@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_taken_out_of_the_words() {
+    fn filter_terms_are_separated_from_the_query() {
         let line = parse("refunds  type:llm promised: early from:-1h model:gpt-4o").unwrap();
         assert_eq!(line.words, "refunds promised: early");
         assert_eq!((line.kind.as_deref(), line.model.as_deref()), (Some("llm"), Some("gpt-4o")));
