@@ -235,8 +235,7 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
     let mut demo_context = None;
     if let Some(listener) = &listener {
         let url = format!("http://{}", listener.local_addr()?);
-        // Logged before the welcome text, which stays at the bottom of a terminal.
-        tracing::info!(address = url, database = ?app.db.dialect, workers = runs_jobs, "ready");
+        let mut demo_tenant = None;
         if let RunMode::Demo { environment, seed } = mode {
             tracing::info!("storing sample data");
             let opened = tokio::select! {
@@ -244,7 +243,11 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
                 // Jobs of the demo need not be finished.
                 () = signals.next() => return Ok(()),
             };
-            let demo_tenant = opened.context("the demo could not be set up")?;
+            demo_tenant = Some(opened.context("the demo could not be set up")?);
+        }
+        // Logged before the welcome text, which stays at the bottom of a terminal.
+        tracing::info!(address = url, database = ?app.db.dialect, workers = runs_jobs, "ready");
+        if let Some(demo_tenant) = demo_tenant {
             let (greeting, context) = demo::welcome_text(&app, &demo_tenant, &url)?;
             demo_context = context;
             print_on_fresh_line(&greeting);

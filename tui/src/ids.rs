@@ -10,9 +10,9 @@ const ID_LEN: usize = 36;
 /// The end of an id that names no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdError {
-    /// No loaded record has such an id.
+    /// No loaded record has an id with this ending.
     NotFound,
-    /// More than one loaded record has such an id.
+    /// More than one loaded record has an id with this ending.
     Ambiguous,
 }
 
@@ -33,7 +33,7 @@ pub fn is_suffix(word: &str) -> bool {
     (MIN_SUFFIX_LEN..ID_LEN).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// Returns the id with such an end. The same id can occur more than once.
+/// Returns the id with the given ending. The same id can occur more than once.
 ///
 /// # Errors
 /// No id has this end, or more than one has.

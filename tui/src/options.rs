@@ -76,9 +76,9 @@ pub struct Target {
     pub api_key: bool,
     /// Whether there is a session token.
     pub session: bool,
-    /// The credential that reads, as text: its kind and first characters.
+    /// A description of the credential used for reading: its kind and first characters.
     pub credential: Option<String>,
-    /// The environment variable that holds such a credential.
+    /// The environment variable that contains a credential of this kind.
     pub variable: &'static str,
     /// Name or id of the requested project.
     pub project: Option<String>,

@@ -162,7 +162,7 @@ impl SentRequest {
         self.param(name).map(|it| it.parse().unwrap())
     }
 
-    /// Whether it reads this path; `*` is any segment.
+    /// Whether the request reads this path; `*` is any segment.
     pub fn gets(&self, path: &str) -> bool {
         let segments = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
         let (own, wanted) = (segments(&self.path), segments(path));

@@ -69,7 +69,7 @@ pub struct Anomaly {
     pub direction: AnomalyDirection,
     /// Highest severity so far.
     pub severity: AnomalySeverity,
-    /// Whether it has ended.
+    /// Whether the anomaly has ended.
     pub status: AnomalyStatus,
     /// The reason why it ended; null while it is open.
     pub close_reason: Option<AnomalyCloseReason>,

@@ -82,7 +82,7 @@ pub struct EvalRule {
     /// Options of the evaluator.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config: RawObject,
-    /// Whether it fires on new traces.
+    /// Whether the rule fires on new traces.
     pub enabled: bool,
     /// Tier of the judge model.
     pub model_tier: ModelTier,

@@ -26,7 +26,7 @@ pub struct Evaluator {
     /// JSON Schema of its `config`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config_schema: Value,
-    /// Whether it is built in.
+    /// Whether the evaluator is built in.
     pub builtin: bool,
     /// Template of the judge's instructions; only for custom evaluators of type `llm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ pub struct Failure {
     /// The failure type.
     #[serde(rename = "type")]
     pub failure_type: FailureType,
-    /// The error message, at most 2,000 characters of it.
+    /// The error message, cut to 2,000 characters.
     pub message: String,
     /// The model of the span.
     pub model: Option<String>,
@@ -207,7 +207,7 @@ pub struct FailedTrace {
     pub name: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// The error message, at most 2,000 characters of it; null if the trace as a whole succeeded so far.
+    /// The error message, cut to 2,000 characters; null if the trace as a whole succeeded so far.
     pub error: Option<String>,
     /// Start.
     pub started_at: Timestamp,

@@ -13,7 +13,7 @@ pub struct FailureRule {
     pub id: Uuid,
     /// The name.
     pub name: String,
-    /// Whether it fires.
+    /// Whether the rule fires.
     pub enabled: bool,
     /// The project of the traces; null for all projects.
     pub project_id: Option<Uuid>,
@@ -88,7 +88,7 @@ pub struct FailureRuleChange {
     /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether it fires.
+    /// Whether the rule fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// The project of the traces; null for all projects.

@@ -120,7 +120,7 @@ fn literal<S>(host: &Host<S>) -> Option<IpAddr> {
     }
 }
 
-/// Whether it is this machine, or a literal address that is not public.
+/// Whether the target is this machine, or a literal address that is not public.
 fn hides_private(host: &Host) -> bool {
     match host {
         Host::Domain(name) => is_localhost(name),

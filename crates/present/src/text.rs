@@ -58,8 +58,8 @@ pub fn fit_right(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     " ".repeat(missing) + &fitted
 }
 
-/// Cleans the first line of a text and shortens it in the middle to at most `cols` columns. Of `key:value`,
-/// the beginning of the key and the end of the value stay readable.
+/// Cleans the first line of a text and shortens it in the middle to at most `cols` columns. The beginning of
+/// the key and the end of the value in a text `key:value` stay readable.
 pub fn shorten(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     let cleaned = clean(first_line(text, cols));
     let mark = glyphs.ellipsis;

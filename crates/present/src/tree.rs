@@ -14,7 +14,7 @@ pub struct TreeNode {
     pub depth: usize,
     /// Whether other spans name it as their parent.
     pub is_parent: bool,
-    /// Whether it is the last child of its parent.
+    /// Whether the span is the last child of its parent.
     pub is_last: bool,
 }
 

@@ -101,7 +101,7 @@ impl PriceTable {
     ///
     /// # Errors
     ///
-    /// Fails when the text is not such an object, or a rate is invalid.
+    /// Fails when the text is not a price table, or a rate is invalid.
     pub fn parse_file(text: &str) -> Result<Overrides, PriceFileError> {
         let prices: BTreeMap<String, Price> =
             serde_json::from_str(text).map_err(|it| PriceFileError::Json(it.to_string()))?;

@@ -64,7 +64,7 @@ pub struct Record {
     /// Properties of the trace that do not follow from its spans; on its first span only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceRecord>,
-    /// Whether the trace has no spans and this one only carries its properties.
+    /// Whether the trace has no spans, and this draft only carries the properties of the trace.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub carrier: bool,
 }
@@ -92,7 +92,7 @@ pub struct TraceRecord {
 pub struct EventRecord {
     /// The event's ID.
     pub id: Uuid,
-    /// Whether it belongs to no span, or to a missing one.
+    /// Whether the event belongs to no span, or to a missing one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stray: bool,
     /// The missing span.

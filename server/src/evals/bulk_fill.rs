@@ -206,7 +206,7 @@ struct FillBlock {
     after: Option<(i64, Uuid)>,
     /// The last trace of the block.
     last: Option<(i64, Uuid)>,
-    /// Whether no trace is left after it.
+    /// Whether the block is the last one.
     ends: bool,
     /// Why no more evaluations are created.
     stop_reason: Option<String>,

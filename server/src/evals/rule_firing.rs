@@ -175,7 +175,7 @@ fn conditions(active_rules: &HashMap<Uuid, Vec<&Arc<ParsedRule>>>) -> Vec<ReadyC
         .collect()
 }
 
-/// Whether a rule matches a trace, as far as that follows from the two. `kinds` contains the span types
+/// Whether a rule matches a trace, judged by the rule and the trace alone. `kinds` contains the span types
 /// of each trace.
 fn selects(rule: &ParsedRule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<String>>) -> bool {
     let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));

@@ -73,7 +73,7 @@ fn kind(found: &str) -> &str {
     }
 }
 
-/// Returns the content of such a value, or its type if it has none.
+/// Returns the content of the value in a message of serde, or the type of a value without content.
 fn content(found: &str) -> String {
     match found.split_once(['`', '"']) {
         Some((_, text)) if found.starts_with("string") => shortened(&format!("\"{text}")),

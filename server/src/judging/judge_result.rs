@@ -13,7 +13,7 @@ use crate::{ingest::prices::PriceBook, providers::judge::JudgeProviderFailure};
 pub struct JudgeResult {
     /// The verdict.
     pub verdict: Verdict,
-    /// The usage of all requests for it.
+    /// The usage of all requests to the judge.
     pub usage: JudgeUsage,
 }
 

@@ -34,7 +34,7 @@ const VERDICT_NAME: &str = "verdict";
 /// The description of the verdict's tool.
 const VERDICT_DESCRIPTION: &str = "Submits the verdict: the reasoning, then the result.";
 
-/// A provider with a key and a model. It does not format its key.
+/// A provider with a key and a model. Its `Debug` output omits the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JudgeEndpoint {
     /// The protocol.

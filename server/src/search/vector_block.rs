@@ -52,7 +52,7 @@ impl VectorBlock {
         self.rows.len()
     }
 
-    /// Whether it is full.
+    /// Whether the block is full.
     pub fn is_full(&self) -> bool {
         self.rows.len() >= VECTORS_PER_BLOCK
     }

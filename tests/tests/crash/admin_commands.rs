@@ -130,6 +130,10 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
         ("quotas", changed("quota_use", "used = used - 100", "used = used + 100", "quota = 'traces'")),
         ("projects", lost("project", "name = 'default'")),
         (
+            "projects",
+            changed("feedback", "project_id = tenant_id", "project_id = (SELECT id FROM project)", "1 = 1"),
+        ),
+        (
             "tenants",
             changed(
                 "quota_use",

@@ -1,7 +1,9 @@
 //! The form of every file.
 
+use std::collections::BTreeSet;
+
 use crate::report;
-use crate::source::{has_word, product_files, rust_files};
+use crate::source::{Source, has_word, product_files, rust_files};
 
 /// Maximum length of a file; longer ones need a table of contents.
 const MAX_FILE_LINES: usize = 700;
@@ -49,6 +51,40 @@ fn unfinished_code_is_not_committed() {
         }
     }
     report(found);
+}
+
+/// Returns the names of the audit actions that a file declares, each with its line.
+fn audit_actions(file: &Source) -> Vec<(usize, String)> {
+    let text = file.lines.join("\n");
+    let declarations = text.match_indices("AuditAction::new(").filter_map(|(at, opening)| {
+        let name = text[at + opening.len()..].trim_start().strip_prefix('"')?.split('"').next()?;
+        Some((text[..at].lines().count().max(1), name.to_owned()))
+    });
+    declarations.collect()
+}
+
+#[test]
+fn audit_action_names_are_unique() {
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    for file in product_files().filter(|it| it.is_in("server/src/")) {
+        for (line, name) in audit_actions(&file) {
+            if !known.insert(name.clone()) {
+                let remedy = "declare an action once and import the constant, or choose another name";
+                found.push(file.at(line, &format!("the audit action `{name}` is declared twice: {remedy}")));
+            }
+        }
+    }
+    assert!(known.len() > 20, "only {} audit actions found: has their declaration changed?", known.len());
+    report(found);
+}
+
+#[test]
+fn audit_actions_are_found_on_any_line() {
+    let text = "const A: AuditAction = AuditAction::new(\"a.b\", \"a\");\nconst C: AuditAction =\n    \
+        AuditAction::new(\n        \"c.d\", \"c\");";
+    let file = Source::of("server/src/x.rs".to_owned(), text);
+    assert_eq!(audit_actions(&file), [(1, "a.b".to_owned()), (3, "c.d".to_owned())]);
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub struct Shell {
     pub screen: u8,
     /// The key scope of the current screen, without overlays.
     pub scope: Scope,
-    /// The place before this one.
+    /// The previous place.
     pub last_place: Option<Location>,
     /// The open dialog.
     pub dialog: Option<Dialog>,

@@ -81,9 +81,9 @@ pub struct Problem {
 pub struct Toast {
     /// The notice.
     pub text: String,
-    /// Whether it reports a failure.
+    /// Whether the notice reports a failure.
     pub is_failure: bool,
-    /// Time at which it disappears.
+    /// Time at which the notice disappears.
     pub until: Timestamp,
 }
 

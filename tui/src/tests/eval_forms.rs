@@ -35,7 +35,7 @@ fn new_evaluation_is_sent_once_and_selected() {
     assert_eq!((new.trace_id, new.metric_name.as_str()), (judged()[0].trace_id, "latency_threshold"));
     assert_eq!((new.evaluator_type.as_deref(), new.model_tier.as_deref()), (Some("rule"), None));
     assert_eq!(serde_json::to_string(&new.config).unwrap(), "{\"max_ms\":5000}");
-    assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
+    assert!(key(&mut state, KeyCode::Enter).is_empty(), "the request is open");
     let begun = evaluation(60, "latency_threshold", None);
     let effects = reply(&mut state, &effects, Ok(Response::new(begun.clone())));
     assert!(state.shell.dialog.is_none() && evaluation_requests(&effects).len() == 1, "{effects:?}");
@@ -152,7 +152,10 @@ fn evaluator_name_is_edited_like_other_fields() {
     update(&mut state, Msg::Paste(" latency_threshold\n".into()));
     let (typed, word, about) = chosen(&state);
     assert_eq!((typed.as_str(), word.as_deref()), ("latency_threshold", Some("latency_threshold")));
-    assert!(about.unwrap().options.contains("max_ms*"), "it says what the pasted one needs");
+    assert!(
+        about.unwrap().options.contains("max_ms*"),
+        "the form lists the required options of the pasted evaluator"
+    );
     update(&mut state, with('u', KeyModifiers::CONTROL));
     press(&mut state, "sent");
     update(&mut state, with('c', KeyModifiers::CONTROL));
@@ -201,7 +204,7 @@ fn lost_response_of_an_evaluation_reads_the_list() {
         let effects = reply(&mut state, &effects, Ok(Response::new(list(after.clone(), false))));
         assert!(
             requests(&effects).iter().all(|it| it.method == "GET"),
-            "it is never sent twice: {effects:?}"
+            "the change is never sent twice: {effects:?}"
         );
         let renewed = evaluation_requests(&effects).len() == 1
             && state.screens.evals.wanted == Some(id(after.first().map_or(0, |it| it.id.as_u128() & 0xffff)));

@@ -40,7 +40,7 @@ pub enum Error {
     Address {
         /// The address.
         url: String,
-        /// Why it is invalid.
+        /// The reason why it is invalid.
         why: String,
     },
     /// The response does not have the expected shape.

@@ -31,7 +31,7 @@ pub struct FilterError {
     pub text: String,
     /// Byte offset of the invalid part.
     pub at: usize,
-    /// Why it is invalid.
+    /// The reason why that part is invalid.
     pub message: String,
     /// A suggested replacement.
     pub hint: Option<String>,

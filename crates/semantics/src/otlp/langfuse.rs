@@ -57,7 +57,7 @@ pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
 
 /// Parses a usage object with the names of OpenAI's two interfaces, Anthropic's, or Langfuse's own.
 ///
-/// Returns `None` if it is not such an object or contains no count.
+/// Returns `None` if the value is not an object of this form, or contains no count.
 pub(super) fn usage_of(json: &str) -> Option<Usage> {
     let sent = serde_json::from_str::<LangfuseUsage>(json).ok()?;
     let details = sent.prompt_tokens_details.or(sent.input_tokens_details).unwrap_or_default();

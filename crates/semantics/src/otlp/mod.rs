@@ -92,7 +92,7 @@ impl std::error::Error for Malformed {}
 ///
 /// # Errors
 ///
-/// Fails with [`Malformed`] when the bytes are not such a message.
+/// Fails with [`Malformed`] when the bytes are not a message of this type.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
     if !weight::is_within_limit(body) {
         return Err(too_large());
@@ -110,7 +110,7 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
 ///
 /// # Errors
 ///
-/// Fails with [`Malformed`] when the text is not JSON or not such a message.
+/// Fails with [`Malformed`] when the text is not JSON or not a message of this type.
 pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     // Serde would also accept a list for a message, field by field.
     if body.trim_ascii_start().first() != Some(&b'{') {

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use entities::dialect::Dialect;
 
-pub use rows::TENANT_TABLES;
+pub use rows::{PROJECT_TABLES, TENANT_TABLES};
 
 use crate::db::Db;
 

@@ -50,17 +50,23 @@ pub const TENANT_TABLES: [&str; 37] = [
     "webhook_event",
 ];
 
-/// Tables whose rows belong to a project, with the column that identifies a row.
-const PROJECT_TABLES: [(&str, &str); 9] = [
+/// Every table whose rows belong to a project, with the column that identifies a row. Rows without a project belong
+/// to all projects of the tenant.
+pub const PROJECT_TABLES: [(&str, &str); 14] = [
     ("anomaly", "id"),
     ("anomaly_detector", "project_id"),
-    ("trace", "id"),
     ("api_key", "id"),
     ("eval_rule", "id"),
     ("evaluation", "id"),
     ("failure", "id"),
     ("failure_cluster", "id"),
+    ("failure_clustering", "project_id"),
+    ("failure_rule", "id"),
+    ("feedback", "id"),
     ("metric_node", "project_id"),
+    ("span_vector", "id"),
+    ("trace", "id"),
+    ("webhook_event", "id"),
 ];
 
 /// Tables whose rows refer to text blocks, with the columns that do.
@@ -93,7 +99,8 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         report_broken(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
     }
     for (table, id) in PROJECT_TABLES {
-        let broken = "NOT EXISTS (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
+        let broken = "x.project_id IS NOT NULL AND NOT EXISTS \
+             (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
         let problem = format!("the row of {table} belongs to a project that does not exist");
         report_broken(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
     }

@@ -26,12 +26,12 @@ impl Default for Node {
 }
 
 impl Node {
-    /// Whether it lists its facts.
+    /// Whether the node lists its facts.
     pub fn is_leaf(&self) -> bool {
         matches!(self, Self::Leaf(_))
     }
 
-    /// Whether it is empty.
+    /// Whether the node is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Leaf(facts) => facts.is_empty(),

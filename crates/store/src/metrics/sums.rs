@@ -84,7 +84,7 @@ impl Sums {
         }
     }
 
-    /// Whether it is empty.
+    /// Whether the totals are empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -273,13 +273,13 @@ impl Evals {
         Some(find::counted(self.rows.len(), self.selected, |at| self.hit(at)))
     }
 
-    /// The baseline of a remediated output's evaluation, and how far this one lies below it.
+    /// Returns the baseline of an evaluation of a remediated output, and the drop of the score below the baseline.
     pub fn below(&self, it: &Evaluation) -> Option<(f64, f64)> {
         let baseline = self.baseline(it)?;
         Some((baseline, score_drop(it, baseline)?))
     }
 
-    /// The score of an evaluation's baseline, as far as it is known.
+    /// Returns the score of an evaluation's baseline, if it is known.
     pub fn baseline(&self, it: &Evaluation) -> Option<f64> {
         let id = compared(it)?;
         match self.rows.iter().find(|row| row.id == id) {

@@ -308,7 +308,7 @@ fn unfinished_rows_further_down_are_requested_again() {
     reply(&mut state, &effects[..1], Ok(Response::new(list(newest, true))));
     assert_eq!(state.screens.evals.rows.len(), 300);
     let effects = tick(&mut state, 2);
-    assert_eq!(evaluation_requests(&effects).len(), 1, "all are finished: {effects:?}");
+    assert_eq!(evaluation_requests(&effects).len(), 1, "all evaluations are finished: {effects:?}");
     assert_eq!(state.screens.evals.rows.len(), 300);
 }
 
@@ -399,7 +399,7 @@ fn remediated_evaluation_goes_to_its_baseline() {
     assert_eq!(state.screens.evals.current().unwrap().id, id(9));
     press(&mut state, "gg");
     assert!(press(&mut state, "gb").is_empty());
-    assert_eq!(state.screens.evals.current().unwrap().id, id(9), "it is among the rows now");
+    assert_eq!(state.screens.evals.current().unwrap().id, id(9), "the new evaluation is a row of the list");
 }
 
 #[test]
@@ -451,13 +451,17 @@ fn opened_evaluation_stays_when_it_leaves_the_filter() {
     assert!(screen(&state).contains("no longer fits the filter"), "{}", screen(&state));
     let effects = tick(&mut state, 2);
     assert!(is_get(&effects[1], "/v1/eval/*"), "{effects:?}");
-    assert_eq!(requests(&effects)[1].path_id(), Some(read), "it is watched to its end");
+    assert_eq!(
+        requests(&effects)[1].path_id(),
+        Some(read),
+        "the opened evaluation is requested until it is finished"
+    );
     let mut done = judged().remove(6);
     (done.status, done.score) = (EvaluationStatus::Complete, Some(0.25));
     reply(&mut state, &effects[..2], Ok(Response::new(done)));
     assert!(screen(&state).contains("0.25"), "{}", screen(&state));
     reply(&mut state, &effects[..1], Ok(Response::new(list(rest.clone(), true))));
-    assert_eq!(tick(&mut state, 2).len(), 1, "it is finished");
+    assert_eq!(tick(&mut state, 2).len(), 1, "the opened evaluation is finished");
     let effects = key(&mut state, KeyCode::Esc);
     reply(&mut state, &effects, Ok(Response::new(list(rest.clone(), true))));
     assert_eq!(state.screens.evals.rows, rest);

@@ -103,7 +103,7 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
         ManageChange::SetStatus { id: id(2), name: "checkout-bot".into(), status: ProjectStatus::Archived };
     assert_eq!(sent_changes::<ManageChange>(&state, &effects), [wanted]);
     for _ in 0..3 {
-        assert!(enter(&mut state).is_empty(), "it is under way");
+        assert!(enter(&mut state).is_empty(), "the request is open");
         assert!(
             key(&mut state, KeyCode::Esc).is_empty() && state.shell.dialog.is_some(),
             "esc no longer cancels"
@@ -257,7 +257,7 @@ fn ctrl_c_clears_then_closes_and_twice_always_quits() {
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
     enter(&mut state);
-    assert!(update(&mut state, interrupt()).is_empty(), "it is under way");
+    assert!(update(&mut state, interrupt()).is_empty(), "the request is open");
     assert_eq!(update(&mut state, interrupt()), [Effect::Quit]);
 }
 

@@ -212,7 +212,7 @@ fn superseded_window_is_dropped() {
     assert_eq!(sent.param("window"), None);
     assert_eq!(sent.time("from"), Some(Timestamp::from_micros(NOW_MICROS - 6 * Window::Hour.micros())));
     reply(&mut state, &slow, Ok(Response::new(answer_of(Stretch::Week, 1.0))));
-    assert!(state.screens.metrics.shown.is_none(), "it was overtaken");
+    assert!(state.screens.metrics.shown.is_none(), "the response was superseded");
     assert!(
         press(&mut state, "[").len() == 1 && press(&mut state, "[").is_empty(),
         "an hour is the shortest"

@@ -26,7 +26,7 @@ pub struct Excerpt {
     pub text: String,
     /// The byte ranges of the words of the search.
     pub hits: Vec<Range<usize>>,
-    /// The line begins before it.
+    /// The line begins before the excerpt.
     pub begun: bool,
 }
 

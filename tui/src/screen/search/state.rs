@@ -72,7 +72,7 @@ pub enum SearchRequest {
 
 impl RequestPurpose for SearchRequest {}
 
-/// A span found, with the line that is shown of it.
+/// A found span, with the line of its text that is shown.
 #[derive(Clone, Debug)]
 pub struct FoundSpan {
     /// The span and its similarity.

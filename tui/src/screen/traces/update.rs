@@ -124,7 +124,7 @@ fn act_on_list(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Ef
             None if traces.list.find().is_some() => shell.notify("not found in the loaded rows"),
             None => {
                 let find = shell.key(LIST_SCOPE, Action::Find);
-                shell.notify(format!("{find} finds"));
+                shell.notify(format!("no search text; press {find} to enter it"));
             }
         },
         Action::Refresh => return feed::retry(shell),

@@ -269,7 +269,7 @@ fn rotated_secret_is_shown_once_and_in_no_record() {
     assert!(matches!(&state.shell.dialog.as_ref().unwrap().body, Body::Secret { .. }));
     assert!(!format!("{state:?}").contains("bmV3LXNlY3JldA"));
     wait(&mut state);
-    assert!(!screen(&state).contains("bmV3LXNlY3JldA"), "it is masked");
+    assert!(!screen(&state).contains("bmV3LXNlY3JldA"), "the secret is masked");
     press(&mut state, "v");
     assert!(screen(&state).contains("whsec_bmV3LXNlY3JldA"));
     snap("webhooks-secret", &state);
@@ -326,7 +326,7 @@ fn new_webhook_is_created_with_a_masked_secret() {
     assert!(state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("16 characters"));
     press(&mut state, &SIGNING_SECRET["short".len()..]);
     assert!(!format!("{state:?}").contains("shortt-s3"), "the debug output does not contain the secret");
-    assert!(!screen(&state).contains("short"), "it is masked");
+    assert!(!screen(&state).contains("short"), "the secret is masked");
     key(&mut state, KeyCode::Tab);
     press(&mut state, ",anomaly.detected");
     snap("webhooks-new", &state);

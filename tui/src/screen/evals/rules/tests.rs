@@ -81,10 +81,10 @@ fn samples_are_requested_one_by_one_and_only_when_shown() {
     let effects = press(&mut state, "r");
     let sent = only_request(&effects);
     assert_eq!((sent.uuid("rule_id"), sent.param("status")), (Some(id(701)), Some("complete")));
-    assert!(press(&mut state, "j").is_empty(), "one is under way");
+    assert!(press(&mut state, "j").is_empty(), "a request is open");
     answer_all(&mut state, effects);
     assert_eq!(state.screens.evals.rules.samples.len(), rules().len());
-    assert!(press(&mut state, "k").is_empty(), "they are fresh");
+    assert!(press(&mut state, "k").is_empty(), "the samples are current");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn rule_changes_are_confirmed_and_sent_once() {
         press(&mut state, &end[28..]);
         let effects = key(&mut state, KeyCode::Enter);
         assert_eq!(sent_changes::<EvalsChange>(&state, &effects), [wanted]);
-        assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
+        assert!(key(&mut state, KeyCode::Enter).is_empty(), "the request is open");
         let effects = reply(&mut state, &effects, Ok(Response::new(())));
         assert!(sent_changes::<EvalsChange>(&state, &effects).is_empty() && state.shell.dialog.is_none());
     }
@@ -279,7 +279,10 @@ fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
         state.shell.dialog.is_none() && matches!(state.screens.evals.rules.side(), RulePane::Tested { .. })
     );
     press(&mut state, "j");
-    assert!(matches!(state.screens.evals.rules.side(), RulePane::Facts), "it is about the rule above");
+    assert!(
+        matches!(state.screens.evals.rules.side(), RulePane::Facts),
+        "the pane belongs to the rule above"
+    );
     press(&mut state, "kt");
     wait(&mut state);
     tabs(&mut state, 2);

@@ -63,7 +63,11 @@ fn find(evals: &mut Evals, shell: &mut Shell, forward: bool) -> Vec<Effect> {
     let Some(at) = evals.find_from(forward) else {
         let none = evals.find().is_none();
         let find = shell.key(EVALS_SCOPE, Action::Find);
-        shell.notify(if none { format!("{find} finds") } else { "not found in the loaded rows".to_owned() });
+        shell.notify(if none {
+            format!("no search text; press {find} to enter it")
+        } else {
+            "not found in the loaded rows".to_owned()
+        });
         return Vec::new();
     };
     evals.select(at, true);

@@ -60,15 +60,15 @@ fn scores_of_a_trace_are_requested_when_shown() {
     reply(&mut state, &effects, Ok(Response::new(list(judged(), false))));
     assert!(tick(&mut state, 1).iter().all(|it| !is_get(it, "/v1/eval")));
     let again = tick(&mut state, 1);
-    assert_eq!(evaluation_requests(&again).len(), 1, "one is not finished: {again:?}");
+    assert_eq!(evaluation_requests(&again).len(), 1, "an evaluation is not finished: {again:?}");
     let mut done = judged();
     done.retain(|row| row.score.is_some());
     reply(&mut state, &again, Ok(Response::new(list(done.clone(), false))));
     let again = tick(&mut state, 2);
-    assert_eq!(evaluation_requests(&again).len(), 1, "all are finished, but the trace is young");
+    assert_eq!(evaluation_requests(&again).len(), 1, "all evaluations are finished, but the trace is young");
     tick(&mut state, 120);
     reply(&mut state, &again, Ok(Response::new(list(done, false))));
-    assert!(evaluation_requests(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
+    assert!(evaluation_requests(&tick(&mut state, 60)).is_empty(), "no further evaluations are expected");
     press(&mut state, "[");
     assert_eq!(evaluation_requests(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
     let effects = press(&mut state, "J");
@@ -165,5 +165,8 @@ fn trace_shows_decisions_of_its_rules() {
     let effects = press(&mut state, "wJ");
     let mut late = effects;
     late.retain(|it| is_get(it, "/v1/eval-rules"));
-    assert!(reply(&mut state, &late, Ok(Response::new(rules()))).is_empty(), "it is about the trace before");
+    assert!(
+        reply(&mut state, &late, Ok(Response::new(rules()))).is_empty(),
+        "the response belongs to the previous trace"
+    );
 }

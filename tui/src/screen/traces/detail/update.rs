@@ -352,7 +352,7 @@ fn find(traces: &mut Traces, shell: &mut Shell, forward: bool) {
     let find = shell.key(TREE_SCOPE, Action::Find);
     let Some(detail) = &mut traces.detail else { return };
     let Some(needle) = detail.find.clone() else {
-        shell.notify(format!("{find} finds"));
+        shell.notify(format!("no search text; press {find} to enter it"));
         return;
     };
     let (at, count) = match detail.pane() {
