@@ -191,7 +191,7 @@ fn signals() -> Signals {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        // A signal that can't be caught keeps its default effect.
+        // A signal that cannot be caught keeps its default effect.
         let caught = |kind| signal(kind).ok();
         Signals { interrupt: caught(SignalKind::interrupt()), terminate: caught(SignalKind::terminate()) }
     }

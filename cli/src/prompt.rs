@@ -91,7 +91,7 @@ pub struct MenuItem {
 }
 
 /// Asks to choose an item, by its key or with the arrows and Enter. Returns none on Esc. Reads a line where
-/// the terminal can't move its cursor.
+/// the terminal cannot move its cursor.
 pub async fn choose(ctx: &mut Ctx, question: &str, items: &'static [MenuItem]) -> Result<Option<usize>> {
     ctx.out.say(question);
     ctx.out.say("");
@@ -210,7 +210,7 @@ static MAY_ENABLE_RAW_MODE: Mutex<bool> = Mutex::new(true);
 pub fn restore_terminal() {
     let mut may_enable = MAY_ENABLE_RAW_MODE.lock().unwrap_or_else(PoisonError::into_inner);
     *may_enable = false;
-    // A failure here can't be handled.
+    // A failure here cannot be handled.
     _ = disable_raw_mode();
 }
 
@@ -230,7 +230,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // A failure here can't be handled.
+        // A failure here cannot be handled.
         _ = disable_raw_mode();
     }
 }

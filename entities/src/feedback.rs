@@ -25,7 +25,7 @@ pub struct Model {
     pub comment: Option<String>,
     /// The end user who gave it. If set, there is one row per trace, user and source.
     pub user_id: Option<String>,
-    /// Where it was given; empty if unknown.
+    /// Where the feedback was given; empty if unknown.
     pub source: String,
     /// JSON object.
     pub metadata: Option<String>,

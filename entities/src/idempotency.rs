@@ -1,4 +1,4 @@
-//! Table `idempotency`: answers that are given again to the same `Idempotency-Key`.
+//! Table `idempotency`: responses that are returned again to requests with the same `Idempotency-Key`.
 
 use sea_orm::entity::prelude::*;
 
@@ -14,7 +14,7 @@ pub struct Model {
     pub key_hash: Vec<u8>,
     /// SHA-256 of the request's body.
     pub body_hash: Vec<u8>,
-    /// The request that holds the key, so that an abandoned request can't store the response of its
+    /// The request that holds the key, so that an abandoned request cannot store the response of its
     /// successor.
     pub holder: Uuid,
     /// Status of the response; null while the request is in progress.

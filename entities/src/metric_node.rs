@@ -21,7 +21,7 @@ pub struct Model {
     /// Start of the period, microseconds.
     #[sea_orm(primary_key, auto_increment = false)]
     pub start: i64,
-    /// Whether it has no child nodes.
+    /// Whether the node has no child nodes.
     pub leaf: bool,
     /// The traces or their totals, in the encoding of the server's metrics.
     pub data: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Table `rule_decision`: skip reasons of eval rules that can't be recomputed later.
+//! Table `rule_decision`: skip reasons of eval rules that cannot be recomputed later.
 
 use sea_orm::entity::prelude::*;
 

@@ -296,7 +296,7 @@ pub fn master_key(config: &Config) -> anyhow::Result<MasterKey> {
 ///
 /// # Errors
 ///
-/// Fails when it can't be created.
+/// Fails when it cannot be created.
 pub fn make_data_dir(config: &Config) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

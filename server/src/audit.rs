@@ -1,7 +1,7 @@
 //! The audit log: records of sensitive actions.
 //!
 //! The record of an executed action is part of its transaction; the record of a rejected action is
-//! written separately. Records can't be changed or deleted.
+//! written separately. Records cannot be changed or deleted.
 
 use api::audit::ActorKind;
 use entities::audit_record;

@@ -260,7 +260,7 @@ impl Config {
         self.oidc.drop_empty();
     }
 
-    /// Validates what clap can't.
+    /// Validates what clap cannot.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails when the file can't be read.
+    /// Fails when the file cannot be read.
     pub fn price_table(&self) -> anyhow::Result<PriceTable> {
         let table = PriceTable::builtin();
         let Some(path) = &self.prices_file else { return Ok(table) };
@@ -323,7 +323,7 @@ fn is_set(variable: &std::ffi::OsStr) -> bool {
 ///
 /// # Errors
 ///
-/// Fails when the file can't be read, or contains an unknown setting.
+/// Fails when the file cannot be read, or contains an unknown setting.
 pub fn arguments(arguments_given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<OsString>> {
     let mut arguments_given: Vec<OsString> = arguments_given.into_iter().collect();
     let path = std::path::Path::new("loupe.toml");

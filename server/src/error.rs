@@ -25,7 +25,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is temporary: the database is unreachable or busy.
+    /// Returns whether the error is temporary: the database is unreachable or busy.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Problem(it) if it.code == ErrorCode::Overloaded)
     }
@@ -73,7 +73,7 @@ impl Problem {
         Self { required_plan: Some(needed), ..Self::new(ErrorCode::PlanUpgradeRequired, message) }
     }
 
-    /// Returns after how many seconds the same request may succeed; none when trying again can't help.
+    /// Returns after how many seconds the same request may succeed; none when trying again cannot help.
     pub fn retry_after_seconds(&self) -> Option<u16> {
         match self.code {
             ErrorCode::Overloaded => Some(1),
@@ -94,7 +94,7 @@ pub fn not_found(what: &str) -> Error {
     problem(ErrorCode::NotFound, format!("there is no such {what}"))
 }
 
-/// Builds the error for a request that the server can't finish because it stops.
+/// Builds the error for a request that the server cannot finish because it stops.
 pub fn stopping() -> Error {
     problem(ErrorCode::Overloaded, "the server is stopping; try again shortly")
 }

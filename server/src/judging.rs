@@ -2,7 +2,7 @@
 //!
 //! Plan, credentials and settings determine the judge (`judge_selection`). `evaluators::judge` builds the prompt
 //! and parses the reply; [`crate::providers::judge`] sends one request. In between, `conversation`
-//! detects the structured-output mode, requests a repair of a reply that can't be parsed, and adds up
+//! detects the structured-output mode, requests a repair of a reply that cannot be parsed, and adds up
 //! the usage. A failing provider has a circuit breaker ([`CircuitBreakers`]), and the number of concurrent
 //! requests is limited ([`ConcurrencyLimits`]). Later retries are left to the caller's durable queue.
 
@@ -153,7 +153,7 @@ impl Judge {
     ///
     /// # Errors
     ///
-    /// Fails when the database fails, or a key can't be unsealed.
+    /// Fails when the database fails, or a key cannot be unsealed.
     pub async fn select(
         &self,
         tenant: Uuid,

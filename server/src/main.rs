@@ -100,8 +100,8 @@ fn command() -> clap::Command {
     Cli::command().mut_args(|it| it.global(true)).mut_subcommand("admin", |admin| admin.args(hidden))
 }
 
-/// Number of threads that run tasks. As many as there are processors may be busy decoding; two more
-/// serve other requests meanwhile.
+/// Returns number of threads that run tasks. As many as there are processors may be busy decoding; two more serve
+/// other requests meanwhile.
 fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from) + 2
 }
@@ -235,8 +235,7 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
     let mut demo_context = None;
     if let Some(listener) = &listener {
         let url = format!("http://{}", listener.local_addr()?);
-        // Logged before the welcome text, which stays at the bottom of a terminal.
-        tracing::info!(address = url, database = ?app.db.dialect, workers = runs_jobs, "ready");
+        let mut greeting = None;
         if let RunMode::Demo { environment, seed } = mode {
             tracing::info!("storing sample data");
             let opened = tokio::select! {
@@ -245,8 +244,12 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
                 () = signals.next() => return Ok(()),
             };
             let demo_tenant = opened.context("the demo could not be set up")?;
-            let (greeting, context) = demo::welcome_text(&app, &demo_tenant, &url)?;
-            demo_context = context;
+            let (text, context) = demo::welcome_text(&app, &demo_tenant, &url)?;
+            (greeting, demo_context) = (Some(text), context);
+        }
+        // Logged before the welcome texts, which stay at the bottom of a terminal.
+        tracing::info!(address = url, database = ?app.db.dialect, workers = runs_jobs, "ready");
+        if let Some(greeting) = greeting {
             print_on_fresh_line(&greeting);
         }
         print_welcome(&app, first_tenant.as_ref(), bootstrap.is_some(), &url)?;

@@ -16,8 +16,8 @@ pub const ANOMALIES_POOL: WorkerPool = WorkerPool {
     batch: 1,
     wakes_after_commit: false,
 };
-/// Requests to embedding providers. The batch is one job, because a job merges waiting jobs, and claimed jobs can't be
-/// merged.
+/// Requests to embedding providers. The batch is one job, because a job merges waiting jobs, and claimed jobs
+/// cannot be merged.
 pub const EMBEDDING_POOL: WorkerPool = WorkerPool {
     name: "embedding",
     concurrency: 4,

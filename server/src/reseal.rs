@@ -29,7 +29,7 @@ pub struct ResealResult {
 ///
 /// # Errors
 ///
-/// Fails when the database fails, and, after all others are sealed, when a secret can't be unsealed:
+/// Fails when the database fails, and, after all others are sealed, when a secret cannot be unsealed:
 /// the error names the missing key.
 pub async fn run(
     db: &Db,

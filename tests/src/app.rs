@@ -45,7 +45,7 @@ pub const MASTER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 pub enum On {
     /// A SQLite file in a temporary folder.
     Sqlite,
-    /// A PostgreSQL database of the test's own.
+    /// A PostgreSQL database that only this test uses.
     Postgres,
 }
 
@@ -198,7 +198,7 @@ impl TestApp {
     pub async fn new_key(&self, maker: Role, scopes: &[&str]) -> Caller {
         let body = serde_json::json!({"name": "test", "scopes": scopes});
         let maker = match maker {
-            // A viewer can't create keys; a key of a viewer is inserted into the database instead.
+            // A viewer cannot create keys; a key of a viewer is inserted into the database instead.
             Role::Viewer => return self.db_viewer_key(scopes).await,
             role => self.session(role),
         };

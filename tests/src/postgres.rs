@@ -38,7 +38,7 @@ impl Database {
     /// Clones the template, which the first call creates.
     ///
     /// # Errors
-    /// Fails when no server is named or it can't be used.
+    /// Fails when no server is named or it cannot be used.
     pub async fn create() -> Result<Self> {
         let server = std::env::var(URL_VARIABLE_NAME).with_context(|| {
             format!(

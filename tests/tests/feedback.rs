@@ -206,7 +206,7 @@ on_both_databases! {
         }
         assert_eq!(all_feedback(&key, "").await.len(), 0);
         assert_eq!(trace_label(app, &id).await, None);
-        // The maximum of every field is accepted, even if it can't be compressed.
+        // The maximum of every field is accepted, even if it cannot be compressed.
         let most: String = (0..320).map(|i| char::from_u32(0x20000 + i * 97 % 40_000).unwrap()).collect();
         assert_eq!(most.len(), 1_280);
         let mut body = with("comment", json!("🙂".repeat(10_000)));

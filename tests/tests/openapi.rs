@@ -283,7 +283,7 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             let post =
                 || key.request(Method::POST, "/v1/ingest").header("idempotency-key", "k").json(&json!({}));
             let decoders = u32::try_from(app.app.config.decoder_count()).unwrap();
-            // Without permits to decode, the first request can't complete.
+            // Without permits to decode, the first request cannot complete.
             let held = app.app.decoding_permits.acquire_many(decoders).await.unwrap();
             let first = tokio::spawn({
                 let (key, post) = (key.clone(), post());

@@ -6,7 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::Row;
-use store::{Db, check::TENANT_TABLES, sqlite_url, traces::child_tables};
+use store::{
+    Db,
+    check::{PROJECT_TABLES, TENANT_TABLES},
+    sqlite_url,
+    traces::child_tables,
+};
 use tests::postgres::Database;
 
 /// Tables without a tenant: the list of migrations, the settings of the installation, and tables for look-ups
@@ -164,18 +169,20 @@ async fn tables_can_be_distributed_by_tenant() {
 
 /// `loupe-server admin check` reads the tables of these lists, and deleting a trace deletes the rows of its tables.
 #[tokio::test]
-async fn tables_of_tenants_and_traces_are_listed_completely() {
-    let schema = on_sqlite().await;
-    let tables_with = |column: &str| -> BTreeSet<&str> {
-        schema
-            .columns
-            .iter()
-            .filter(|it| it.1 == column && it.0 != "tenant")
-            .map(|it| it.0.as_str())
-            .collect()
-    };
-    assert_eq!(tables_with("tenant_id"), BTreeSet::from(TENANT_TABLES));
-    assert_eq!(tables_with("trace_id"), child_tables().collect());
+async fn tables_of_tenants_projects_and_traces_are_listed_completely() {
+    for schema in [on_sqlite().await, on_postgres().await] {
+        let tables_with = |column: &str| -> BTreeSet<&str> {
+            schema
+                .columns
+                .iter()
+                .filter(|it| it.1 == column && it.0 != "tenant")
+                .map(|it| it.0.as_str())
+                .collect()
+        };
+        assert_eq!(tables_with("tenant_id"), BTreeSet::from(TENANT_TABLES));
+        assert_eq!(tables_with("project_id"), PROJECT_TABLES.into_iter().map(|it| it.0).collect());
+        assert_eq!(tables_with("trace_id"), child_tables().collect());
+    }
 }
 
 #[tokio::test]

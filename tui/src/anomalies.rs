@@ -1,4 +1,4 @@
-//! What the screens share about anomalies: values in the unit of their metric, marks, and how they are requested.
+//! Anomalies on several screens: values in the unit of their metric, marks, and requests.
 
 use api::{
     Timestamp,

@@ -22,7 +22,7 @@ pub struct Bookmark {
     pub trace: Uuid,
     /// The name of the trace, if it has one.
     pub name: Option<String>,
-    /// When it was marked.
+    /// The time at which the record was marked.
     pub at: Timestamp,
 }
 
@@ -31,7 +31,7 @@ pub struct Bookmark {
 pub struct Bookmarks(Vec<Bookmark>);
 
 impl Bookmarks {
-    /// Reads the bookmarks of a folder. A missing file holds none, and a line that can't be
+    /// Reads the bookmarks of a folder. A missing file holds none, and a line that cannot be
     /// read is left out.
     pub fn load(dir: &Path) -> Self {
         let text = fs::read_to_string(dir.join(FILE_NAME)).unwrap_or_default();
@@ -41,7 +41,7 @@ impl Bookmarks {
     /// Writes the bookmarks to a folder by replacing the file: a crash leaves the old file or the new one.
     ///
     /// # Errors
-    /// The folder can't be created or written to.
+    /// Returns the folder cannot be created or written to.
     pub fn save(&self, dir: &Path) -> io::Result<()> {
         let mut text = String::new();
         for bookmark in &self.0 {

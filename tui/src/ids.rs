@@ -10,9 +10,9 @@ const ID_LEN: usize = 36;
 /// The end of an id that names no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdError {
-    /// No loaded record has such an id.
+    /// No loaded record has this id.
     NotFound,
-    /// More than one loaded record has such an id.
+    /// More than one loaded record has an id with this end.
     Ambiguous,
 }
 
@@ -33,10 +33,10 @@ pub fn is_suffix(word: &str) -> bool {
     (MIN_SUFFIX_LEN..ID_LEN).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// Returns the id with such an end. The same id can occur more than once.
+/// Returns the id that ends with `end`. The same id can occur more than once.
 ///
 /// # Errors
-/// No id has this end, or more than one has.
+/// Fails when no id or more than one ends with it.
 pub fn resolve_suffix(ids: impl IntoIterator<Item = Uuid>, end: &str) -> Result<Uuid, IdError> {
     let end = end.to_ascii_lowercase();
     let fits = |id: &Uuid| id.to_string().ends_with(&end) || id.simple().to_string().ends_with(&end);

@@ -68,8 +68,8 @@ impl std::error::Error for NoTerminal {}
 /// Runs the console until the reader quits, and leaves the terminal as it was.
 ///
 /// # Errors
-/// [`NoTerminal`] without a terminal, [`KeymapError`] if the keys can't be used; otherwise an
-/// address or a credential that can't be used, or a terminal that can't be drawn to. An
+/// [`NoTerminal`] without a terminal, [`KeymapError`] if the keys cannot be used; otherwise an
+/// address or a credential that cannot be used, or a terminal that cannot be drawn to. An
 /// unreachable server is not an error: the console shows it and keeps trying.
 pub async fn run(options: Options) -> anyhow::Result<()> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
@@ -116,7 +116,7 @@ pub fn describe(error: &anyhow::Error) -> String {
 /// Returns the keys in force as TOML: a `[keys]` section of action names and their sequences.
 ///
 /// # Errors
-/// The configured keys can't be used.
+/// Returns the configured keys cannot be used.
 pub fn print_keymap(keys: &Rebinding) -> Result<String, KeymapError> {
     Ok(screen::keymap(keys)?.to_toml())
 }

@@ -12,7 +12,7 @@ pub fn text(value: &impl Serialize, pretty: bool) -> serde_json::Result<String> 
 }
 
 /// Escapes the control characters that JSON permits unescaped in strings (DEL, C1, bidirectional). They
-/// can't occur outside strings, so the meaning stays the same.
+/// cannot occur outside strings, so the meaning stays the same.
 pub fn escape(json: &str) -> String {
     let escaped = |c: char| is_control(c) && c >= '\u{7f}';
     if !json.contains(escaped) {
@@ -21,7 +21,7 @@ pub fn escape(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if escaped(c) {
-            // All of them are below U+FFFF. Writing to a String can't fail.
+            // All of them are below U+FFFF. Writing to a String cannot fail.
             _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);

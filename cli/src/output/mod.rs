@@ -235,7 +235,7 @@ impl Output {
     pub fn say(&mut self, text: &str) {
         let lines: String = text.lines().map(|line| format!("{}\n", printable(line))).collect();
         let lines = wrap::wrap_lines(&lines, self.stderr_columns);
-        // A failure to write to stderr can't be reported.
+        // A failure to write to stderr cannot be reported.
         _ = progress::suspended(|| {
             self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush())
         });
@@ -299,7 +299,7 @@ pub fn error(error: &CliError, as_json: bool) {
     } else {
         wrap::wrap_lines(&error.text(), wrap::columns_of_stderr())
     };
-    // A failure to write to stderr can't be reported.
+    // A failure to write to stderr cannot be reported.
     _ = io::stderr().write_all(text.as_bytes());
 }
 

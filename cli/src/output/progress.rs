@@ -98,7 +98,7 @@ impl Progress {
             }
             ProgressTarget::Log if self.logged.elapsed() >= LOG_INTERVAL => {
                 self.logged = Instant::now();
-                // A failure to write to stderr can't be reported.
+                // A failure to write to stderr cannot be reported.
                 _ = writeln!(io::stderr(), "{}", sentence(elapsed));
             }
             ProgressTarget::Terminal | ProgressTarget::Log | ProgressTarget::Nowhere => {}

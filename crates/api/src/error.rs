@@ -52,12 +52,12 @@ macro_rules! codes {
             /// Every code, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The value of `code` in the body.
+            /// Returns the value of `code` in the body.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The HTTP status that the code comes with.
+            /// Returns the HTTP status that the code comes with.
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),+ }
             }
@@ -71,13 +71,13 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The request is not valid HTTP/1.1: its head can't be parsed, or `Host` is missing, repeated or wrong.
+    /// The request is not valid HTTP/1.1: its head cannot be parsed, or `Host` is missing, repeated or wrong.
     InvalidRequest = "invalid_request", 400;
     /// The body is not JSON (or not OTLP).
     InvalidJson = "invalid_json", 400;
     /// A JSON value has the wrong type or a required field is missing.
     InvalidBody = "invalid_body", 400;
-    /// A query or path parameter can't be read.
+    /// A query or path parameter cannot be read.
     InvalidQuery = "invalid_query", 400;
     /// The cursor is damaged, or belongs to another tenant, list or filter.
     InvalidCursor = "invalid_cursor", 400;
@@ -115,7 +115,7 @@ codes! {
     MethodNotAllowed = "method_not_allowed", 405;
     /// The resource exists already.
     Conflict = "conflict", 409;
-    /// The last active project of a tenant can't be archived.
+    /// The last active project of a tenant cannot be archived.
     CannotArchiveLast = "error.project.cannot_archive_last", 409;
     /// A request with the same idempotency key is still in progress.
     IdempotencyInFlight = "idempotency_in_flight", 409;
@@ -145,7 +145,7 @@ codes! {
     Internal = "internal", 500;
     /// An external service that the response depends on failed.
     UpstreamFailed = "upstream_failed", 502;
-    /// The server can't queue more work, or its database is unavailable.
+    /// The server cannot queue more work, or its database is unavailable.
     Overloaded = "overloaded", 503;
 }
 

@@ -40,7 +40,7 @@ pub struct RuleFilter {
 }
 
 impl RuleFilter {
-    /// Whether the filter selects all traces.
+    /// Returns whether the filter selects all traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -82,7 +82,7 @@ pub struct EvalRule {
     /// Options of the evaluator.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config: RawObject,
-    /// Whether it fires on new traces.
+    /// Whether the rule fires on new traces.
     pub enabled: bool,
     /// Tier of the judge model.
     pub model_tier: ModelTier,
@@ -119,7 +119,7 @@ words! {
     PauseReason {
         /// The plan requires the tenant's own judge, and no credential for one is stored.
         ProviderCredentialsMissing = "provider_credentials_missing",
-        /// The stored key of the judge can't be decrypted.
+        /// The stored key of the judge cannot be decrypted.
         ProviderCredentialsUnreadable = "provider_credentials_unreadable",
         /// The plan uses the platform's judge, and the operator has configured none.
         JudgeNotConfigured = "judge_not_configured",
@@ -232,7 +232,7 @@ pub struct EvalRuleChange {
 pub struct EvalRuleList {
     /// The rules.
     pub eval_rules: Vec<EvalRule>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -284,7 +284,7 @@ pub struct RuleDecision {
 pub struct RuleDecisionList {
     /// The decisions.
     pub decisions: Vec<RuleDecision>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

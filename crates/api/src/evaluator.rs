@@ -26,7 +26,7 @@ pub struct Evaluator {
     /// JSON Schema of its `config`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config_schema: Value,
-    /// Whether it is built in.
+    /// Whether the evaluator is built in.
     pub builtin: bool,
     /// Template of the judge's instructions; only for custom evaluators of type `llm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct NewEvaluator {
     pub combine: Option<String>,
 }
 
-/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type can't change.
+/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type cannot change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvaluatorChange {
@@ -142,7 +142,7 @@ pub struct EvaluatorChange {
 pub struct EvaluatorList {
     /// The evaluators.
     pub evaluators: Vec<Evaluator>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

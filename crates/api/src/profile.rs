@@ -102,7 +102,7 @@ pub struct Secrets {
 /// Error of reading or writing a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// The file can't be read or written.
+    /// The file cannot be read or written.
     #[error("{path}: {}", crate::plain::io_error(source), path = path.display())]
     Io {
         /// The file.

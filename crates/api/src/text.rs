@@ -21,7 +21,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     for c in rest.chars() {
         match c {
             '\u{1b}' => shown.push_str("⟦ESC⟧"),
-            // Writing to a String can't fail.
+            // Writing to a String cannot fail.
             _ if is_control(c) => _ = write!(shown, "⟦{:02X}⟧", u32::from(c)),
             _ => shown.push(c),
         }
@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character controls a terminal or the reading order instead of being displayed.
+/// Returns whether a character controls a terminal or the reading order instead of being displayed.
 pub fn is_control(c: char) -> bool {
     matches!(c,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'

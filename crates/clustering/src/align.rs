@@ -2,17 +2,17 @@
 
 use crate::words::{MAX_TEMPLATE_WORDS, Word, WordKind};
 
-/// What a wildcard of the template counts if the message has nothing in its place.
+/// Cost of a wildcard of the template without a counterpart in the message.
 const MISSING_VALUE_COST: u32 = 2;
-/// What a wildcard of the message counts if the template has nothing in its place.
+/// Cost of a wildcard of the message without a counterpart in the template.
 const ADDED_VALUE_COST: u32 = 3;
-/// Sentences of advice that one of the messages lacks count this much less.
+/// Divisor of the cost of sentences of advice that only one of the messages has.
 const ADDED_ADVICE_DIVISOR: u32 = 4;
-/// Number of words of prose that a wildcard takes without a cost.
+/// Number of words of prose that a wildcard absorbs without a cost.
 const FREE_ABSORBED_WORDS: u32 = 2;
-/// Weight of the words in common with which a wildcard does so.
+/// Minimum weight of the words in common for a wildcard to absorb words without a cost.
 const MIN_ABSORBING_WEIGHT: u32 = 30;
-/// What each further word of prose counts.
+/// Cost of each further word of prose that a wildcard absorbs.
 const ABSORBED_WORD_COST: u32 = 3;
 
 /// The words that two templates have in common, in order.
@@ -24,13 +24,13 @@ pub struct Alignment {
     pub other_words: usize,
     /// Weight of the words in common.
     pub matched: u32,
-    /// What the differences count.
+    /// Cost of the differences.
     pub cost: u32,
     /// Number of the template's words that are not wildcards and not in common.
     pub lost: usize,
     /// Whether all words that are not in common are values or wildcards.
     pub only_values: bool,
-    /// The same, where names count as values.
+    /// Whether all words that are not in common are names, values or wildcards.
     pub only_names: bool,
     /// Whether words of prose stand in place of other words of prose.
     pub replaces_prose: bool,
@@ -49,7 +49,7 @@ impl Alignment {
         alignment
     }
 
-    /// Returns what the differences count, in thousandths of the whole.
+    /// Returns the cost of the differences, in thousandths of the whole.
     pub fn distance(&self) -> u32 {
         let whole = self.matched + self.cost;
         (self.cost * 1000).checked_div(whole).unwrap_or(0)
@@ -99,7 +99,8 @@ fn replaces_prose(mine: &[Word], theirs: &[Word]) -> bool {
     is_fixed(mine) && is_fixed(theirs)
 }
 
-/// Returns what the words between two pairs count, if the templates have words of the weight `matched` in common.
+/// Returns the cost of the words between two pairs. `matched` is the weight of the words that the templates have
+/// in common.
 fn difference(mine: &[Word], theirs: &[Word], matched: u32) -> u32 {
     if mine.is_empty() && theirs.is_empty() {
         return 0;
@@ -149,7 +150,7 @@ fn common_words(template: &[Word], other: &[Word]) -> Vec<(usize, usize)> {
 const TABLE_WIDTH: usize = MAX_TEMPLATE_WORDS + 1;
 
 fn middle(template: &[Word], other: &[Word], offset: usize, pairs: &mut Vec<(usize, usize)>) {
-    // `best[row * TABLE_WIDTH + column]`: the largest weight from there to the ends.
+    // `best[row * TABLE_WIDTH + column]` is the largest weight of pairs from this row and column to the ends.
     let mut best = [0_u16; TABLE_WIDTH * TABLE_WIDTH];
     for row in (0..template.len()).rev() {
         for column in (0..other.len()).rev() {
@@ -176,7 +177,7 @@ fn middle(template: &[Word], other: &[Word], offset: usize, pairs: &mut Vec<(usi
     }
 }
 
-/// Returns the weight by which pairs are chosen. Wildcards pair too, if nothing else is lost by it.
+/// Returns the weight by which pairs are chosen. Wildcards are paired too, unless that prevents a pair of words.
 fn pair_weight(word: &Word) -> u16 {
     (word.weight as u16) * 4 + u16::from(word.is_wildcard())
 }

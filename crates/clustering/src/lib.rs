@@ -21,7 +21,7 @@
 //! - A project has at most [`MAX_CLUSTERS_PER_TYPE`] clusters of a failure type. Further failures join a cluster that
 //!   is near, or else the type's overflow cluster, whose template is a single wildcard.
 //!
-//! # What a person sees
+//! # Presentation
 //!
 //! A template reads `Rate limit reached for gpt-4o in organization <*> on tokens per min (TPM): Limit <*>`. A value
 //! that has always been the same, such as the model in this example, stays readable until another value is seen.
@@ -29,7 +29,7 @@
 //! [`Template::title`] is its first sentence. The template shows no values that are masked, so the list of clusters needs
 //! samples: [`Samples`] keeps the first failure and the latest ones.
 //!
-//! # What is stored
+//! # Storage
 //!
 //! A cluster's row has its ID, failure type, span name, number of failures and [`Template::fingerprint`]: the version of
 //! the rules, a colon and the text of the template. The text is parsed when the cluster is loaded.

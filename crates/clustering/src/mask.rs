@@ -5,16 +5,16 @@ mod chunk;
 use chunk::ChunkClass;
 pub(crate) use chunk::REASON_PHRASES;
 
-/// Stands for a variable part of a message, in templates and as people see them.
+/// The text that stands for a variable part of a message, in stored and in displayed templates.
 pub const TEMPLATE_WILDCARD: &str = "<*>";
 
 /// Number of bytes of a message that are masked; a template needs no more.
 const MAX_MASKED_BYTES: usize = 2048;
 
-/// Length of a quoted text that is recognized.
+/// Maximum length of a quoted text that is recognized.
 const MAX_QUOTED_BYTES: usize = 600;
 
-/// Length of a word in quotes that stays readable until another value is seen.
+/// Maximum length of a word in quotes that is not masked. It stays readable until another value is seen.
 const MAX_QUOTED_NAME_BYTES: usize = 40;
 
 /// Texts behind which a model's output or another free text follows, in lower case, up to the end of the line or one of [`FREE_TEXT_ENDS`].
@@ -59,7 +59,8 @@ struct Masker<'a> {
     text: &'a str,
     at: usize,
     masked: String,
-    /// An object without an end was seen. Looking for the end of each further one would be quadratic.
+    /// Whether an object without an end was seen. The ends of further objects are not searched, because that would
+    /// take quadratic time.
     unbalanced: bool,
 }
 
@@ -106,7 +107,7 @@ impl Masker<'_> {
         self.masked.push_str(TEMPLATE_WILDCARD);
     }
 
-    /// Masks a line of one word between other lines: the name of a field, in a list of what is wrong with it.
+    /// Masks a line of one word between other lines, such as the name of a field in a list of invalid fields.
     fn line_of_one_word(&mut self) -> bool {
         let rest = &self.text[self.at + 1..];
         let Some((line, _)) = rest.split_once('\n') else { return false };
@@ -175,7 +176,7 @@ impl Masker<'_> {
         if is_whole || is_punctuation {
             return false;
         }
-        // `"GET /v1/models HTTP/1.1"` says what was requested.
+        // `"GET /v1/models HTTP/1.1"` names the requested path, which is variable.
         if HTTP_METHODS.iter().any(|it| content.starts_with(it)) {
             return false;
         }

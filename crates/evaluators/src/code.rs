@@ -16,7 +16,7 @@ pub(crate) trait CodeEvaluator: Send + Sync {
     /// Evaluates a subject.
     ///
     /// # Errors
-    /// When the trace lacks data that the evaluator needs; it never guesses.
+    /// Fails when the trace lacks data that the evaluator needs; it never guesses.
     fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated>;
 
     /// Returns the approximate memory of the compiled evaluator in bytes, without its config.
@@ -36,7 +36,7 @@ pub(crate) trait CodeConfig: DeserializeOwned + JsonSchema {
     /// Compiles the evaluator, once for many traces. Patterns and schemas are compiled here.
     ///
     /// # Errors
-    /// All problems that the JSON Schema can't express.
+    /// Returns all problems that the JSON Schema cannot express.
     fn compile(self) -> Result<impl CodeEvaluator + 'static, Vec<ConfigProblem>>;
 }
 
@@ -94,7 +94,7 @@ impl CompiledEvaluator {
     /// Evaluates a subject.
     ///
     /// # Errors
-    /// When the trace lacks data that the evaluator needs.
+    /// Fails when the trace lacks data that the evaluator needs.
     pub fn evaluate(&self, subject: &Subject) -> Result<Verdict, NotEvaluated> {
         let measurement = self.evaluator.evaluate(subject)?;
         let is_failure =

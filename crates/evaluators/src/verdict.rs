@@ -41,7 +41,7 @@ impl Measurement {
     }
 }
 
-/// The reason why a trace can't be evaluated. The evaluation gets the status `failed` with this sentence, which
+/// The reason why a trace cannot be evaluated. The evaluation gets the status `failed` with this sentence, which
 /// names the missing part and the remedy. An evaluation without a verdict never has a score.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]

@@ -1,6 +1,6 @@
-//! The owner of an address, on whom the checks depend.
+//! The owner of an address, which decides how the address is checked.
 
-/// Who set an address, which decides what is allowed.
+/// The party that set an address. It decides which addresses are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressOwner {
     /// A tenant: the address must be public and https, or on the allow list. Proxies are not used.

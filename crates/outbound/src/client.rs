@@ -71,14 +71,14 @@ pub struct OutboundClient {
     operator_pool: Arc<Pool>,
 }
 
-/// A request. It can't be formatted, because its headers contain keys.
+/// A request. It cannot be formatted, because its headers contain keys.
 #[derive(Clone)]
 pub struct OutboundRequest {
     /// The method.
     pub method: Method,
     /// The URL, normally the result of [`OutboundClient::check`].
     pub url: Url,
-    /// Who set the URL.
+    /// The party that set the URL.
     pub set_by: AddressOwner,
     /// The headers. Those that frame the message (`Host`, `Content-Length` and the like) are dropped:
     /// they follow from the URL and the body. `User-Agent` is added if it is absent.
@@ -156,7 +156,7 @@ impl OutboundClient {
     ///
     /// # Errors
     ///
-    /// Fails when the URL can't be used.
+    /// Fails when the URL cannot be used.
     pub async fn check(&self, url: &str) -> Result<Url, AddressRejection> {
         let target = TargetUrl::parse(url)?;
         self.connector.guard().checked_addresses(&target).await?;

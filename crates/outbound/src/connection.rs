@@ -75,7 +75,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Fails when the connection can't be used.
+    /// Fails when the connection cannot be used.
     pub async fn over(stream: Box<dyn Stream>, forward: Option<ForwardProxy>) -> Result<Self, SendError> {
         let handshake = Builder::new().max_buf_size(MAX_HEAD_BYTES).handshake(TokioIo::new(stream)).await;
         let (sender, driver) = handshake.map_err(|it| of_http(&it))?;
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Whether another request can be sent: the last response was read to its end, and the peer has
+    /// Returns whether another request can be sent: the last response was read to its end, and the peer has
     /// neither closed the connection nor sent anything since.
     pub fn is_idle(&mut self) -> bool {
         (&mut self.driver).now_or_never().is_none() && self.sender.is_ready()

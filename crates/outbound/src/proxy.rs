@@ -47,7 +47,7 @@ impl Proxies {
         Self(Matcher::from_env())
     }
 
-    /// Returns the proxy for this target; none for a service on this machine, which a proxy can't reach.
+    /// Returns the proxy for this target; none for a service on this machine, which a proxy cannot reach.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub enum InvalidRoots {
     /// The text is not PEM.
     #[error("is not valid PEM: {0}")]
     NotPem(rustls::pki_types::pem::Error),
-    /// A certificate can't be an authority.
+    /// A certificate cannot be an authority.
     #[error("contains a certificate that can't be an authority: {0}")]
     NotAuthority(rustls::Error),
 }
@@ -32,7 +32,7 @@ impl TrustedRoots {
     ///
     /// # Errors
     ///
-    /// Fails when it contains no certificate, or one that can't be an authority.
+    /// Fails when it contains no certificate, or one that cannot be an authority.
     pub fn from_pem(text: &[u8]) -> Result<Self, InvalidRoots> {
         let roots: Vec<_> =
             CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(InvalidRoots::NotPem)?;

@@ -1,8 +1,8 @@
 //! Text that fits into columns of a terminal.
 //!
-//! Every string from a server passes through [`clean`] before it is shown: control and bidirectional characters become
-//! visible marks, so that stored text can't move the cursor or reorder other text. Widths are display columns, never
-//! bytes or characters, and text is cut between grapheme clusters only.
+//! Every string from a server passes through [`clean`] before it is shown: control and bidirectional characters
+//! become visible marks, so that stored text cannot move the cursor or reorder other text. Widths are display
+//! columns, never bytes or characters, and text is cut between grapheme clusters only.
 
 use std::borrow::Cow;
 

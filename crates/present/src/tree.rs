@@ -1,7 +1,7 @@
 //! The spans of a trace in the order of a tree.
 //!
-//! Every span is listed once: one whose parent is missing is a root, and of spans that are each other's parents
-//! the first one is. Nothing here recurses, so that memory alone limits the depth.
+//! Every span is listed once. A span whose parent is missing is a root; in a cycle of parents, the first span is
+//! the root. Nothing here recurses, so that memory alone limits the depth.
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -14,7 +14,7 @@ pub struct TreeNode {
     pub depth: usize,
     /// Whether other spans name it as their parent.
     pub is_parent: bool,
-    /// Whether it is the last child of its parent.
+    /// Whether the node is the last child of its parent.
     pub is_last: bool,
 }
 

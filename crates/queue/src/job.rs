@@ -36,7 +36,7 @@ pub enum JobResult {
         /// The time of the next run, in microseconds since the epoch.
         until: i64,
     },
-    /// The attempt failed, and a retry can't succeed.
+    /// The attempt failed, and a retry cannot succeed.
     Discard {
         /// The reason, for the log and the job's row.
         why: String,
@@ -50,7 +50,7 @@ pub fn new_job<J: Job>(tenant_id: Uuid, payload: &J, run_at: i64, now: i64) -> j
         id: new_id(),
         lane: J::POOL.name.to_owned(),
         kind: J::KIND.to_owned(),
-        // A payload consists of IDs and numbers, so serializing it can't fail.
+        // A payload consists of IDs and numbers, so serializing it cannot fail.
         payload: serde_json::to_string(payload).unwrap_or_default(),
         status: "ready".to_owned(),
         run_at,
@@ -102,7 +102,7 @@ pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<
 /// Ensures that a job with an ID chosen by its kind runs at its `run_at` or earlier, after the caller's
 /// transaction is committed.
 ///
-/// A waiting job with this ID is moved forward if necessary, and can't be claimed until the transaction ends. If
+/// A waiting job with this ID is moved forward if necessary, and cannot be claimed until the transaction ends. If
 /// the job is running, it may have read its rows already, so another one is enqueued.
 ///
 /// # Errors

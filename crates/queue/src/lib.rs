@@ -1,10 +1,10 @@
 //! The durable queue of background jobs. It is independent of the kinds of jobs.
 //!
-//! A job is enqueued in the transaction that makes it necessary. A worker claims jobs in two steps: it
-//! selects tenants that have due jobs, without a lock, and then locks a few jobs of one tenant. This
-//! treats tenants equally and works on a database distributed by tenant. A claim is a lease with a
-//! fence: a worker that has lost its lease can't finish the job. Finished jobs are deleted; jobs that
-//! failed too often stay with the status `dead`.
+//! A job is enqueued in the transaction that makes it necessary. A worker claims jobs in two steps: it selects
+//! tenants that have due jobs, without a lock, and then locks a few jobs of one tenant. This treats tenants
+//! equally and works on a database distributed by tenant. A claim is a lease with a fencing token: a worker that
+//! has lost its lease cannot finish the job. Finished jobs are deleted; jobs that failed too often stay with the
+//! status `dead`.
 //!
 //! **Invariant:** no transaction is open while a job runs.
 

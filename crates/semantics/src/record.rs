@@ -7,7 +7,7 @@ use api::{FailureType, SpanType};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Properties of a span that OpenTelemetry's attributes can't represent. Times are Unix microseconds.
+/// Properties of a span that OpenTelemetry's attributes cannot represent. Times are Unix microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
@@ -19,10 +19,10 @@ pub struct Record {
     pub parent: Option<Uuid>,
     /// The span's type.
     pub kind: SpanType,
-    /// The start, if 64-bit nanoseconds can't represent it.
+    /// The start, if 64-bit nanoseconds cannot represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<i64>,
-    /// The end, if 64-bit nanoseconds can't represent it.
+    /// The end, if 64-bit nanoseconds cannot represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<i64>,
     /// Latency in milliseconds.
@@ -43,7 +43,7 @@ pub struct Record {
     /// Whether the output's message only wraps a plain text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plain_output: bool,
-    /// Whether the input is an empty text, which an attribute can't represent.
+    /// Whether the input is an empty text, which an attribute cannot represent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub empty_input: bool,
     /// Whether the output is an empty text.
@@ -86,13 +86,13 @@ pub struct TraceRecord {
     pub metadata: Option<String>,
 }
 
-/// Properties of an event that its name and attributes can't represent.
+/// Properties of an event that its name and attributes cannot represent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventRecord {
     /// The event's ID.
     pub id: Uuid,
-    /// Whether it belongs to no span, or to a missing one.
+    /// Whether the event belongs to no span, or to a missing one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stray: bool,
     /// The missing span.
@@ -103,10 +103,10 @@ pub struct EventRecord {
     pub message: Option<String>,
     /// `debug`, `info`, `warning`, `error`, or another word.
     pub level: String,
-    /// The time, if 64-bit nanoseconds can't represent it.
+    /// The time, if 64-bit nanoseconds cannot represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// JSON of the metadata, if attributes can't represent it.
+    /// JSON of the metadata, if attributes cannot represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
 }

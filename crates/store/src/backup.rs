@@ -22,7 +22,7 @@ pub async fn copy_bytes(db: &Db) -> Result<u64, DbErr> {
 /// blocked. The copy is not flushed to the disk.
 ///
 /// # Errors
-/// Fails when the database fails, or the file can't be written.
+/// Fails when the database fails, or the file cannot be written.
 pub async fn copy_into(db: &Db, path: &str) -> Result<(), DbErr> {
     let statement = Statement::from_sql_and_values(db.dialect.backend(), "VACUUM INTO $1", [path.into()]);
     db.read.execute_raw(statement).await.map(drop)

@@ -269,7 +269,7 @@ fn postgres_sql<T: Bulk>(on_conflict: OnConflict, returning: bool) -> String {
     let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE_NAME, columns.join(","));
     for (i, kind) in T::COLUMN_TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
         let comma = if i == 0 { "" } else { "," };
-        // Writing to a `String` can't fail.
+        // Writing to a `String` cannot fail.
         _ = write!(sql, "{comma}${}::{kind}[]", i + 1);
     }
     sql.push(')');

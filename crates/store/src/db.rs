@@ -48,8 +48,7 @@ impl Db {
     /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` connections: on SQLite for reads, on
     /// PostgreSQL for reads and writes. `read_url` sends reads to a replica.
     ///
-    /// # Errors
-    /// Fails when the database can't be reached or the address can't be read.
+    /// # Errors Fails when the database cannot be reached or the address is invalid.
     pub async fn open(url: &str, read_url: Option<&str>, connections: u32) -> Result<Self, DbErr> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let health = Health::default();
@@ -263,7 +262,7 @@ impl Db {
 
     /// Closes both pools; SQLite then leaves no write-ahead log behind.
     pub async fn close(self) {
-        // A connection that can't be closed needs no handling.
+        // A connection that cannot be closed needs no handling.
         _ = self.read.close().await;
         _ = self.write.close().await;
     }
@@ -282,7 +281,7 @@ async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health)
             let health = health.clone();
             Box::pin(async move {
                 let reusable = !connection.is_in_transaction() && health.is_reusable(connection).await;
-                // The error discards the connection: one that does not answer can't be closed properly.
+                // The error discards the connection: one that does not answer cannot be closed properly.
                 if reusable { Ok(true) } else { Err(sqlx::Error::Io(io::ErrorKind::BrokenPipe.into())) }
             })
         })

@@ -84,7 +84,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr
     Entity::find_by_id((tenant, id)).one(db.current()).await
 }
 
-/// Returns the existing ones of these evaluations.
+/// Returns the evaluations with these IDs. Unknown IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -212,7 +212,7 @@ pub async fn evaluated_by_rules(
     Ok(found)
 }
 
-/// Starts those of the evaluations that have not ended. Returns their updated rows.
+/// Starts the evaluations that have not ended. Returns their updated rows.
 ///
 /// # Errors
 /// Fails when the database fails.

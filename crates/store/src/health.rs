@@ -40,7 +40,7 @@ const FRESH_ANSWER_AGE: Duration = Duration::from_millis(700);
 /// Limits the test of such a connection.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reason why the database can't be used at the moment.
+/// The reason why the database cannot be used at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// PostgreSQL does not answer.
@@ -117,11 +117,11 @@ impl Health {
         *self.0.state.borrow()
     }
 
-    /// Returns an error while writes can't be stored. This also looks at the database file itself, so that
+    /// Returns an error while writes cannot be stored. This also looks at the database file itself, so that
     /// no write into a deleted file is acknowledged.
     ///
     /// # Errors
-    /// The current fault.
+    /// Returns the current fault.
     pub fn check_writable(&self) -> Result<(), Unavailable> {
         self.check_file()?;
         self.unavailable().map_or(Ok(()), Err)
@@ -130,7 +130,7 @@ impl Health {
     /// Returns an error when the database file is no longer the one that was opened.
     ///
     /// # Errors
-    /// [`Unavailable::FileReplaced`], from the first time on.
+    /// Fails with [`Unavailable::FileReplaced`], from the first time on.
     pub fn check_file(&self) -> Result<(), Unavailable> {
         let Some(file) = self.0.file.get() else { return Ok(()) };
         if self.unavailable() == Some(Unavailable::FileReplaced) {
@@ -152,7 +152,7 @@ impl Health {
     /// broken connection would wait for a quarter of an hour.
     ///
     /// # Errors
-    /// [`Unavailable::Unreachable`]; `work` was dropped.
+    /// Fails with [`Unavailable::Unreachable`]; `work` was dropped.
     pub async fn while_reachable<T>(&self, work: impl Future<Output = T>) -> Result<T, Unavailable> {
         if !self.0.is_monitored.load(SeqCst) {
             return Ok(work.await);
@@ -175,7 +175,7 @@ impl Health {
     /// writing connection, because the write-ahead log may be a new file then.
     ///
     /// # Errors
-    /// Fails when the file can't be found or is not the one that was opened first.
+    /// Fails when the file cannot be found or is not the one that was opened first.
     pub fn opened(&self, path: &Path, writes: bool) -> Result<(), sqlx::Error> {
         let file = self.0.file.get_or_init(|| DatabaseFile::new(path));
         if writes { Ok(file.remember()?) } else { self.check_file().map_err(sqlx::Error::from) }
@@ -353,7 +353,7 @@ fn file_id(_: &Path) -> Option<FileId> {
     None
 }
 
-/// Returns an error when the disk has too little space or, if `suspected`, when a file can't be written.
+/// Returns an error when the disk has too little space or, if `suspected`, when a file cannot be written.
 fn find_space(folder: &Path, suspected: bool) -> io::Result<()> {
     if let Some(free) = free_bytes(folder)
         && free < MIN_FREE_BYTES

@@ -27,7 +27,7 @@ pub struct KeyWithPlan {
     pub role: Role,
     /// Restrictions; empty means full access.
     pub scopes: Arc<[Scope]>,
-    /// When it expires, microseconds.
+    /// The time at which the key expires, in microseconds.
     pub expires_at: Option<i64>,
 }
 

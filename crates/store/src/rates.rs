@@ -11,7 +11,7 @@ use crate::{
     housekeeping::{ExpiringRows, TimeUnit},
 };
 
-/// Windows by the time at which they begin.
+/// Rate limit windows by the time at which they begin.
 pub const EXPIRING_WINDOWS: ExpiringRows =
     ExpiringRows { unit: TimeUnit::Seconds, ..ExpiringRows::of("rate_window", "starts_at") };
 
@@ -54,7 +54,7 @@ impl RateBucket {
 }
 
 /// Takes requests with one statement, so that two processes never take the same ones. A process gets at most
-/// what it wants and an eighth of the rest, but at least one while any are left.
+/// the number that it requests and an eighth of the remaining requests, but at least one while any remain.
 const TAKE_REQUESTS_SQL: &str = "\
     INSERT INTO rate_window AS w (tenant_id, starts_at, bucket, taken, granted) \
     VALUES ($1, $2, $3, LEAST($4, $5), LEAST($4, $5)) \
@@ -86,7 +86,7 @@ pub async fn take(
     ];
     let statement = Statement::from_sql_and_values(Dialect::Postgres.backend(), TAKE_REQUESTS_SQL, values);
     let row = db.write.query_one_raw(statement).await?;
-    let row = row.ok_or_else(|| DbErr::RecordNotFound("no slice was answered".to_owned()))?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound("the statement returned no lease".to_owned()))?;
     let read = |column| row.try_get::<i64>("", column).map(|it| u64::try_from(it).unwrap_or(0));
     Ok((read("granted")?, read("taken")?))
 }

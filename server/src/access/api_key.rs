@@ -13,7 +13,7 @@ const KEY_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij
 /// Number of characters of a key that may be shown.
 const SHOWN_LENGTH: usize = 11;
 
-/// A well-formed key. It can't be formatted, so that it is never logged.
+/// A well-formed key. It cannot be formatted, so that it is never logged.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
@@ -100,7 +100,7 @@ mod tests {
             (0..10_000).map(|_| ApiKey::generate().unwrap().reveal().to_owned()).collect();
         assert_eq!(keys.len(), 10_000);
         assert!(keys.iter().all(|it| ApiKey::parse(it).is_some()));
-        // Every character is equally likely: 430,000 of 62, within six standard deviations.
+        // Of 430,000 characters, each of the 62 occurs equally often, within six standard deviations.
         let mut counts = [0_i64; 128];
         for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET_LENGTH)) {
             counts[usize::from(byte)] += 1;

@@ -50,7 +50,7 @@ pub fn session(claims: &Object, names: &ClaimNames, now: i64) -> Option<Session>
     })
 }
 
-/// Whether a token is intended for `audience`: the claim equals it, or is a list that contains it.
+/// Returns whether a token is intended for `audience`: the claim equals it, or is a list that contains it.
 pub fn is_for_audience(claims: &Object, audience: &str) -> bool {
     match claims.get("aud") {
         Some(Value::String(one)) => one == audience,
@@ -76,7 +76,7 @@ fn time(value: &Value) -> Option<i64> {
     whole.or_else(|| value.as_f64().map(f64::floor).filter(|it| it.abs() < 9.2e18).map(|it| it as i64))
 }
 
-/// Returns a text that can be a name. Blank texts can't, and control characters would differ between a
+/// Returns a text that can be a name. Blank texts cannot, and control characters would differ between a
 /// log, a terminal and the database.
 fn name(value: &Value) -> Option<String> {
     let text = value.as_str()?;

@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// Secret bytes from which all other keys are derived. Can't be formatted.
+/// Secret bytes from which all other keys are derived. Cannot be formatted.
 ///
 /// The first key signs and seals; all keys verify and unseal, so that a key can be replaced while
 /// servers run.
@@ -65,7 +65,7 @@ impl MasterKey {
     ///
     /// # Errors
     ///
-    /// Fails when the file can't be read or written.
+    /// Fails when the file cannot be read or written.
     pub fn in_directory(directory: &Path) -> anyhow::Result<Self> {
         let path = directory.join(KEY_FILE);
         if !path.exists() {

@@ -1,7 +1,7 @@
 //! Secrets at rest: sealed with XChaCha20-Poly1305, each for one column and row.
 //!
 //! A sealed secret contains the ID of its master key and is bound to its tenant, column and row: moved
-//! to another row, it can't be unsealed. The first master key seals, all unseal, so that a key can be
+//! to another row, it cannot be unsealed. The first master key seals, all unseal, so that a key can be
 //! replaced while servers run.
 
 use anyhow::{Context, bail};
@@ -66,7 +66,7 @@ impl Sealer {
         String::from_utf8(secret).context("a sealed secret is not text")
     }
 
-    /// Whether the first key sealed this secret.
+    /// Returns whether the first key sealed this secret.
     pub fn is_current(&self, sealed: &[u8]) -> bool {
         let first = self.0.first().map(|it| it.0.as_bytes());
         parts(sealed).map(|it| it.0) == first

@@ -25,7 +25,7 @@ pub struct EgressSettings {
 }
 
 impl EgressSettings {
-    /// Validates what clap can't.
+    /// Validates what clap cannot.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ impl OidcSettings {
         }
     }
 
-    /// Validates what clap can't.
+    /// Validates what clap cannot.
     ///
     /// # Errors
     ///

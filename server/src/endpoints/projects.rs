@@ -177,7 +177,7 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
     if archive {
-        // A lock, so that concurrent requests can't archive the last two projects.
+        // A lock, so that concurrent requests cannot archive the last two projects.
         tenants::lock(&txn, tenant).await?;
     }
     let was = store::projects::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;

@@ -43,7 +43,7 @@ const DELETED_TRACES_MESSAGE: &str = "the other traces were deleted meanwhile, o
 /// Why a bulk evaluation processes fewer traces than finally match.
 const MORE_TRACES_MESSAGE: &str =
     "more traces matched while it was running, and the oldest were skipped; start it again";
-/// Why a bulk evaluation can't continue.
+/// Why a bulk evaluation cannot continue.
 const DELETED_RULE_MESSAGE: &str = "the rule or its evaluator was deleted meanwhile";
 
 /// Creates the evaluations of a bulk evaluation.
@@ -150,7 +150,7 @@ fn position(bulk: &eval_bulk::Model) -> Option<(i64, Uuid)> {
     bulk.position_at.zip(bulk.position_id)
 }
 
-/// Returns why a bulk evaluation can't continue; `None` if it can.
+/// Returns why a bulk evaluation cannot continue; `None` if it can.
 async fn stop_reason(
     app: &App,
     plan: Plan,
@@ -265,7 +265,7 @@ impl FillBlock {
                 let left = bulk.granted - bulk.queued;
                 quotas::release(txn, self.tenant, month, quota, left).await?;
             }
-            // Free evaluations may be more than were counted.
+            // A free bulk evaluation may find more traces than were counted.
             bulk.matched = bulk.matched.max(bulk.queued);
         }
         let filled = bulk.filled;

@@ -331,7 +331,7 @@ pub fn permanent_failure(tenant: Uuid, error: Error) -> Result<EvaluationResult>
     Ok(EvaluationResult::failed(FAULT_MESSAGE))
 }
 
-/// Returns why a trace can't be read.
+/// Returns why a trace cannot be read.
 pub fn missing_subject_message(lookup: &SubjectLookup) -> &'static str {
     match lookup {
         SubjectLookup::NoSpan => "the span was deleted",

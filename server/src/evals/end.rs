@@ -1,4 +1,5 @@
-//! Stores the results of evaluations, publishes events of failed ones, and lets failure rules see the scores.
+//! Stores the results of evaluations, publishes events of failed ones, and enqueues the jobs that match failure
+//! rules with scores.
 
 use api::{eval::EvaluationStatus, webhook::EventType};
 use entities::evaluation;
@@ -14,8 +15,8 @@ use crate::{
     webhooks::{NewEvent, publish},
 };
 
-/// Ends evaluations in one transaction. Those that failed are events, if a webhook subscribes to them; scores that a
-/// failure rule wants cause a job.
+/// Ends evaluations in one transaction. A failed evaluation is published as an event if a webhook subscribes to
+/// it. A score that a failure rule may match enqueues a job.
 ///
 /// # Errors
 ///

@@ -54,7 +54,7 @@ impl EvaluationRequest {
     ///
     /// # Errors
     ///
-    /// Fails with `validation_failed` and everything that is wrong with a field.
+    /// Fails with `validation_failed` and all invalid fields.
     pub async fn validate(
         app: &App,
         tenant: Uuid,

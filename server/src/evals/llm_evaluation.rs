@@ -244,7 +244,7 @@ pub async fn call_judge(
         Ok(instructions) => instructions,
         Err(why) => return Ok(JudgeCallResult::End(EvaluationResult::failed(why))),
     };
-    // A long trace is not read for a judge that can't be called now.
+    // A long trace is not read for a judge that cannot be called now.
     if let Err(failure) = app.judge.would_admit(judge) {
         return Ok(classify_failure(evaluator, failure));
     }

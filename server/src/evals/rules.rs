@@ -16,9 +16,9 @@ use crate::{
 /// Number of rules that run on the plan Starter: the oldest ones.
 pub const STARTER_RULES: usize = 3;
 
-/// How long a rule is paused whose judge can't work or whose code evaluator is too slow, in microseconds,
-/// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
-/// operator, without a request to this server.
+/// Duration in microseconds of the pause of a rule whose judge fails permanently or whose code evaluator is too
+/// slow. A change of the rule or of a credential ends the pause earlier. The rule then runs again, because the
+/// cause, such as an empty account, may be removed without a request to this server.
 pub const PAUSE_MICROS: i64 = 900_000_000;
 
 /// Returns an evaluator of a tenant, including one that another process has just created.

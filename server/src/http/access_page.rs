@@ -15,7 +15,7 @@ use crate::access::{
 pub fn render(routes: &[Route]) -> String {
     let mut page = String::from(PAGE_INTRODUCTION);
     for route in routes.iter().filter(|it| it.schemes == AuthSchemes::BearerOrBasic) {
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         _ = writeln!(page, "`{}` also accepts {BASIC_AUTHENTICATION}", route.path);
     }
     page.push_str(
@@ -87,7 +87,7 @@ fn keys_word(keys: Keys) -> &'static str {
 
 fn table_head(page: &mut String, first: &str) {
     let plans: Vec<&str> = Plan::ALL.iter().map(|it| it.as_str()).collect();
-    // Writing to a String can't fail.
+    // Writing to a String cannot fail.
     _ = writeln!(page, "| {first} | {} |\n|---|{}", plans.join(" | "), "---|".repeat(plans.len()));
 }
 

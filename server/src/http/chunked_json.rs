@@ -127,7 +127,7 @@ impl ChunkedJson {
     ///
     /// # Errors
     ///
-    /// Fails when the value can't be serialized.
+    /// Fails when the value cannot be serialized.
     pub fn from_value(mut value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut extractor = TextExtractor::default();
         value.extract_texts(&mut extractor);
@@ -147,7 +147,7 @@ impl ChunkedJson {
     ///
     /// # Errors
     ///
-    /// Fails when the value can't be serialized.
+    /// Fails when the value cannot be serialized.
     pub fn from_open_object(value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut json = Self::from_value(value)?;
         json.reopen();
@@ -326,13 +326,13 @@ mod tests {
 
     impl LargeTexts for TestItem {
         fn extract_texts(&mut self, extractor: &mut TextExtractor) {
-            // Not in the order of serialisation.
+            // Not in the order of serialization.
             extractor.json(&mut self.metadata);
             extractor.text(&mut self.input);
         }
     }
 
-    /// A value that does not serialise one of its texts.
+    /// A value that does not serialize one of its texts.
     #[derive(Serialize)]
     struct Incomplete {
         #[serde(skip)]

@@ -69,7 +69,7 @@ pub async fn handle(State(state): State<RouteState>, request: Request, next: Nex
     }
 }
 
-/// Rejects writes that can't be stored. Deleting is allowed on a nearly full disk.
+/// Rejects writes that cannot be stored. Deleting is allowed on a nearly full disk.
 fn check_writable(app: &App, writes: bool, is_delete: bool) -> Result<(), Unavailable> {
     match app.db.health.unavailable() {
         Some(Unavailable::DiskFull) if is_delete => Ok(()),

@@ -17,7 +17,7 @@ pub struct TokenRecheck(HeaderMap);
 
 impl TokenRecheck {
     /// Whether the token is still valid: not revoked or expired, and its member not removed. True while
-    /// the database is unreachable, because the token can't be checked and no data can be read.
+    /// the database is unreachable, because the token cannot be checked and no data can be read.
     pub async fn is_valid(&self, app: &App) -> bool {
         match auth::identify(app, &self.0, RequestId::default()).await {
             Ok(_) => true,

@@ -156,7 +156,7 @@ fn clamp(micros: i64) -> i64 {
     Timestamp::from_micros(micros).micros()
 }
 
-/// Replaces NUL, which PostgreSQL can't store in a text, by U+FFFD.
+/// Replaces NUL, which PostgreSQL cannot store in a text, by U+FFFD.
 fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

@@ -16,7 +16,7 @@ pub struct PriceBook {
     cache: RwLock<HashMap<String, Option<Rate>>>,
 }
 
-/// Maximum number of cached names, so that invented names can't fill the memory.
+/// Maximum number of cached names, so that invented names cannot fill the memory.
 const MAX_CACHED_NAMES: usize = 2_000;
 
 impl PriceBook {

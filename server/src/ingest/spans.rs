@@ -40,7 +40,7 @@ pub struct Receipt {
 ///
 /// # Errors
 ///
-/// Fails when the texts can't be compressed.
+/// Fails when the texts cannot be compressed.
 pub fn to_chunks(
     drafts: Vec<SpanDraft>,
     receipt: Receipt,

@@ -160,7 +160,7 @@ fn without_nul_escapes(json: String) -> String {
     written
 }
 
-/// Replaces NUL, which PostgreSQL can't store in a text, by U+FFFD.
+/// Replaces NUL, which PostgreSQL cannot store in a text, by U+FFFD.
 pub fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

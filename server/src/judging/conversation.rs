@@ -1,4 +1,4 @@
-//! A conversation with a judge: the prompt, the reply, and a repair request if it can't be parsed.
+//! A conversation with a judge: the prompt, the reply, and a repair request if it cannot be parsed.
 
 use std::time::Duration;
 

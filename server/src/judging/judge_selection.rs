@@ -28,7 +28,7 @@ pub enum NoJudge {
         "no judge is configured: the operator of this server must set LOUPE_JUDGE_OPENAI_API_KEY or LOUPE_JUDGE_ANTHROPIC_API_KEY; evaluators of type rule need none"
     )]
     NotConfigured,
-    /// The stored key can't be decrypted: the master key that sealed it is missing.
+    /// The stored key cannot be decrypted: the master key that sealed it is missing.
     #[error(
         "the stored key of the judge can't be decrypted: an owner must store it again with PUT /v1/provider-credentials"
     )]

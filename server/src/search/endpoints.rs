@@ -146,7 +146,7 @@ pub async fn by_vector(
         }
     };
     for (field, text) in [("type", &kind), ("model", &model), ("embedding_model", &embedding_model)] {
-        // PostgreSQL can't store NUL in texts.
+        // PostgreSQL cannot store NUL in texts.
         if text.as_deref().is_some_and(|it| it.contains('\0')) {
             return Err(Problem::field(field, "must not contain NUL").into());
         }

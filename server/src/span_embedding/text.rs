@@ -96,7 +96,7 @@ fn append_contents(value: &Value, contents: &mut String, depth: usize) {
             list.iter().for_each(|it| append_contents(it, contents, depth - 1))
         }
         Value::Object(members) if depth > 0 => append_members(members, contents, depth),
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         Value::Number(number) => _ = writeln!(contents, "{number}"),
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! The server's metrics for its operator: counters, gauges and histograms, served at `GET /metrics`.
 //! Their cost per request is a few atomic additions.
 //!
-//! **Invariant:** no tenant, key or ID is named. Metrics show how the server performs, not whom it
+//! **Invariant:** no tenant, key or ID is named. Metrics show how the server performs, not which tenants it
 //! serves.
 
 mod embedding;
@@ -58,7 +58,7 @@ impl Telemetry {
     ///
     /// # Errors
     ///
-    /// Fails when a metric can't be encoded, which does not happen.
+    /// Fails when a metric cannot be encoded, which does not happen.
     pub async fn render(&self, db: &Db, now: i64) -> Result<String, fmt::Error> {
         self.jobs.measure(db, now).await;
         let mut page = String::with_capacity(16 * 1024);

@@ -101,7 +101,7 @@ async fn cached_key_needs_no_database() {
     app.app.db.read.clone().close().await.unwrap();
     // Neither the key nor the rejection by the route needs a query.
     key.get("/v1/members").await.is(403, "session_required");
-    // Cached data that can't be refreshed expires soon.
+    // Cached data that cannot be refreshed expires soon.
     wait_for_response(|| key.get("/v1/members"), (503, "overloaded")).await;
     app.stop().await;
 }

@@ -129,7 +129,7 @@ on_both_databases! {
         put(&owner, "openai", &json!({"base_url": "https://8.8.8.8"})).await.is(422, "validation_failed");
     }
 
-    /// A secret that was moved to another tenant or row, or damaged, can't be unsealed.
+    /// A secret that was moved to another tenant or row, or damaged, cannot be unsealed.
     async fn sealed_secret_is_unsealed_only_in_its_own_row(app: TestApp) {
         let (other, _) = app.other_tenant(Plan::Enterprise).await;
         let owners = [app.session(Role::Owner), app.session_of(other, Role::Owner)];

@@ -126,7 +126,7 @@ on_both_databases! {
         assert_eq!((&changed["version"], &changed["combine"], &changed["description"]), (&json!(2), &json!("any"), &json!("Says refund, quickly.")));
         let done = evaluate(app, &bad, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@2")), "{done}");
-        // An evaluator can't be deleted while a rule uses it. Its evaluations remain after the deletion.
+        // An evaluator cannot be deleted while a rule uses it. Its evaluations remain after the deletion.
         let rule = create_rule(app, json!({"metric_name": "mentions_refund", "config": {}})).await;
         owner.delete(path).await.is(409, "conflict");
         key.delete(&format!("/v1/eval-rules/{rule}")).await.ok();

@@ -23,7 +23,7 @@ async fn row(app: &TestApp, id: Uuid) -> evaluation::Model {
 }
 
 on_both_databases! {
-    /// A worker dies after it started an evaluation. Another one completes it, and the first one can't change
+    /// A worker dies after it started an evaluation. Another one completes it, and the first one cannot change
     /// the result.
     async fn only_latest_worker_stores_the_result(app: TestApp) {
         let id = request_evaluation(app).await;

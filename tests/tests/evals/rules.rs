@@ -262,7 +262,7 @@ on_both_databases! {
     }
 }
 
-/// Two concurrent requests can't both create the third rule.
+/// Two concurrent requests cannot both create the third rule.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_limit_holds_for_concurrent_requests() {
     for on in [On::Sqlite, On::Postgres] {

@@ -35,7 +35,7 @@ async fn check_round_trip(app: &TestApp, from: &Caller, to: &Caller) -> usize {
     sent.len()
 }
 
-/// Returns a trace without the values that an import can't restore.
+/// Returns a trace without the values that an import cannot restore.
 fn without_import_differences(mut trace: Value) -> Value {
     let members = trace.as_object_mut().unwrap();
     members.remove("project_id");

@@ -33,7 +33,7 @@ on_both_databases! {
         assert_eq!(rule["last_fired_at"], "2026-06-15T12:00:00.000000Z");
     }
 
-    /// However many spans fail and however many rules fire.
+    /// A trace has one event, independently of the number of failing spans and fired rules.
     async fn trace_has_one_event(app: TestApp) {
         subscribe(app, app.tenant).await;
         rule(app, json!({"failure_types": ["timeout"]})).await;

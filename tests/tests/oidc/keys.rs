@@ -33,7 +33,7 @@ async fn me(app: &TestApp, token: &str) -> Reply {
     app.bearer(token).get("/v1/me").await
 }
 
-/// Checks the response to a token that can't be verified at the moment.
+/// Checks the response to a token that cannot be verified at the moment.
 fn assert_undecided(reply: &Reply) {
     reply.is(503, "overloaded");
     assert!(reply.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
@@ -125,7 +125,7 @@ async fn provider_outage_is_tolerated_for_a_day() {
     }
     // At most one attempt per minute, from the eighth on.
     assert!((2..=20).contains(&provider.fetches()), "{}", provider.fetches());
-    // The server can't determine whether a key is new or invented.
+    // The server cannot determine whether a key is new or invented.
     assert_undecided(&me(&app, &new.token(&claims)).await);
     app.advance(23 * HOUR);
     me(&app, &token).await.ok();

@@ -1,4 +1,4 @@
-//! The outbound HTTP guard: the addresses that it rejects, and the limits that hostile receivers can't break.
+//! The outbound HTTP guard: the addresses that it rejects, and the limits that hostile receivers cannot break.
 //!
 //! No request leaves the machine. Receivers listen on loopback addresses, which a test exempts like an
 //! operator would. A [`receiver::Receiver`] at an address that must not be reached counts its connections.

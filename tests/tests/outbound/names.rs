@@ -90,7 +90,7 @@ async fn system_resolver_resolves_localhost() {
     assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
 }
 
-/// A look-up blocks a thread and can't be cancelled.
+/// A look-up blocks a thread and cannot be cancelled.
 #[tokio::test]
 async fn slow_lookups_delay_only_their_own_queue() {
     let resolver = Arc::new(SystemResolver::with(|name| {

@@ -77,7 +77,7 @@ impl Process {
         self.key().post("/v1/webhooks", &body).await.ok();
     }
 
-    /// Stores traces that can't be evaluated, and requests their evaluation.
+    /// Stores traces that cannot be evaluated, and requests their evaluation.
     pub async fn fail_evaluations(&self, count: usize) {
         let traces = vec![json!({"name": "without latency"}); count];
         self.key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();

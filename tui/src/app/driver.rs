@@ -37,7 +37,7 @@ const MAX_BATCHED_MESSAGES: usize = 1_000;
 /// bookmarks, `effects` are performed first.
 ///
 /// # Errors
-/// The terminal can't be read or drawn to.
+/// Returns the terminal cannot be read or drawn to.
 pub async fn run(
     client: Client,
     contexts: Vec<Connection>,

@@ -22,7 +22,7 @@ use crate::options::Connection;
 /// Returns a client for a server and its credentials.
 ///
 /// # Errors
-/// An address or a credential that can't be used.
+/// An address or a credential that cannot be used.
 pub fn connect(connection: &Connection) -> Result<Client, client::Error> {
     let mut options = client::Options::new(&connection.url);
     options.api_key.clone_from(&connection.api_key);

@@ -46,7 +46,7 @@ const SCREEN_SCOPES: &[&[Scope]] = &[
 /// Returns the key map of the console with the keys of a configuration.
 ///
 /// # Errors
-/// The configuration can't be used.
+/// Returns the configuration cannot be used.
 pub fn keymap(chosen: &Rebinding) -> Result<Keymap, KeymapError> {
     Keymap::new(BINDING_TABLES, SCREEN_SCOPES.concat(), chosen)
 }

@@ -13,9 +13,9 @@ const MAX_LATER_ANSWER_MICROS: i64 = 5_000_000;
 /// Facts about records that are not current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale<'a> {
-    /// When they were last current; none if they never arrived.
+    /// The time at which the records were last current; `None` if none have arrived.
     pub since: Option<Timestamp>,
-    /// Why they are not current.
+    /// Why the records are not current.
     pub cause: Cause<'a>,
     /// The time of the next request.
     pub next: Option<Timestamp>,

@@ -70,7 +70,7 @@ pub enum Purpose {
 /// A problem, as the log keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// When it happened.
+    /// The time of the problem.
     pub at: Timestamp,
     /// The attempt and its error.
     pub text: String,
@@ -81,9 +81,9 @@ pub struct Problem {
 pub struct Toast {
     /// The notice.
     pub text: String,
-    /// Whether it reports a failure.
+    /// Whether the notice reports a failure.
     pub is_failure: bool,
-    /// When it disappears.
+    /// The time at which the notice disappears.
     pub until: Timestamp,
 }
 

@@ -37,7 +37,7 @@ pub fn unauthorized(shell: &mut Shell, error: &NetError) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Records that the list can't be read, and when to retry.
+/// Records that the list cannot be read, and when to retry.
 pub fn outage(shell: &mut Shell, error: NetError) -> Vec<Effect> {
     let before = match &shell.link {
         Link::Down(outage) => Some(outage.clone()),

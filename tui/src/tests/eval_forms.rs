@@ -1,4 +1,4 @@
-//! Running an evaluation: what the form begins with, takes and refuses, and that it is sent once.
+//! Tests of the form of an evaluation: its first values, valid and invalid input, and that it is sent once.
 
 use api::{
     eval::{Evaluation, EvaluatorType},
@@ -152,7 +152,7 @@ fn evaluator_name_is_edited_like_other_fields() {
     update(&mut state, Msg::Paste(" latency_threshold\n".into()));
     let (typed, word, about) = chosen(&state);
     assert_eq!((typed.as_str(), word.as_deref()), ("latency_threshold", Some("latency_threshold")));
-    assert!(about.unwrap().options.contains("max_ms*"), "it says what the pasted one needs");
+    assert!(about.unwrap().options.contains("max_ms*"), "the hint describes the pasted evaluator");
     update(&mut state, with('u', KeyModifiers::CONTROL));
     press(&mut state, "sent");
     update(&mut state, with('c', KeyModifiers::CONTROL));

@@ -16,8 +16,7 @@ pub fn inner_cols(screen: u16) -> usize {
     usize::from(MAX_BOX_COLS.min(screen).saturating_sub(FRAME_COLS))
 }
 
-/// Draws lines in a box. Where they do not all fit, the first of them give way: the last ones
-/// are what is to be answered.
+/// Draws lines in a box. If they do not fit, the first lines are left out, because the last ones are the question.
 pub fn put_box(buffer: &mut Buffer, area: Rect, theme: &Theme, title: &str, foot: &str, lines: Vec<Pieces>) {
     let area = area.intersection(buffer.area);
     if area.width < FRAME_COLS || area.height < 3 {

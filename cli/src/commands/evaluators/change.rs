@@ -141,7 +141,7 @@ pub async fn create(ctx: &mut Ctx, args: EvaluatorCreateArgs) -> Result {
     let client = ctx.client()?;
     let created =
         ctx.write(&client, &calls::create_evaluator(&new)).await.map_err(|error| match error.exit {
-            // The server says that a built-in evaluator can't be changed, so the hint must not suggest an
+            // The server says that a built-in evaluator cannot be changed, so the hint must not suggest an
             // update.
             Exit::Conflict if is_builtin(&args.name) => {
                 error.hint("list the names in use: loupe evaluators list -o id")

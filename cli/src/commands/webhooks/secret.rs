@@ -53,7 +53,7 @@ pub struct NewSecretArgs {
 pub struct NewSecret {
     /// The secret.
     pub secret: String,
-    /// Whether it was generated, so that it has to be shown or stored.
+    /// Whether the secret was generated, so that it has to be shown or stored.
     pub is_generated: bool,
     file: Option<PathBuf>,
 }

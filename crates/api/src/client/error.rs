@@ -32,7 +32,7 @@ pub enum Error {
         /// Whether a session token is required.
         session: bool,
     },
-    /// The credential contains characters that a header can't contain; nothing was sent.
+    /// The credential contains characters that a header cannot contain; nothing was sent.
     #[error("the credential contains characters that can't be sent")]
     BadCredential,
     /// The URL is not the address of a server; nothing was sent.
@@ -40,7 +40,7 @@ pub enum Error {
     Address {
         /// The address.
         url: String,
-        /// Why it is invalid.
+        /// Why the address is invalid.
         why: String,
     },
     /// The response does not have the expected shape.
@@ -113,7 +113,7 @@ impl Error {
         self.response().map(|response| response.status)
     }
 
-    /// Whether the server may have executed the request: its response was lost, or it failed with 5xx.
+    /// Returns whether the server may have executed the request: its response was lost, or it failed with 5xx.
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Unreachable { sent, .. } => *sent,

@@ -43,7 +43,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client. Fails if the address is not http or https, or if a credential can't be sent in
+    /// Creates a client. Fails if the address is not http or https, or if a credential cannot be sent in
     /// a header.
     pub fn new(options: Options) -> Result<Self, Error> {
         let bad = |why: &str| Error::Address { url: options.url.clone(), why: why.to_owned() };
@@ -84,12 +84,12 @@ impl Client {
         &self.base
     }
 
-    /// Whether an API key is configured.
+    /// Returns whether an API key is configured.
     pub fn has_api_key(&self) -> bool {
         self.options.api_key.is_some()
     }
 
-    /// Whether a session token is configured.
+    /// Returns whether a session token is configured.
     pub fn has_session(&self) -> bool {
         self.options.session_token.is_some()
     }
@@ -212,7 +212,7 @@ impl Client {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let left = limit.saturating_sub(start.elapsed());
-        // If the body can't be read, the status is reported without it.
+        // If the body cannot be read, the status is reported without it.
         let body =
             tokio::time::timeout(left, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
         Err(Error::Response(Box::new(ApiError::new(status, &headers, &body))))

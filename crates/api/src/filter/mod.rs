@@ -24,14 +24,14 @@ pub struct Filter {
     params: Params,
 }
 
-/// A term that can't be parsed, and its position.
+/// A term that cannot be parsed, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct FilterError {
     /// The text of the filter.
     pub text: String,
     /// Byte offset of the invalid part.
     pub at: usize,
-    /// Why it is invalid.
+    /// Why the filter is invalid.
     pub message: String,
     /// A suggested replacement.
     pub hint: Option<String>,
@@ -113,7 +113,7 @@ impl Filter {
         self
     }
 
-    /// Whether the filter selects all traces.
+    /// Returns whether the filter selects all traces.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }

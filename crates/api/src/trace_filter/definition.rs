@@ -5,7 +5,7 @@
 pub struct FilterDefinition {
     /// The type of the value, which decides how texts are parsed and compared.
     pub value_type: ValueType,
-    /// The query parameters; a range has two, minimum and maximum. Empty for filters that requests can't set.
+    /// The query parameters; a range has two, minimum and maximum. Empty for filters that requests cannot set.
     pub parameters: &'static [Parameter],
     /// The term of the filter grammar, with its flags; none if the filter is available over HTTP only.
     pub term: Option<Term>,
@@ -104,7 +104,7 @@ impl FilterDefinition {
 
 // Rows of the table are written with these functions, so that each names only the parts that it has.
 impl FilterDefinition {
-    /// Begins the definition of a filter that requests can't set.
+    /// Begins the definition of a filter that requests cannot set.
     pub(super) const fn internal(value_type: ValueType) -> Self {
         Self { value_type, parameters: &[], term: None }
     }

@@ -86,7 +86,7 @@ trace_filters! {
             flags: &[Flag::plain("to", "TIME", "Only traces started at or before")],
         });
 
-    /// The latest time at which the trace was first stored, inclusive, in microseconds. Requests can't set it.
+    /// The latest time at which the trace was first stored, inclusive, in microseconds. Requests cannot set it.
     StoredUntil, stored_until: Time = ;
 
     /// Minimum and maximum latency in milliseconds, both inclusive.

@@ -93,7 +93,7 @@ const GALICIAN_WORDS: &str = include_str!("galician.txt");
 const SEQUENCE_LIMITS: [(usize, f64, usize); 2] = [(3, -12.5, 3_000), (4, -13.5, 2_000)];
 /// The logarithm of a word's frequency that has weight 0.
 const WORD_ZERO: f64 = -12.0;
-/// What a word counts compared to a letter sequence.
+/// Factor of the weight of a word, compared with that of a letter sequence.
 const WORD_FACTOR: f64 = 3.0;
 const MAX_WORDS: usize = 1_500;
 const MIN_WORD_COUNT: u32 = 3;
@@ -293,7 +293,7 @@ fn table(columns: &[Weights]) -> Vec<u8> {
     offsets
 }
 
-/// The hash of `src/language/table.rs`: FNV-1a over the mark and the characters, then mixed.
+/// Returns the hash of `src/language/table.rs`: FNV-1a over the mark and the characters, then mixed.
 fn hash(mark: u64, key: &str) -> u64 {
     let values = std::iter::once(mark).chain(key.chars().map(u64::from));
     let sum = values.fold(0xCBF2_9CE4_8422_2325, |sum: u64, it| (sum ^ it).wrapping_mul(0x0100_0000_01B3));

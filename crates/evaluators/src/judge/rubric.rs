@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct JudgeOptions {
     /// What the judge should mind as well: the rules of your application, terms, exceptions. It adds to the
-    /// built-in instructions and can't change the scale.
+    /// built-in instructions and cannot change the scale.
     #[schemars(length(min = 1, max = 4000))]
     pub rubric: Option<String>,
     /// Language of the reasoning, by name or code; default English.

@@ -1,6 +1,6 @@
 //! Writes spans as OTLP JSON with the attributes of OpenTelemetry's GenAI conventions.
 //!
-//! Information that these attributes can't represent is in the [`Record`] of each span, so that
+//! Information that these attributes cannot represent is in the [`Record`] of each span, so that
 //! importing an exported span restores it. The caller writes [`EXPORT_HEAD`], the spans separated by commas,
 //! and [`EXPORT_TAIL`], so that a trace of any length can be written in chunks.
 
@@ -196,7 +196,7 @@ fn output_key(kind: &SpanType, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a text is a message or a list of messages.
+/// Returns whether a text is a message or a list of messages.
 fn is_messages(text: &str) -> bool {
     #[derive(Deserialize)]
     struct RoleMessage {
@@ -236,7 +236,7 @@ fn write_events(out: &mut String, events: Vec<ExportEvent<'_>>) {
     out.push(']');
 }
 
-/// Whether an attribute with this value is imported as the same JSON: no blank text, no fraction (whose
+/// Returns whether an attribute with this value is imported as the same JSON: no blank text, no fraction (whose
 /// last digit may be lost), and no list that is treated as a vector.
 fn is_plain(value: &Value) -> bool {
     match value {
@@ -251,7 +251,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-/// Writes a time; a time that nanoseconds can't represent is stored in the record.
+/// Writes a time; a time that nanoseconds cannot represent is stored in the record.
 fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Option<i64>) {
     match micros {
         Some(it) if (1..=MAX_TIME_MICROS).contains(&it) => {

@@ -1,7 +1,7 @@
 //! Converts OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
 //!
 //! Parsing is [`from_protobuf`] and [`from_json`]; `convert` maps a span; each attribute convention has
-//! its own file. Writing is [`export`]. An invalid span is rejected alone; a body that can't be parsed
+//! its own file. Writing is [`export`]. An invalid span is rejected alone; a body that cannot be parsed
 //! at all is [`Malformed`].
 //!
 //! **Invariants:** no I/O, no clock, and no input causes a panic or unbounded recursion: both decoders

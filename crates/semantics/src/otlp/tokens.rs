@@ -87,7 +87,7 @@ fn provider_usage(attributes: &Attributes) -> Option<Usage> {
     langfuse::usage_of(attributes.str(Key::UsageRaw)?)
 }
 
-/// Whether the prompt count can include the cached tokens: a part can't be larger than the whole.
+/// Returns whether the prompt count can include the cached tokens: a part cannot be larger than the whole.
 fn holds_cached(usage: &Usage) -> bool {
     let parts = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
     usage.cached_in_prompt && usage.prompt.is_none_or(|prompt| parts <= prompt)

@@ -8,7 +8,7 @@ fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
 }
 
-/// A span that starts at `n` milliseconds, takes one millisecond and reports nothing.
+/// Returns a span that starts at `n` milliseconds, takes one millisecond and reports nothing.
 fn span(n: u128, parent: Option<u128>) -> SpanFacts<'static> {
     let start_us = n as i64 * 1000;
     SpanFacts {
@@ -289,7 +289,7 @@ fn failure_set_contains_inserted_types() {
     assert!(!set.is_empty() && FailureSet::default().is_empty());
 }
 
-/// Up to twelve spans whose parents may be missing, themselves, or in a loop.
+/// Returns up to twelve spans whose parents may be missing, themselves, or in a loop.
 fn spans() -> impl Strategy<Value = Vec<SpanFacts<'static>>> {
     let count = || prop_oneof![Just(None), (0..5_i64).prop_map(Some)];
     let one = (

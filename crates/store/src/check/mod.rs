@@ -5,7 +5,7 @@
 //! the database: the memory of a check does not grow with a tenant's size.
 //!
 //! Statements are SQL, because they are commands of the databases, or differences of sets and sums that
-//! sea-orm can't express.
+//! sea-orm cannot express.
 
 mod metrics;
 mod quotas;
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use entities::dialect::Dialect;
 
-pub use rows::TENANT_TABLES;
+pub use rows::{PROJECT_TABLES, TENANT_TABLES};
 
 use crate::db::Db;
 

@@ -50,17 +50,23 @@ pub const TENANT_TABLES: [&str; 37] = [
     "webhook_event",
 ];
 
-/// Tables whose rows belong to a project, with the column that identifies a row.
-const PROJECT_TABLES: [(&str, &str); 9] = [
+/// Every table whose rows belong to a project, with the column that identifies a row. Rows without a project
+/// belong to all projects.
+pub const PROJECT_TABLES: [(&str, &str); 14] = [
     ("anomaly", "id"),
     ("anomaly_detector", "project_id"),
-    ("trace", "id"),
     ("api_key", "id"),
     ("eval_rule", "id"),
     ("evaluation", "id"),
     ("failure", "id"),
     ("failure_cluster", "id"),
+    ("failure_clustering", "project_id"),
+    ("failure_rule", "id"),
+    ("feedback", "id"),
     ("metric_node", "project_id"),
+    ("span_vector", "id"),
+    ("trace", "id"),
+    ("webhook_event", "id"),
 ];
 
 /// Tables whose rows refer to text blocks, with the columns that do.
@@ -92,7 +98,8 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         report_broken(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
     }
     for (table, id) in PROJECT_TABLES {
-        let broken = "NOT EXISTS (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
+        let broken = "x.project_id IS NOT NULL AND NOT EXISTS \
+            (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
         let problem = format!("the row of {table} belongs to a project that does not exist");
         report_broken(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
     }
@@ -101,7 +108,7 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
             "x.{column} IS NOT NULL AND NOT EXISTS \
              (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.{column})"
         );
-        let problem = format!("the row of {table} names a text block that does not exist");
+        let problem = format!("the row of {table} refers to a text block that does not exist");
         report_broken(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
     }
     unused_texts(db, tenant, findings).await?;
@@ -114,7 +121,8 @@ async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<
     let unused = "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
         EXCEPT SELECT s.body_id FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
         EXCEPT SELECT t.body_id FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x";
-    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace names it").await
+    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace refers to it")
+        .await
 }
 
 /// Compares the tags in the rows of traces with the rows of tags.
@@ -137,7 +145,7 @@ async fn tags(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbEr
         "FROM trace_tag x JOIN trace t ON t.tenant_id = $1 AND t.id = x.trace_id \
          WHERE x.tenant_id = $1 AND (t.started_at <> x.started_at OR t.tags IS NULL OR NOT COALESCE({holds}, false))"
     );
-    let problem = "a row of a tag does not fit the trace";
+    let problem = "a row of a tag does not match the tags of the trace";
     report(db, tenant, findings, "tags", ("trace", "trace_id"), &extra, problem).await
 }
 
@@ -146,7 +154,7 @@ async fn newest_feedback(db: &Db, tenant: Uuid, findings: &mut Findings) -> Resu
     let broken = "x.feedback IS DISTINCT FROM (\
         SELECT CASE f.label WHEN 'good' THEN 1 WHEN 'bad' THEN 2 ELSE 0 END FROM feedback f \
         WHERE f.tenant_id = $1 AND f.trace_id = x.id ORDER BY f.updated_at DESC, f.id DESC LIMIT 1)";
-    let problem = "the label of the trace is not that of its newest feedback";
+    let problem = "the label of the trace differs from that of its newest feedback";
     report_broken(db, tenant, findings, ("feedback", "trace", "id"), broken, problem).await
 }
 

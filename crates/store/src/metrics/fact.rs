@@ -12,7 +12,7 @@ pub struct Fact {
     pub at: i64,
     /// Model.
     pub model: Option<Arc<str>>,
-    /// Whether it ended in error.
+    /// Whether the trace ended in error.
     pub error: bool,
     /// Label of its newest feedback, as stored in the trace's row.
     pub feedback: Option<i16>,

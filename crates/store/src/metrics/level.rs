@@ -1,7 +1,7 @@
 //! The levels of the roll-up tree: the lengths of its periods.
 
 /// Length of a node's period on each level in microseconds: a day (UTC), an hour, a minute, a second, a
-/// millisecond, a microsecond. There is no level below, because traces of the same microsecond can't be
+/// millisecond, a microsecond. There is no level below, because traces of the same microsecond cannot be
 /// divided.
 const PERIOD_MICROS: [i64; 6] = [86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1];
 

@@ -15,7 +15,7 @@ pub const MAX_MODELS_PER_NODE: usize = 256;
 pub enum Node {
     /// All facts with their weights; there are no child nodes.
     Leaf(BTreeMap<Fact, i64>),
-    /// Totals; the nodes of the next level divide the facts.
+    /// Totals only; the facts are in the nodes of the next level.
     Sums(ByModel),
 }
 
@@ -26,12 +26,12 @@ impl Default for Node {
 }
 
 impl Node {
-    /// Whether it lists its facts.
+    /// Returns whether the node lists its facts.
     pub fn is_leaf(&self) -> bool {
         matches!(self, Self::Leaf(_))
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Leaf(facts) => facts.is_empty(),

@@ -76,7 +76,7 @@ pub async fn read(
     for Range { level, from, to, leaves } in ranges {
         let leaves = if *leaves { " AND leaf" } else { "" };
         let place = values.len();
-        // Writing to a `String` can't fail.
+        // Writing to a `String` cannot fail.
         _ = write!(
             sql,
             " UNION ALL SELECT project_id, CAST(level AS INTEGER), start, data FROM metric_node \

@@ -1,4 +1,4 @@
-//! Reads facts from the rows of traces, for queries that nodes can't answer: groups by name or tag, a model
+//! Reads facts from the rows of traces, for queries that nodes cannot answer: groups by name or tag, a model
 //! without separate totals, and traces that no node counts yet.
 //!
 //! The statement is SQL, because sea-orm has no index hints.

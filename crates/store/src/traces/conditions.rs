@@ -42,7 +42,7 @@ pub fn add_conditions(conditions: &TraceConditions, sql: &mut Sql, t: &str, dial
             }
             // Texts are searched after the rows were read.
             (FilterAccess::Texts, _) => {}
-            // The unit test excludes these pairs. A condition that can't be stated must not select all rows.
+            // The unit test excludes these pairs. A condition that cannot be stated must not select all rows.
             (FilterAccess::FailureBits(_) | FilterAccess::Range(_) | FilterAccess::TagRows, _) => {
                 sql.push(" AND FALSE");
             }
@@ -138,7 +138,7 @@ impl Sql {
     /// Adds ` AND t.column op value`.
     pub fn and(&mut self, t: &str, column: &str, op: &str, value: impl Into<Value>) {
         let placeholder = self.arg(value);
-        // Writing to a `String` can't fail.
+        // Writing to a `String` cannot fail.
         _ = write!(self.text, " AND {t}.{column} {op} {placeholder}");
     }
 

@@ -68,7 +68,7 @@ pub struct Removal {
 
 /// Removes those of the traces for which `wanted` holds once they are locked, as far as one transaction goes.
 /// Adds the audit `record` if there is at least one. `continuation` returns the job that removes the rest of
-/// a trace; it is stored when the first transaction can't remove all of it.
+/// a trace; it is stored when the first transaction cannot remove all of it.
 ///
 /// # Errors
 /// Fails when the database fails; nothing is removed then.

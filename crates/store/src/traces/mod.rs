@@ -48,8 +48,7 @@ pub use write::{ChunkOutcome, LONG_TRACE_SPANS, store, sum_up_long};
 /// Number of rows named in one statement, because databases limit the number of parameters.
 const IDS_PER_STATEMENT: usize = 500;
 
-/// Marks those of the traces as ready whose `ready_at` still has the given value. Returns the newly marked
-/// ones.
+/// Marks the traces as ready whose `ready_at` still has the given value. Returns the newly marked traces.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -192,8 +191,8 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
     trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
 
-/// Locks the existing ones of these traces until the transaction ends, in the order in which writers lock
-/// them.
+/// Locks the traces with these IDs until the transaction ends, in the order in which writers lock them. Unknown
+/// IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -213,7 +212,7 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
     Ok(())
 }
 
-/// Returns the existing ones of these traces, locked against removal until the transaction ends.
+/// Returns the IDs that belong to a trace, and locks these traces against removal until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -248,7 +247,7 @@ pub async fn lock_created(
     Ok(there)
 }
 
-/// Returns the existing ones of these traces.
+/// Returns the traces with these IDs. Unknown IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -40,7 +40,7 @@ pub(super) async fn count_new_traces(
         by_tenant.entry(chunks[*place].trace.tenant_id).or_default().push(*place);
     }
     let (mut counted_traces, mut refused) = (BTreeMap::new(), HashSet::new());
-    // In the order of the tenants, so that two writers can't deadlock.
+    // In the order of the tenants, so that two writers cannot deadlock.
     for (tenant, mut places) in by_tenant {
         let wanted = i64::try_from(places.len()).unwrap_or(i64::MAX);
         let limit = allowance.limits.get(&tenant).copied();

@@ -3,7 +3,7 @@
 //! A chunk of a new trace is inserted as it is. For a known trace, the chunk's new spans are added, and the
 //! trace's row is recomputed from all of its spans while it is locked; spans that are stored already change
 //! nothing. A job updates the row of a long trace within seconds. Rows are written in the order of their
-//! keys, so that two writers can't deadlock.
+//! keys, so that two writers cannot deadlock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -378,7 +378,7 @@ async fn sum_up_one(
     Ok(true)
 }
 
-/// Returns whether a span counts towards the sums of its trace, and whether its cost does.
+/// Returns whether the tokens of a span count towards the sums of its trace, and whether its cost does.
 fn counts(span: &span::Model) -> (bool, bool) {
     (span.counted, span.cost_counted)
 }

@@ -86,7 +86,7 @@ pub async fn update(
 async fn set_status(app: &App, caller: &Caller, id: Uuid, status: MemberStatus) -> Result<member::Model> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the number of seats.
+    // A lock, so that concurrent requests cannot exceed the number of seats.
     store::tenants::lock(&txn, tenant).await?;
     let was = store::members::get(&txn, tenant, id).await?.ok_or_else(|| not_found("member"))?;
     if was.status == status.as_str() {

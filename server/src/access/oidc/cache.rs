@@ -1,7 +1,7 @@
 //! The cached keys of the identity provider, and when they are fetched again.
 //!
 //! Requests use cached keys and never fetch: they notify the [`KeyFetcher`], a task that performs one fetch
-//! at a time, and only a request that can't be decided otherwise waits for it. While the provider is
+//! at a time, and only a request that cannot be decided otherwise waits for it. While the provider is
 //! unreachable, the cached keys stay valid for a bounded time.
 
 use std::{sync::Arc, time::Duration};
@@ -29,7 +29,7 @@ const MAX_FRESH_AGE: i64 = 10 * 60 * SECOND;
 /// Age in microseconds at which keys become invalid. By then, people know about an outage of the
 /// provider; a key that was removed meanwhile should not be valid for much longer.
 const MAX_KEY_AGE: i64 = 24 * 3_600 * SECOND;
-/// Minimum delay in microseconds between two fetches, so that forged key IDs can't cause many.
+/// Minimum delay in microseconds between two fetches, so that forged key IDs cannot cause many.
 const MIN_FETCH_INTERVAL: i64 = 30 * SECOND;
 /// Minimum delay in microseconds while no keys are cached and no user can sign in.
 const MIN_FETCH_INTERVAL_WITHOUT_KEYS: i64 = 5 * SECOND;
@@ -82,7 +82,7 @@ impl ProviderKeys {
         )
     }
 
-    /// Whether one of the keys signed the token, at `now` (microseconds).
+    /// Returns whether one of the keys signed the token, at `now` (microseconds).
     ///
     /// # Errors
     ///
@@ -148,12 +148,12 @@ impl CachedKeys {
         (0..min_interval).contains(&(now - self.tried_at))
     }
 
-    /// Whether waiting for the provider is useless.
+    /// Returns whether waiting for the provider is useless.
     fn is_unreachable(&self, now: i64) -> bool {
         !self.reachable && (0..FAILURE_MEMORY).contains(&(now - self.tried_at))
     }
 
-    /// Whether one of the keys signed the token; `None` if an unknown key may have signed it.
+    /// Returns whether one of the keys signed the token; `None` if an unknown key may have signed it.
     async fn verdict(&self, token: &UnverifiedToken<'_>, now: i64) -> Option<bool> {
         let set = self.set.as_ref().filter(|_| !self.is_older_than(MAX_KEY_AGE, now))?;
         set.signed(token).await

@@ -56,7 +56,7 @@ struct Jwks {
 }
 
 impl KeySet {
-    /// Parses a JWK set and skips keys that can't verify tokens.
+    /// Parses a JWK set and skips keys that cannot verify tokens.
     ///
     /// # Errors
     ///

@@ -131,7 +131,7 @@ pub async fn create(
     };
     check(&app, &row).await?;
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the plan's limit.
+    // A lock, so that concurrent requests cannot exceed the plan's limit.
     store::tenants::lock(&txn, tenant).await?;
     require_project_and_evaluator(&txn, &row).await?;
     if caller.plan == Plan::Starter && table::count(&txn, tenant).await? >= STARTER_RULES as u64 {

@@ -174,7 +174,7 @@ pub async fn update(
     let before = table::get(app.db.current(), tenant, &name).await?;
     let (body, _) = match before.clone() {
         Some(was) => validate(&app, tenant, with_change(was, change)?).await?,
-        // Returns the error for an evaluator that can't be changed.
+        // Returns the error for an evaluator that cannot be changed.
         None => {
             let txn = app.db.begin().await?;
             lock_custom(&txn, tenant, &name).await?;
@@ -234,7 +234,7 @@ async fn require_size_limit(txn: &Transaction, tenant: Uuid) -> Result<()> {
     Err(problem(ErrorCode::ValidationFailed, message))
 }
 
-/// Delete a custom evaluator. Its evaluations are kept. An evaluator that eval rules use can't be
+/// Delete a custom evaluator. Its evaluations are kept. An evaluator that eval rules use cannot be
 /// deleted.
 #[utoipa::path(delete, path = "/v1/evaluators/{name}", tag = "Evaluators", params(("name" = String, Path, description = "its `metric_name`")),
     responses((status = 204, description = "the evaluator is deleted")))]

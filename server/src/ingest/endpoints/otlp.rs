@@ -61,7 +61,7 @@ pub fn routes() -> Vec<Route> {
 /// Receive spans from any OpenTelemetry SDK.
 ///
 /// Spans of one trace may arrive in any order over any number of requests; known spans change nothing.
-/// `partial_success` counts spans that can't be parsed.
+/// `partial_success` counts spans that cannot be parsed.
 #[utoipa::path(post, path = "/v1/otlp/traces", tag = "Ingest",
     request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")),
         description = "an OTLP ExportTraceServiceRequest, optionally compressed with gzip or zstd"),

@@ -44,7 +44,7 @@ pub async fn default_project(app: &App, caller: &Caller) -> Result<Uuid> {
 ///
 /// # Errors
 ///
-/// Fails with `error.project.archived` when it is archived, and with `validation_failed` when it can't
+/// Fails with `error.project.archived` when it is archived, and with `validation_failed` when it cannot
 /// be created.
 pub async fn by_name(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
     let name = projects::validate_name("project_name", name)?;
@@ -81,7 +81,7 @@ async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
         return Ok(());
     }
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the limit.
+    // A lock, so that concurrent requests cannot exceed the limit.
     store::tenants::lock(&txn, tenant).await?;
     if !is_missing(&txn, tenant, name).await? {
         return Ok(());

@@ -29,7 +29,7 @@ pub enum EmbeddingFailure {
         /// The delay that the provider requires.
         retry_after: Option<Duration>,
     },
-    /// The response can't be used.
+    /// The response cannot be used.
     #[error("{0}")]
     InvalidResponse(String),
 }

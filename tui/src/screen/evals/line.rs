@@ -71,7 +71,7 @@ impl EvalsLine {
     /// Parses a line; the clock anchors times such as `-1h`. `field:*` selects everything.
     ///
     /// # Errors
-    /// The position of the first wrong character, from 0, and the problem.
+    /// Returns the position of the first wrong character, from 0, and the problem.
     pub fn parse(text: &str, clock: &Clock) -> Result<Self, (usize, String)> {
         let mut line = Self::default();
         let mut given: Vec<&str> = Vec::new();

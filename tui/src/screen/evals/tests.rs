@@ -1,4 +1,4 @@
-//! Evals: what it asks for, where it leads, and what it shows.
+//! Tests of Evals: its requests, its links to other screens, and its texts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
@@ -14,7 +14,7 @@ pub fn list(evaluations: Vec<Evaluation>, more: bool) -> EvaluationList {
     EvaluationList { evaluations, has_more: more, next_cursor: more.then(|| "older".to_owned()) }
 }
 
-/// Evaluations of every standing, newest first.
+/// Evaluations with every mark, newest first.
 pub fn judged() -> Vec<Evaluation> {
     let mut rows: Vec<Evaluation> = [
         ("faithfulness", Some(0.12)),
@@ -96,7 +96,7 @@ pub fn evaluators() -> Vec<Evaluator> {
     ]
 }
 
-/// A console on screen 2, everything loaded.
+/// Returns a console on screen 2 with all records loaded.
 pub fn judging(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "2");
@@ -104,7 +104,7 @@ pub fn judging(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-/// Answers every request, and those that follow from the answers.
+/// Responds to every request, and to the requests that follow from the responses.
 pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
     let mut open = effects;
     while let Some(effect) = open.pop() {
@@ -130,7 +130,7 @@ pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
     }
 }
 
-/// The requests for evaluations among the effects.
+/// Returns the requests for evaluations among the effects.
 pub fn evaluation_requests(effects: &[Effect]) -> Vec<SentRequest> {
     requests(effects).into_iter().filter(|it| it.gets("/v1/eval")).collect()
 }
@@ -146,7 +146,7 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
     assert!(are(&effects, &["/v1/eval", "/v1/eval-rules", "/v1/evaluators", "/v1/projects"]), "{effects:?}");
-    assert!(tick(&mut state, 1).is_empty(), "the first answer is waited for");
+    assert!(tick(&mut state, 1).is_empty(), "the console waits for the first response");
     answer_all(&mut state, effects);
     assert!(tick(&mut state, 1).is_empty());
     let effects = tick(&mut state, 1);
@@ -159,7 +159,7 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
     assert!(evaluation_requests(&away).is_empty(), "{away:?}");
     let back = press(&mut state, "2");
     assert_eq!(evaluation_requests(&back).len(), 1);
-    assert_eq!(state.screens.evals.rows.len(), judged().len(), "the rows of before are there at once");
+    assert_eq!(state.screens.evals.rows.len(), judged().len(), "the previous rows are shown at once");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn evals_filter_becomes_parameters_and_supersedes_requests() {
     answer_all(&mut state, before);
     assert!(
         state.screens.evals.rows.is_empty() && !state.screens.evals.loaded,
-        "the answer without the filter is dropped"
+        "the response without the filter is dropped"
     );
     answer_all(&mut state, after);
     assert_eq!(state.screens.evals.rows.len(), judged().len());
@@ -284,7 +284,7 @@ fn older_rows_of_a_list_that_was_replaced_are_dropped() {
     let effects = tick(&mut state, 2);
     let rows = vec![evaluation(90, "bias", Some(0.5)), evaluation(89, "bias", Some(0.5))];
     reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
-    assert_eq!(state.screens.evals.rows.len(), 2, "there is a gap between them and the rows of before");
+    assert_eq!(state.screens.evals.rows.len(), 2, "there is a gap between them and the previous rows");
     reply(&mut state, &older, Ok(Response::new(list(judged(), true))));
     assert_eq!(state.screens.evals.rows.len(), 2);
 }
@@ -322,7 +322,11 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
     assert!(state.screens.evals.newer);
     let effects = tick(&mut state, 2);
     let late = judged()[6].created_at;
-    assert_eq!(evaluation_requests(&effects)[1].time("to"), Some(late), "what is not finished: {effects:?}");
+    assert_eq!(
+        evaluation_requests(&effects)[1].time("to"),
+        Some(late),
+        "unfinished evaluations are requested: {effects:?}"
+    );
     let mut done = judged()[6].clone();
     done.score = Some(0.8);
     done.status = EvaluationStatus::Complete;
@@ -341,7 +345,7 @@ fn visible_baseline_is_requested_once() {
     let effects = tick(&mut state, 2);
     assert!(effects.iter().all(|it| !is_get(it, "/v1/eval/*")), "{effects:?}");
     let effects = reply(&mut state, &effects, Ok(Response::new(list(judged(), false))));
-    assert!(effects.is_empty(), "what is gone is not asked for again: {effects:?}");
+    assert!(effects.is_empty(), "a missing baseline is not requested again: {effects:?}");
 }
 
 #[test]
@@ -428,7 +432,7 @@ fn enter_shows_all_of_one_and_esc_goes_back() {
     let mut newer = judged();
     newer.insert(0, evaluation(50, "bias", Some(0.5)));
     reply(&mut state, &refreshed[..1], Ok(Response::new(list(newer, true))));
-    assert_eq!(state.screens.evals.current().unwrap().id, id(40), "what is read stays in sight");
+    assert_eq!(state.screens.evals.current().unwrap().id, id(40), "the opened evaluation stays visible");
     key(&mut state, KeyCode::Esc);
     assert!(state.screens.evals.zoom.is_none() && state.shell.screen == SCREEN_DIGIT);
 }
@@ -444,7 +448,7 @@ fn opened_evaluation_stays_when_it_leaves_the_filter() {
     let effects = tick(&mut state, 2);
     reply(&mut state, &effects, Ok(Response::new(list(rest.clone(), true))));
     assert_eq!(state.screens.evals.current().unwrap().id, read);
-    assert!(screen(&state).contains("no longer fits the filter"), "{}", screen(&state));
+    assert!(screen(&state).contains("no longer matches the filter"), "{}", screen(&state));
     let effects = tick(&mut state, 2);
     assert!(is_get(&effects[1], "/v1/eval/*"), "{effects:?}");
     assert_eq!(requests(&effects)[1].path_id(), Some(read), "it is watched to its end");
@@ -485,7 +489,11 @@ fn regressions_are_a_lower_bound_until_all_baselines_are_known() {
     state.screens.evals.rows.push(further);
     assert!(screen(&state).contains("regressions 1+ "), "{}", screen(&state));
     state.screens.evals.baselines.insert(id(5000), None);
-    assert!(screen(&state).contains("regressions 1 "), "what is gone is known to be: {}", screen(&state));
+    assert!(
+        screen(&state).contains("regressions 1 "),
+        "the missing evaluation is reported: {}",
+        screen(&state)
+    );
 }
 
 #[test]

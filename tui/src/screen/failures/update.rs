@@ -1,4 +1,4 @@
-//! What the keys of Failures do, and when its records are requested.
+//! The actions of Failures, and the requests for its records.
 
 use api::{
     Timestamp,

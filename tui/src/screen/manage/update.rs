@@ -1,4 +1,4 @@
-//! What the keys of Keys & Projects do.
+//! The actions of Keys & Projects.
 
 use api::{
     Timestamp,

@@ -1,4 +1,4 @@
-//! What the keys of Metrics do, and when its values are requested.
+//! The actions of Metrics, and the requests for its values.
 
 use api::{
     Timestamp,

@@ -61,7 +61,7 @@ impl SearchLine {
     /// Parses a line; the clock anchors times such as `-7d`.
     ///
     /// # Errors
-    /// The position of the first wrong character, from 0, and the problem.
+    /// Returns the position of the first wrong character, from 0, and the problem.
     pub fn parse(text: &str, clock: &Clock) -> Result<Self, (usize, String)> {
         let mut line = Self::default();
         for (at, word) in split(text) {

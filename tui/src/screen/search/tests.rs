@@ -1,4 +1,4 @@
-//! Search: what it asks for, where it leads, and what it shows.
+//! Tests of Search: its requests, its links to other screens, and its texts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::search::{SearchResult, SearchResults};
@@ -60,7 +60,7 @@ fn typed(state: &mut App, text: &str) -> Vec<Effect> {
     key(state, KeyCode::Enter)
 }
 
-/// A console on screen 8 that has found something.
+/// Returns a console on screen 8 with results.
 fn searched(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     press(&mut state, "8");

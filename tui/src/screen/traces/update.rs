@@ -1,4 +1,4 @@
-//! What the keys of the list of traces do.
+//! The actions of the list of traces.
 
 use api::Timestamp;
 

@@ -13,7 +13,7 @@ use crate::{
     shell::{PagedRow, PagedRows, Pending, RequestPurpose, Rows},
 };
 
-/// The section of the screen that has the keys.
+/// The section of the screen that handles the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WebhooksSection {
     /// The webhooks.
@@ -68,7 +68,7 @@ impl PagedRow for WebhookDelivery {
 /// The result of the last ping of a webhook.
 #[derive(Debug)]
 pub struct PingResult {
-    /// When it was sent.
+    /// The time at which it was sent.
     pub sent: Timestamp,
     /// The response of the receiver, or why the server did not send the ping.
     pub result: Result<WebhookTest, NetError>,

@@ -100,7 +100,7 @@ fn answer_all(state: &mut App, effects: &[Effect]) {
     }
 }
 
-/// A console on screen 6 with everything answered.
+/// Returns a console on screen 6 after responses to all requests.
 fn hooked(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "6");
@@ -325,7 +325,7 @@ fn new_webhook_is_created_with_a_masked_secret() {
     assert!(key(&mut state, KeyCode::Enter).is_empty());
     assert!(state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("16 characters"));
     press(&mut state, &SIGNING_SECRET["short".len()..]);
-    assert!(!format!("{state:?}").contains("shortt-s3"), "no record holds it in the clear");
+    assert!(!format!("{state:?}").contains("shortt-s3"), "no record contains the secret");
     assert!(!screen(&state).contains("short"), "it is masked");
     key(&mut state, KeyCode::Tab);
     press(&mut state, ",anomaly.detected");
@@ -339,7 +339,7 @@ fn new_webhook_is_created_with_a_masked_secret() {
     assert_eq!((new.url.as_str(), new.enabled), ("https://hooks.example.dev/in", Some(true)));
     assert_eq!(new.secret, format!("short{}", &SIGNING_SECRET["short".len()..]));
     assert_eq!(new.events.as_ref().unwrap(), &["failure.detected", "anomaly.detected"]);
-    assert!(!format!("{effects:?} {state:?}").contains("s3cr3t"), "no log holds it in the clear");
+    assert!(!format!("{effects:?} {state:?}").contains("s3cr3t"), "no log contains the secret");
     let made = webhook(90, "https://hooks.example.dev/in");
     let effects = reply(&mut state, &effects, Ok(Response::new(made.clone())));
     let list = requests(&effects).into_iter().find(|it| it.gets("/v1/webhooks")).unwrap();

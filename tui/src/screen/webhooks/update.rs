@@ -1,4 +1,4 @@
-//! What the keys of Webhooks do, and when its records are requested.
+//! The actions of Webhooks, and the requests for its records.
 
 use api::{
     Timestamp,

@@ -160,7 +160,7 @@ fn answer(shell: &Shell, ask: &str, given: &Input, cols: usize) -> Vec<Pieces> {
     lines
 }
 
-/// Returns the buttons. The button that sends the change is dimmed while it can't be pressed.
+/// Returns the buttons. The button that sends the change is dimmed while it cannot be pressed.
 fn buttons(dialog: &Dialog, labels: &[&str]) -> Pieces {
     let stops: &[Stop] = if labels.len() == 1 { &[Stop::Act] } else { &[Stop::Cancel, Stop::Act] };
     let mut line = Pieces::new();

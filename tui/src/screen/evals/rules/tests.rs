@@ -1,4 +1,4 @@
-//! The rules of Evals: what they show, and that a change of them is sent once.
+//! Tests of the rules of Evals: texts on the screen, and changes that are sent once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
@@ -58,7 +58,7 @@ pub fn rules() -> Vec<EvalRule> {
     rules
 }
 
-/// A console at the rules.
+/// Returns a console that shows the eval rules.
 fn ruling(size: (u16, u16), theme: Theme) -> App {
     let mut state = judging(size, theme);
     state.shell.projects.fill(projects());
@@ -173,7 +173,7 @@ fn invalid_form_field_receives_the_focus() {
 fn no_evaluator_fits_and_none_can_be_listed() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "azzz");
-    assert!(screen(&state).contains("none fits these letters"));
+    assert!(screen(&state).contains("none matches these letters"));
     wait(&mut state);
     tabs(&mut state, 9);
     assert!(key(&mut state, KeyCode::Enter).is_empty());
@@ -279,7 +279,10 @@ fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
         state.shell.dialog.is_none() && matches!(state.screens.evals.rules.side(), RulePane::Tested { .. })
     );
     press(&mut state, "j");
-    assert!(matches!(state.screens.evals.rules.side(), RulePane::Facts), "it is about the rule above");
+    assert!(
+        matches!(state.screens.evals.rules.side(), RulePane::Facts),
+        "the panel describes the rule above"
+    );
     press(&mut state, "kt");
     wait(&mut state);
     tabs(&mut state, 2);
@@ -331,7 +334,7 @@ fn decisions_are_requested_for_a_trace_or_the_newest() {
         are(&newest, &["/v1/eval-rules/*/decisions"]) && only_request(&newest).param("trace_id").is_none()
     );
     reply(&mut state, &effects, Ok(Response::new(RuleDecisionList { decisions: vec![], ..decisions() })));
-    assert!(screen(&state).contains("loading"), "the answer about the trace was overtaken");
+    assert!(screen(&state).contains("loading"), "the response about the trace is superseded");
     reply(&mut state, &newest, Ok(Response::new(decisions())));
     assert!(screen(&state).contains("sampled_out"));
     key(&mut state, KeyCode::Esc);
@@ -383,7 +386,10 @@ fn viewers_and_read_only_consoles_change_no_rule() {
     };
     let mut state = ruling((120, 40), UNICODE_THEME);
     let (needing, all) = changes(&state, "rule");
-    assert!(needing >= 4 && all > needing, "{needing} of {all}: what is to be missing below is there");
+    assert!(
+        needing >= 4 && all > needing,
+        "{needing} of {all}: the text that must not be visible is visible"
+    );
     state.shell.target.read_only = true;
     let text = screen(&state);
     assert!(!text.contains("add") && !text.contains("delete"), "{text}");

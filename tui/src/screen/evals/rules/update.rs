@@ -1,4 +1,4 @@
-//! What the keys of the rules do, and the requests for rules, decisions and samples.
+//! The actions of the rules, and the requests for rules, decisions and samples.
 
 use api::{
     client::calls::{self, Page},
@@ -165,7 +165,7 @@ fn add(shell: &mut Shell) -> Vec<Effect> {
 /// Requests the decisions of the selected rule, on a trace or the newest ones.
 ///
 /// # Errors
-/// The position of the first wrong character, from 0, and the problem.
+/// Returns the position of the first wrong character, from 0, and the problem.
 pub fn why(
     evals: &mut Evals,
     shell: &mut Shell,

@@ -1,4 +1,4 @@
-//! The evaluations of an opened trace, and what is asked for when the server is back.
+//! Tests of the evaluations of an opened trace, and of its requests after an outage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::shell::Outage;
@@ -70,7 +70,11 @@ fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
     reply(&mut state, &again, Ok(Response::new(list(done, false))));
     assert!(evaluation_requests(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
     press(&mut state, "[");
-    assert_eq!(evaluation_requests(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
+    assert_eq!(
+        evaluation_requests(&press(&mut state, "]")).len(),
+        1,
+        "returning to the tab repeats the request"
+    );
     let effects = press(&mut state, "J");
     assert_eq!(evaluation_requests(&effects).len(), 1, "the scores of the next trace");
     press(&mut state, "]");
@@ -106,7 +110,7 @@ fn failed_request_for_trace_evaluations_backs_off() {
         assert_eq!(evaluation_requests(&effects).len(), 1, "{wait}");
     }
     reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
-    assert!(evaluation_requests(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
+    assert!(evaluation_requests(&tick(&mut state, 29)).is_empty(), "the next request is the same");
     assert_eq!(evaluation_requests(&tick(&mut state, 1)).len(), 1, "no failure is for good");
 }
 
@@ -165,5 +169,8 @@ fn trace_shows_decisions_of_its_rules() {
     let effects = press(&mut state, "wJ");
     let mut late = effects;
     late.retain(|it| is_get(it, "/v1/eval-rules"));
-    assert!(reply(&mut state, &late, Ok(Response::new(rules()))).is_empty(), "it is about the trace before");
+    assert!(
+        reply(&mut state, &late, Ok(Response::new(rules()))).is_empty(),
+        "the response belongs to the previous trace"
+    );
 }
