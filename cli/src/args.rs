@@ -56,7 +56,7 @@ pub struct GlobalArgs {
     /// Maximum attempts for each request (default: 3)
     #[arg(long, global = true, value_name = "N", value_parser = positive::<u32>)]
     pub retries: Option<u32>,
-    /// Don't show long texts in a pager
+    /// Do not show long texts in a pager
     #[arg(long, global = true)]
     pub no_pager: bool,
     /// Whether the command may name a context that does not exist yet.

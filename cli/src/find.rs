@@ -160,8 +160,8 @@ pub async fn evaluation(client: &Client, settings: &Settings, wanted: &str) -> R
     .await
 }
 
-/// Finds a record by id, or a recent one by the end of its id. `call` returns a page of the list of the project of this
-/// run, or of all projects, newest first.
+/// Finds a record by id, or a recent one by the end of its id. `call` returns a page of the list of the project of
+/// this run, or of all projects, newest first.
 pub async fn record<T>(
     client: &Client,
     settings: &Settings,
@@ -177,7 +177,7 @@ pub async fn record<T>(
     recent(client, kind, wanted, |page| call(project, page)).await
 }
 
-/// Refuses a text that can't be the end of an id, before any request.
+/// Refuses a text that cannot be the end of an id, before any request.
 fn check_suffix(kind: RecordKind, wanted: &str) -> Result<()> {
     let plausible = |c: char| c.is_ascii_hexdigit() || c == '-';
     if wanted.len() >= MIN_ID_SUFFIX_CHARS && wanted.chars().all(plausible) {

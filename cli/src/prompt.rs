@@ -91,7 +91,7 @@ pub struct MenuItem {
 }
 
 /// Asks to choose an item, by its key or with the arrows and Enter. Returns none on Esc. Reads a line where
-/// the terminal can't move its cursor.
+/// the terminal cannot move its cursor.
 pub async fn choose(ctx: &mut Ctx, question: &str, items: &'static [MenuItem]) -> Result<Option<usize>> {
     ctx.out.say(question);
     ctx.out.say("");

@@ -20,9 +20,9 @@ pub struct Model {
     pub evaluator_type: String,
     /// A word of [`api::eval::ModelTier`]; null for type `rule`.
     pub model_tier: Option<String>,
-    /// JSON object: options of the evaluator.
+    /// Options of the evaluator, a JSON object.
     pub config: String,
-    /// JSON object: selects the traces.
+    /// The filter of the traces, a JSON object.
     pub filter: String,
     /// Number of matching traces at the time of the request.
     pub matched: i64,

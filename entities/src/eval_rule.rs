@@ -18,7 +18,7 @@ pub struct Model {
     pub metric_name: String,
     /// A word of [`api::eval::EvaluatorType`].
     pub evaluator_type: String,
-    /// JSON object: options of the evaluator.
+    /// Options of the evaluator, a JSON object.
     pub config: String,
     /// Whether the rule fires on new traces.
     pub enabled: bool,
@@ -26,7 +26,7 @@ pub struct Model {
     pub model_tier: String,
     /// Smallest score drop that raises an alert; null means 0.
     pub min_score_drop: Option<f64>,
-    /// JSON object: [`api::eval_rule::RuleFilter`].
+    /// The filter of the traces: [`api::eval_rule::RuleFilter`] as JSON.
     pub filter: String,
     /// Share of the matching traces that is evaluated, 0 to 1.
     pub sample_rate: f64,

@@ -1,4 +1,4 @@
-//! Table `idempotency`: answers that are given again to the same `Idempotency-Key`.
+//! Table `idempotency`: responses that are returned again to requests with the same `Idempotency-Key`.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Table `job`: background work; see the server's queue.
+//! Table `job`: background work; see the crate `queue`.
 
 use sea_orm::entity::prelude::*;
 

@@ -6,10 +6,10 @@ use sea_orm::entity::prelude::*;
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "setting")]
 pub struct Model {
-    /// Its name.
+    /// The name.
     #[sea_orm(primary_key, auto_increment = false)]
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }
 

@@ -33,9 +33,9 @@ pub struct Model {
     pub error: Option<String>,
     /// Bit of [`api::FailureType`]; null without an error.
     pub failure: Option<i16>,
-    /// As reported.
+    /// Prompt tokens, as the span reports them.
     pub prompt_tokens: Option<i64>,
-    /// As reported.
+    /// Completion tokens, as the span reports them.
     pub completion_tokens: Option<i64>,
     /// Pico-dollars, whether counted or not.
     pub cost: Option<i64>,

@@ -9,9 +9,9 @@ pub struct Model {
     /// Identifies the tenant; the first column of the primary key of every table that it owns.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its name at the identity provider.
+    /// The tenant's name at the identity provider.
     pub external_id: Option<String>,
     /// A word of [`api::Plan`].
     pub plan: String,

@@ -175,7 +175,7 @@ impl AccessCache {
         self.projects_by_name.get((tenant, name.to_owned()), read).await
     }
 
-    /// Whether a tenant's project is archived; `None` if it does not exist.
+    /// Returns whether a tenant's project is archived; `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl CacheValidity {
         *self.version_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
-    /// Whether data read at `read` in `version` is still valid.
+    /// Returns whether data read at `read` in `version` is still valid.
     fn is_valid(&self, version: u64, read: Instant) -> bool {
         if version != self.version.load(SeqCst) {
             return false;

@@ -113,15 +113,15 @@ pub struct App {
     pub reads: KeyedSemaphore<Uuid>,
     /// Limits the reads of a tenant's streams.
     pub stream_reads: KeyedSemaphore<Uuid>,
-    /// Maximum number of open streams of a tenant.
+    /// Limits the open streams of a tenant.
     pub streams: KeyedSemaphore<Uuid>,
     /// Limits the running exports of a tenant.
     pub exports: KeyedSemaphore<Uuid>,
-    /// Limits the jobs of a webhook that send deliveries.
+    /// Limits the concurrent jobs that send deliveries of one webhook.
     pub webhook_runs: ConcurrencyLimits<Uuid>,
-    /// Limits the running tests of a tenant's webhooks.
+    /// Limits the concurrent tests of a tenant's webhooks.
     pub webhook_tests: KeyedSemaphore<Uuid>,
-    /// Maximum number of requests whose bodies are decoded at the same time.
+    /// Limits the request bodies that are decoded at the same time.
     pub decoding_permits: Arc<Semaphore>,
     /// Answers metrics queries.
     pub metrics_queries: MetricsQueries,
@@ -296,12 +296,12 @@ impl App {
         tokio::spawn(self.tasks.track_future(task));
     }
 
-    /// Sleeps, or until the server stops; returns true if it stops.
+    /// Sleeps until `time` has passed or the server stops; returns true if it stops.
     pub async fn pause(&self, time: Duration) -> bool {
         tokio::time::timeout(time, self.stopping.cancelled()).await.is_ok()
     }
 
-    /// Whether the server is stopping.
+    /// Returns whether the server is stopping.
     pub fn is_stopping(&self) -> bool {
         self.stopping.is_cancelled()
     }

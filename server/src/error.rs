@@ -25,7 +25,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is temporary: the database is unreachable or busy.
+    /// Returns whether the error is temporary: the database is unreachable or busy.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Problem(it) if it.code == ErrorCode::Overloaded)
     }

@@ -32,9 +32,9 @@ pub enum Evaluator {
 /// A custom evaluator.
 #[derive(Debug)]
 pub struct CustomEvaluator {
-    /// Its row.
+    /// The evaluator's row.
     pub row: table::Model,
-    /// Its definition.
+    /// The evaluator's definition.
     pub definition: NewEvaluator,
     kind: EvaluatorType,
 }
@@ -111,7 +111,7 @@ impl Evaluator {
         Err(Problem::field("evaluator_type", message).into())
     }
 
-    /// Whether validating a configuration is quick, because it contains nothing to compile.
+    /// Returns whether validating a configuration is quick, because it contains nothing to compile.
     pub fn is_quick_to_check(&self, config: &Config) -> bool {
         let is_plain = |it: &Value| !it.is_object() && !it.is_array();
         match self {
@@ -125,7 +125,7 @@ impl Evaluator {
     ///
     /// # Errors
     ///
-    /// Fails with `validation_failed` and everything that is wrong.
+    /// Fails with `validation_failed` and all invalid options.
     pub fn check(&self, kind: EvaluatorType, config: &Config) -> Result<()> {
         let checked = match self {
             Self::Builtin(it) => it.check_as(kind, config),

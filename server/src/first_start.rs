@@ -23,9 +23,9 @@ use crate::{
 pub struct NewTenant {
     /// The tenant.
     pub tenant_id: Uuid,
-    /// Its first project.
+    /// The tenant's first project.
     pub project_id: Uuid,
-    /// Its first key, as stored.
+    /// The row of the tenant's first key.
     pub key: api_key::Model,
     /// The secret of the key.
     pub secret: ApiKey,
@@ -123,8 +123,7 @@ pub fn operator_credentials(
         let is_same = (key, base_url) == (judge.key(Provider::OpenAi), judge.base_url(Provider::OpenAi));
         match rows.first_mut() {
             Some(shared) if judges && is_same => shared.embedding_model = model,
-            // Another key is stored for this provider already; it is stored as an OpenAI-compatible
-            // one.
+            // Another key is stored for this provider already, so this one is stored as OpenAI-compatible.
             _ => {
                 let (provider, base_url) = match base_url {
                     None if judges => (Provider::OpenAiCompatible, Some(OPENAI)),

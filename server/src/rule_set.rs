@@ -14,7 +14,7 @@ use crate::evaluator::{CustomEvaluator, Evaluator};
 /// A parsed eval rule.
 #[derive(Debug)]
 pub struct ParsedRule {
-    /// Its row.
+    /// The rule's row.
     pub row: eval_rule::Model,
     /// The type of its evaluator.
     pub kind: EvaluatorType,

@@ -45,7 +45,7 @@ pub const MASTER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 pub enum On {
     /// A SQLite file in a temporary folder.
     Sqlite,
-    /// A PostgreSQL database of the test's own.
+    /// A PostgreSQL database that only this test uses.
     Postgres,
 }
 

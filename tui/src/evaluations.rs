@@ -34,7 +34,7 @@ pub fn first_page(filter: &EvaluationFilter, limit: u32) -> Call<EvaluationList>
     calls::evaluations(filter, &Page { limit: Some(limit), cursor: None })
 }
 
-/// Returns the standing of an evaluation, given the score of its baseline.
+/// Returns the mark of an evaluation, given the score of its baseline.
 pub fn standing(it: &Evaluation, baseline: Option<f64>) -> EvaluationMark {
     let dropped = baseline.is_some_and(|baseline| score_drop(it, baseline).is_some());
     match EvaluationMark::of(it.status, it.label.as_deref()) {

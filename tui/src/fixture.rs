@@ -16,7 +16,7 @@ pub fn id(n: u128) -> Uuid {
     Uuid::from_u128((0x0198_0f6e_7000_7000_8000_u128 << 48) | n)
 }
 
-/// A trace that started this many seconds after [`BASE_MICROS`].
+/// Returns a trace that started this many seconds after [`BASE_MICROS`].
 pub fn trace(second: i64) -> Trace {
     Trace {
         id: id(second.unsigned_abs().into()),
@@ -49,7 +49,7 @@ pub fn trace(second: i64) -> Trace {
     }
 }
 
-/// A span of 100 ms that started `n` times 100 ms after [`BASE_MICROS`].
+/// Returns a span of 100 ms that started `n` times 100 ms after [`BASE_MICROS`].
 pub fn span(n: u128, parent: Option<u128>) -> Span {
     let start = BASE_MICROS + i64::try_from(n).unwrap_or_default() * 100_000;
     Span {
@@ -78,7 +78,7 @@ pub fn span(n: u128, parent: Option<u128>) -> Span {
     }
 }
 
-/// An evaluation asked for so many seconds after [`BASE_MICROS`]: complete with a score, else pending.
+/// Returns an evaluation requested `n` seconds after [`BASE_MICROS`]: complete with a score, else pending.
 pub fn evaluation(n: u128, metric: &str, score: Option<f64>) -> Evaluation {
     let second = i64::try_from(n).unwrap_or_default();
     let at = |second: i64| Timestamp::from_micros(BASE_MICROS + second * 1_000_000);
@@ -119,7 +119,7 @@ pub fn evaluation(n: u128, metric: &str, score: Option<f64>) -> Evaluation {
     }
 }
 
-/// An open anomaly that began an hour before [`BASE_MICROS`].
+/// Returns an open anomaly that began an hour before [`BASE_MICROS`].
 pub fn anomaly(n: u128, metric: &str) -> Anomaly {
     let at = |minutes: i64| Timestamp::from_micros(BASE_MICROS + minutes * 60_000_000);
     Anomaly {

@@ -36,7 +36,7 @@ pub fn is_suffix(word: &str) -> bool {
 /// Returns the id with the given ending. The same id can occur more than once.
 ///
 /// # Errors
-/// No id has this end, or more than one has.
+/// Fails when no id or more than one ends with it.
 pub fn resolve_suffix(ids: impl IntoIterator<Item = Uuid>, end: &str) -> Result<Uuid, IdError> {
     let end = end.to_ascii_lowercase();
     let fits = |id: &Uuid| id.to_string().ends_with(&end) || id.simple().to_string().ends_with(&end);

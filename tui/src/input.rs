@@ -92,7 +92,7 @@ impl Input {
         Self { kind, text: text.to_owned(), cursor: text.len(), back: 0, draft: String::new() }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -9,7 +9,7 @@ use crossterm::{
     terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
 };
 
-/// The terminal, taken over for as long as this lives.
+/// The terminal, which is restored when the value is dropped.
 #[derive(Debug)]
 pub struct Guard(());
 
@@ -17,7 +17,7 @@ impl Guard {
     /// Takes the terminal over. A panic restores it before its message is printed.
     ///
     /// # Errors
-    /// The output is not a terminal, or raw mode is not available.
+    /// Returns the output is not a terminal, or raw mode is not available.
     pub fn take() -> io::Result<Self> {
         static PANIC_HOOK: Once = Once::new();
         PANIC_HOOK.call_once(|| {

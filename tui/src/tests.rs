@@ -1,4 +1,4 @@
-//! The console as a whole: messages in, effects and screens out.
+//! Tests of the console as a whole: messages in, effects and screens out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dialogs;
@@ -37,7 +37,7 @@ pub use present::format::Zone;
 pub const UNICODE_THEME: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
 pub const ASCII_THEME: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
 
-/// A console that was just started, and its first effects.
+/// Returns a console that was just started, and its first effects.
 pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
     let target = Target {
         url: "https://loupe.example".into(),
@@ -57,7 +57,7 @@ pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
     (state, effects)
 }
 
-/// A console with a list of traces, over the stream.
+/// Returns a console with a list of traces, over the stream.
 pub fn filled(size: (u16, u16), theme: Theme) -> App {
     let (mut state, effects) = started(size, theme);
     update(&mut state, Msg::Reply(me_request(&effects), Ok(Response::new(me()))));
@@ -147,17 +147,17 @@ impl SentRequest {
         self.params.get(name).map(String::as_str)
     }
 
-    /// The id of a parameter.
+    /// Returns the id of a parameter.
     pub fn uuid(&self, name: &str) -> Option<uuid::Uuid> {
         self.param(name).map(|it| it.parse().unwrap())
     }
 
-    /// The last id of the path.
+    /// Returns the last id of the path.
     pub fn path_id(&self) -> Option<uuid::Uuid> {
         self.path.split('/').rev().find_map(|it| it.parse().ok())
     }
 
-    /// The time of a parameter.
+    /// Returns the time of a parameter.
     pub fn time(&self, name: &str) -> Option<Timestamp> {
         self.param(name).map(|it| it.parse().unwrap())
     }
@@ -275,7 +275,7 @@ pub fn rows() -> Vec<Trace> {
     rows
 }
 
-/// The trace of the failed refund.
+/// Returns the trace of the failed refund.
 pub fn refund() -> Trace {
     let mut trace = rows().remove(36);
     let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
@@ -315,7 +315,7 @@ pub fn refund() -> Trace {
     trace
 }
 
-/// A console with the failed refund opened.
+/// Returns a console with the failed refund opened.
 pub fn opened(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     press(&mut state, "jjj");

@@ -94,7 +94,7 @@ async fn show(ctx: &Ctx, args: ConsoleArgs, keys: tui::Rebinding) -> Result {
     })
 }
 
-/// Returns whether the console can draw: `TERM=dumb` is a terminal that can't move its cursor.
+/// Returns whether the console can draw: `TERM=dumb` is a terminal that cannot move its cursor.
 fn can_draw(env: &Env) -> bool {
     env.stdin_tty && env.stdout_tty && env.var("TERM") != Some("dumb")
 }

@@ -81,7 +81,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Resolves all settings. Fails if a file can't be read or a value is invalid.
+    /// Resolves all settings. Fails if a file cannot be read or a value is invalid.
     pub fn resolve(global: &GlobalArgs, env: &Env) -> Result<Self> {
         let dir = profile::config_dir(|name| env.var(name).map(str::to_owned));
         let config = dir.as_deref().map(Config::load).transpose()?.unwrap_or_default();

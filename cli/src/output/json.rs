@@ -12,7 +12,7 @@ pub fn text(value: &impl Serialize, pretty: bool) -> serde_json::Result<String> 
 }
 
 /// Escapes the control characters that JSON permits unescaped in strings (DEL, C1, bidirectional). They
-/// can't occur outside strings, so the meaning stays the same.
+/// cannot occur outside strings, so the meaning stays the same.
 pub fn escape(json: &str) -> String {
     let escaped = |c: char| is_control(c) && c >= '\u{7f}';
     if !json.contains(escaped) {

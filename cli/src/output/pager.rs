@@ -23,7 +23,7 @@ static IS_PAGER_OPEN: AtomicBool = AtomicBool::new(false);
 
 impl Pager {
     /// Returns the pager of this run: `LOUPE_PAGER`, `PAGER`, or `less`. Returns none without a terminal,
-    /// on one that can't move its cursor (`TERM=dumb`) or does not report its size, with `--no-pager`, and
+    /// on one that cannot move its cursor (`TERM=dumb`) or does not report its size, with `--no-pager`, and
     /// for `cat`.
     pub fn of(global: &GlobalArgs, env: &Env) -> Option<Self> {
         let can_page = env.stdout_tty && !global.no_pager && env.var("TERM") != Some("dumb");
@@ -38,7 +38,7 @@ impl Pager {
         rows.sum::<usize>() < self.rows
     }
 
-    /// Shows a text; returns false if it fits on the screen or the pager can't be started.
+    /// Shows a text; returns false if it fits on the screen or the pager cannot be started.
     pub fn show(&self, text: &str) -> bool {
         if self.fits(text) {
             return false;

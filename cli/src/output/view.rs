@@ -21,7 +21,7 @@ pub struct Column {
     pub optional: bool,
     /// Whether the column is aligned to the right.
     pub right: bool,
-    /// Width in tables whose rows arrive one by one and can't be measured first.
+    /// Width in tables whose rows arrive one by one and cannot be measured first.
     pub width: usize,
 }
 

@@ -150,7 +150,7 @@ fn provider_key_is_read_from_stdin_and_never_shown() {
     let ran = run(stub.session(&["credentials", "set", "anthropic", "--key", "sk-secret"]));
     assert_eq!(ran.code, 2);
     assert!(!ran.stderr.contains("sk-secret"), "{}", ran.stderr);
-    // A new address requires the key again, which can't be prompted for without a terminal.
+    // A new address requires the key again, which cannot be prompted for without a terminal.
     let args = ["credentials", "set", "openai", "--base-url", "https://llm.example/v1"];
     assert_eq!(run(stub.session(&args)).code, 2);
     assert_eq!(stub.count("PUT"), 1);

@@ -1,4 +1,4 @@
-//! How large deviations usually are: counts of past deviations in logarithmic buckets.
+//! The usual size of deviations: counts of past deviations in logarithmic buckets.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const BUCKETS_PER_OCTAVE: f32 = 4.0;
 const FIRST_OCTAVE: f32 = -8.0;
 /// Fewest deviations from which a spread is computed.
 const MIN_DEVIATIONS: f32 = 24.0;
-/// Number of deviations from which the tail is about known.
+/// Number of deviations from which the tail of their distribution is approximately known.
 const MIN_TAIL_DEVIATIONS: f32 = 60.0;
 /// Number of buckets: deviations up to two to the power of 24.
 const BUCKET_COUNT: usize = 128;

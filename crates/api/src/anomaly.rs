@@ -99,7 +99,7 @@ pub struct Anomaly {
 pub struct AnomalyList {
     /// The anomalies.
     pub anomalies: Vec<Anomaly>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

@@ -68,7 +68,7 @@ pub struct AuditRecord {
 pub struct AuditLog {
     /// The records.
     pub audit_log: Vec<AuditRecord>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

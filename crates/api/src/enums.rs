@@ -22,7 +22,7 @@ pub enum SpanType {
 }
 
 impl SpanType {
-    /// The word on the wire and in the database.
+    /// Returns the word on the wire and in the database.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Llm => "llm",
@@ -100,7 +100,7 @@ macro_rules! words {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word on the wire and in the database.
+            /// Returns the word on the wire and in the database.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -165,7 +165,7 @@ impl FailureType {
     pub const FILTERABLE_TYPES: [Self; 4] =
         [Self::Timeout, Self::RateLimit, Self::InvalidResponse, Self::ContextLength];
 
-    /// Whether traces can be filtered by this type.
+    /// Returns whether traces can be filtered by this type.
     pub fn is_filterable(self) -> bool {
         Self::FILTERABLE_TYPES.contains(&self)
     }

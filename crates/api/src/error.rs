@@ -52,12 +52,12 @@ macro_rules! codes {
             /// Every code, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The value of `code` in the body.
+            /// Returns the value of `code` in the body.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The HTTP status that the code comes with.
+            /// Returns the HTTP status that the code comes with.
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),+ }
             }

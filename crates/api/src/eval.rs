@@ -184,7 +184,7 @@ pub struct EvaluationFailed {
 pub struct EvaluationList {
     /// The evaluations.
     pub evaluations: Vec<Evaluation>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

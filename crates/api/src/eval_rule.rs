@@ -40,7 +40,7 @@ pub struct RuleFilter {
 }
 
 impl RuleFilter {
-    /// Whether the filter selects all traces.
+    /// Returns whether the filter selects all traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -232,7 +232,7 @@ pub struct EvalRuleChange {
 pub struct EvalRuleList {
     /// The rules.
     pub eval_rules: Vec<EvalRule>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -284,7 +284,7 @@ pub struct RuleDecision {
 pub struct RuleDecisionList {
     /// The decisions.
     pub decisions: Vec<RuleDecision>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

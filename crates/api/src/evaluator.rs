@@ -142,7 +142,7 @@ pub struct EvaluatorChange {
 pub struct EvaluatorList {
     /// The evaluators.
     pub evaluators: Vec<Evaluator>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

@@ -38,7 +38,7 @@ pub struct Failure {
 pub struct FailureList {
     /// The failures.
     pub failures: Vec<Failure>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -112,7 +112,7 @@ pub struct TrendPoint {
 pub struct FailureClusterList {
     /// The clusters.
     pub clusters: Vec<FailureCluster>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -130,15 +130,15 @@ pub struct FailureClusterChange {
 /// The filters of `GET /v1/failures`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureFilter {
-    /// Only of this project.
+    /// Only failures of this project.
     pub project_id: Option<Uuid>,
-    /// Only of this type.
+    /// Only failures of this type.
     pub failure_type: Option<FailureType>,
-    /// Only of this cluster.
+    /// Only failures of this cluster.
     pub cluster_id: Option<Uuid>,
-    /// Only of this trace.
+    /// Only failures of this trace.
     pub trace_id: Option<Uuid>,
-    /// Only of this model.
+    /// Only failures of this model.
     pub model: Option<String>,
     /// Created at this time or later.
     pub from: Option<Timestamp>,
@@ -149,11 +149,11 @@ pub struct FailureFilter {
 /// The filters of `GET /v1/failures/clusters`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFilter {
-    /// Only of this project.
+    /// Only clusters of this project.
     pub project_id: Option<Uuid>,
-    /// Only with this status.
+    /// Only clusters with this status.
     pub status: Option<ClusterStatus>,
-    /// Only of this type.
+    /// Only clusters of this type.
     pub failure_type: Option<FailureType>,
     /// With the newest failure at this time or later.
     pub from: Option<Timestamp>,

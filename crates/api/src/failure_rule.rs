@@ -41,9 +41,9 @@ pub struct FailureRule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FiredRule {
-    /// The rule.
+    /// The ID of the rule.
     pub id: Uuid,
-    /// Its name.
+    /// The name of the rule.
     pub name: String,
 }
 
@@ -125,7 +125,7 @@ pub struct FailureRuleChange {
 pub struct FailureRuleList {
     /// The rules.
     pub failure_rules: Vec<FailureRule>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

@@ -41,7 +41,7 @@ pub struct NewFeedback {
     /// characters and 1,280 bytes; an empty string counts as absent.
     #[serde(default)]
     pub user_id: Option<String>,
-    /// Where it was given, such as `thumbs` or `review`. Same bounds as `user_id`.
+    /// Where the feedback was given, such as `thumbs` or `review`. Same bounds as `user_id`.
     #[serde(default)]
     pub source: Option<String>,
     /// The span that it concerns; default: the whole trace.
@@ -71,7 +71,7 @@ pub struct Feedback {
     pub comment: Option<String>,
     /// The end user who gave it.
     pub user_id: Option<String>,
-    /// Where it was given.
+    /// Where the feedback was given.
     pub source: Option<String>,
     /// Additional data; an empty object when there is none.
     #[cfg_attr(feature = "schema", schema(value_type = Object, required = true))]
@@ -89,7 +89,7 @@ pub struct Feedback {
 pub struct FeedbackList {
     /// The feedback.
     pub feedback: Vec<Feedback>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

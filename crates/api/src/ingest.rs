@@ -50,10 +50,10 @@ pub struct TraceItem {
     pub started_at: Option<Timestamp>,
     /// End time.
     pub ended_at: Option<Timestamp>,
-    /// Its spans, in any order.
+    /// The trace's spans, in any order.
     #[serde(deserialize_with = "crate::object::list")]
     pub spans: Option<Vec<SpanItem>>,
-    /// Its events.
+    /// The events.
     #[serde(deserialize_with = "crate::object::list")]
     pub events: Option<Vec<EventItem>>,
 }

@@ -51,7 +51,7 @@ pub struct NewApiKey {
 pub struct ApiKeyList {
     /// The keys that are not revoked.
     pub apikeys: Vec<ApiKey>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

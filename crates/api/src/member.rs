@@ -48,7 +48,7 @@ pub struct MemberChange {
 pub struct MemberList {
     /// The members, removed ones included.
     pub members: Vec<Member>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

@@ -34,15 +34,15 @@ pub struct Model {
     pub source: String,
 }
 
-/// Response of `GET /v1/models`, ordered by name.
+/// A page of model prices, ordered by name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ModelList {
-    /// The models.
+    /// The models with their prices.
     pub models: Vec<Model>,
-    /// Always false: the list is complete.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
-    /// Always null.
+    /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
     /// Date of the built-in price table.
     pub builtin_updated: String,

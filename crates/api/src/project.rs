@@ -74,7 +74,7 @@ pub struct ProjectChange {
 pub struct ProjectList {
     /// The projects.
     pub projects: Vec<Project>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

@@ -51,9 +51,9 @@ pub struct VectorSearch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NearSpan {
-    /// Its trace.
+    /// The ID of the trace.
     pub trace_id: Uuid,
-    /// Its id.
+    /// The ID of the span.
     pub span_id: Uuid,
 }
 
@@ -75,7 +75,7 @@ pub struct SearchResult {
 pub struct SearchResults {
     /// The spans.
     pub results: Vec<SearchResult>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

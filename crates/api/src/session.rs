@@ -30,7 +30,7 @@ pub struct Session {
 pub struct SessionList {
     /// The sessions.
     pub sessions: Vec<Session>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

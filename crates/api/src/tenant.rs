@@ -11,11 +11,11 @@ use crate::{Plan, Role, Timestamp, key::ApiKey};
 pub struct Tenant {
     /// Identifies the tenant.
     pub id: Uuid,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The plan.
     pub plan: Plan,
-    /// Its name at the identity provider.
+    /// The tenant's name at the identity provider.
     pub external_id: Option<String>,
     /// Creation time.
     pub created_at: Timestamp,

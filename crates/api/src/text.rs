@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character controls a terminal or the reading order instead of being displayed.
+/// Returns whether a character controls a terminal or the reading order instead of being displayed.
 pub fn is_control(c: char) -> bool {
     matches!(c,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'

@@ -178,7 +178,7 @@ pub struct Event {
 pub struct TraceList {
     /// The traces, without spans.
     pub traces: Vec<Trace>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -190,7 +190,7 @@ pub struct TraceList {
 pub struct SpanList {
     /// The spans.
     pub spans: Vec<Span>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

@@ -110,7 +110,7 @@ pub struct WebhookChange {
 pub struct WebhookList {
     /// The webhooks.
     pub webhooks: Vec<Webhook>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -199,7 +199,7 @@ pub struct DeliveryAttempt {
 pub struct WebhookDeliveryList {
     /// The deliveries.
     pub deliveries: Vec<WebhookDelivery>,
-    /// More rows exist beyond this page.
+    /// Whether more rows exist beyond this page.
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,

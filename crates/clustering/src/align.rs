@@ -49,7 +49,7 @@ impl Alignment {
         alignment
     }
 
-    /// Returns what the differences count, in thousandths of the whole.
+    /// Returns the cost of the differences, in thousandths of the whole.
     pub fn distance(&self) -> u32 {
         let whole = self.matched + self.cost;
         (self.cost * 1000).checked_div(whole).unwrap_or(0)
@@ -99,7 +99,8 @@ fn replaces_prose(mine: &[Word], theirs: &[Word]) -> bool {
     is_fixed(mine) && is_fixed(theirs)
 }
 
-/// Returns what the words between two pairs count, if the templates have words of the weight `matched` in common.
+/// Returns the cost of the words between two pairs. `matched` is the weight of the words that the templates have
+/// in common.
 fn difference(mine: &[Word], theirs: &[Word], matched: u32) -> u32 {
     if mine.is_empty() && theirs.is_empty() {
         return 0;
@@ -149,7 +150,7 @@ fn common_words(template: &[Word], other: &[Word]) -> Vec<(usize, usize)> {
 const TABLE_WIDTH: usize = MAX_TEMPLATE_WORDS + 1;
 
 fn middle(template: &[Word], other: &[Word], offset: usize, pairs: &mut Vec<(usize, usize)>) {
-    // `best[row * TABLE_WIDTH + column]`: the largest weight from there to the ends.
+    // `best[row * TABLE_WIDTH + column]` is the largest weight of pairs from this row and column to the ends.
     let mut best = [0_u16; TABLE_WIDTH * TABLE_WIDTH];
     for row in (0..template.len()).rev() {
         for column in (0..other.len()).rev() {
@@ -176,7 +177,7 @@ fn middle(template: &[Word], other: &[Word], offset: usize, pairs: &mut Vec<(usi
     }
 }
 
-/// Returns the weight by which pairs are chosen. Wildcards pair too, if nothing else is lost by it.
+/// Returns the weight by which pairs are chosen. Wildcards are paired too, unless that prevents a pair of words.
 fn pair_weight(word: &Word) -> u16 {
     (word.weight as u16) * 4 + u16::from(word.is_wildcard())
 }

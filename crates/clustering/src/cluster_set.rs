@@ -1,4 +1,4 @@
-//! The clusters of a project, and which of them a failure joins.
+//! The clusters of a project, and the choice of the cluster that a failure joins.
 
 mod scope;
 
@@ -8,11 +8,11 @@ use crate::mask::mask;
 use crate::template::Template;
 use scope::{JoinDecision, Scope};
 
-/// Number of clusters of a failure type in a project. Failures that are near no cluster join the overflow
-/// cluster of their type beyond it.
+/// Maximum number of clusters of a failure type in a project. Beyond it, a failure that is near no cluster joins
+/// the overflow cluster of its type.
 pub const MAX_CLUSTERS_PER_TYPE: usize = 1000;
 
-/// Length of a span name that is compared.
+/// Maximum number of bytes of a span name that are compared.
 const MAX_SPAN_NAME_BYTES: usize = 200;
 
 /// A failure to be assigned.
@@ -26,10 +26,10 @@ pub struct FailureText<'a> {
     pub message: &'a str,
 }
 
-/// A cluster as its row has it.
+/// A cluster as its row stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCluster<I> {
-    /// The ID. Clusters are compared in the order of their IDs, so IDs that grow with time keep the result stable.
+    /// The ID. Clusters are compared in the order of their IDs. The result is stable if IDs grow with time.
     pub id: I,
     /// The failure type.
     pub failure_type: String,
@@ -110,7 +110,7 @@ impl<I: Copy + Ord + std::hash::Hash> ClusterSet<I> {
         set
     }
 
-    /// Assigns a failure to a cluster. `new_id` gives the ID of a new cluster.
+    /// Assigns a failure to a cluster. `new_id` returns the ID of a new cluster.
     pub fn assign(&mut self, failure: &FailureText<'_>, new_id: impl FnOnce() -> I) -> Assignment<I> {
         let template = Template::of_message(failure.message);
         let span_name = mask_span_name(failure.span_name);
@@ -138,7 +138,7 @@ impl<I: Copy + Ord + std::hash::Hash> ClusterSet<I> {
         }
     }
 
-    /// Returns a cluster as its row has to be.
+    /// Returns the row to store for a cluster.
     pub fn stored(&self, id: I) -> Option<StoredCluster<I>> {
         let cluster = &self.clusters[*self.positions.get(&id)?];
         Some(StoredCluster {

@@ -5,16 +5,16 @@ mod chunk;
 use chunk::ChunkClass;
 pub(crate) use chunk::REASON_PHRASES;
 
-/// Stands for a variable part of a message, in templates and as people see them.
+/// The text that stands for a variable part of a message, in stored and in displayed templates.
 pub const TEMPLATE_WILDCARD: &str = "<*>";
 
 /// Number of bytes of a message that are masked; a template needs no more.
 const MAX_MASKED_BYTES: usize = 2048;
 
-/// Length of a quoted text that is recognized.
+/// Maximum length of a quoted text that is recognized.
 const MAX_QUOTED_BYTES: usize = 600;
 
-/// Length of a word in quotes that stays readable until another value is seen.
+/// Maximum length of a word in quotes that is not masked. It stays readable until another value is seen.
 const MAX_QUOTED_NAME_BYTES: usize = 40;
 
 /// Texts behind which a model's output or another free text follows, in lower case, up to the end of the line or one of [`FREE_TEXT_ENDS`].
@@ -59,7 +59,8 @@ struct Masker<'a> {
     text: &'a str,
     at: usize,
     masked: String,
-    /// An object without an end was seen. Looking for the end of each further one would be quadratic.
+    /// Whether an object without an end was seen. The ends of further objects are not searched, because that would
+    /// take quadratic time.
     unbalanced: bool,
 }
 

@@ -1,16 +1,16 @@
-//! The failures of a cluster that people look at.
+//! The sample failures of a cluster.
 
 /// The first failure of a cluster and the latest ones.
 ///
-/// The first shows since when the problem exists, and never changes; of the others the newest are kept, because
-/// their traces are the last that retention removes.
+/// The first failure shows when the problem began, and is never replaced. The newest of the others are kept,
+/// because retention removes their traces last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Samples<T> {
     list: Vec<T>,
 }
 
 impl<T: PartialEq> Samples<T> {
-    /// Number of samples of a cluster.
+    /// Maximum number of samples of a cluster.
     pub const MAX: usize = 8;
 
     /// Creates the samples from a stored list: the first failure, then the latest ones, oldest first.

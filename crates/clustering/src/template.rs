@@ -5,16 +5,17 @@ use crate::mask::{TEMPLATE_WILDCARD, mask};
 use crate::unwrap::unwrap;
 use crate::words::{Word, split};
 
-/// Version of the rules that make templates. A change after which templates are not comparable raises it.
+/// Version of the rules that create templates. Increment it when stored templates are not comparable with new
+/// ones.
 pub const FINGERPRINT_VERSION: u32 = 1;
 
-/// End of a template behind whose colon a free text follows, different in each message.
+/// The end of a template whose colon is followed by a free text, different in each message.
 const ANY_END: &str = ": <*>…";
 
-/// Length of the text of a template.
+/// Maximum length of the text of a template.
 const MAX_TEMPLATE_BYTES: usize = 1024;
 
-/// Length of a title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 120;
 
 /// A message with [`TEMPLATE_WILDCARD`] in place of its variable parts.
@@ -41,7 +42,7 @@ impl Template {
         format!("{FINGERPRINT_VERSION}:{}", self.text)
     }
 
-    /// Returns the text as people see it.
+    /// Returns the text for display.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -58,12 +59,12 @@ impl Template {
         format!("{}…", cut[..end].trim_end())
     }
 
-    /// Returns the template of every failure.
+    /// Returns the template that covers every failure.
     pub(crate) fn of_anything() -> Self {
         Self::of_masked(TEMPLATE_WILDCARD)
     }
 
-    /// Returns whether this is the template of every failure.
+    /// Returns whether this is the template that covers every failure.
     pub(crate) fn is_anything(&self) -> bool {
         self.text == TEMPLATE_WILDCARD
     }
@@ -78,7 +79,7 @@ impl Template {
         &self.words
     }
 
-    /// Returns the template of a masked text. Reading the text of a template gives the same template.
+    /// Returns the template of a masked text. The text of a template gives the same template again.
     fn of_masked(masked: &str) -> Self {
         let cut = masked.len() > MAX_TEMPLATE_BYTES;
         let masked = masked.trim();
@@ -108,7 +109,8 @@ impl Template {
         &self.text[word.start as usize..word.end as usize]
     }
 
-    /// Returns whether the template has the words of both, with wildcards where they differ. `alignment` is of this template and `other`.
+    /// Returns the template with the words that both templates have in common, and wildcards where they differ.
+    /// `alignment` compares this template with the other one.
     pub(crate) fn generalize(&self, alignment: &Alignment) -> Self {
         let mut text = String::with_capacity(self.text.len());
         // The end of the last word that was kept, in this template's text.

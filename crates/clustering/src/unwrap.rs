@@ -1,4 +1,4 @@
-//! Removes what SDKs, frameworks and gateways put around the message of a failure.
+//! Removes the texts that SDKs, frameworks and gateways put around the message of a failure.
 
 mod class;
 mod html;
@@ -8,10 +8,10 @@ mod stack_trace;
 
 use std::borrow::Cow;
 
-/// Number of bytes of a message that are examined. Of a longer message, the first and the last half of this are used.
+/// Maximum number of bytes of a message that are examined: half at its beginning and half at its end.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Number of nested wrappings that are removed.
+/// Maximum number of nested wrappings that are removed.
 const MAX_NESTED_WRAPPINGS: usize = 12;
 
 /// Returns the message within its wrappings.
@@ -53,7 +53,7 @@ fn is_substantive(text: &str) -> bool {
             None => {
                 words += usize::from(letters >= 2);
                 letters = 0;
-                // Scripts without spaces.
+                // In scripts without spaces, each character counts as a word.
             }
         }
         if letters > 24 {

@@ -2,10 +2,10 @@
 
 use crate::mask::TEMPLATE_WILDCARD;
 
-/// Number of words of a template. The rest of a longer message is a wildcard.
+/// Maximum number of words of a template. The rest of a longer message is a wildcard.
 pub const MAX_TEMPLATE_WORDS: usize = 48;
 
-/// Length of a word; a longer one is variable.
+/// Maximum length of a word; a longer one is variable.
 const MAX_WORD_BYTES: usize = 80;
 
 /// Weight of a word of prose.
@@ -19,7 +19,7 @@ const FUNCTION_WORD_WEIGHT: u32 = 3;
 /// Weight of a character of a script without spaces.
 const CHARACTER_WEIGHT: u32 = 5;
 
-/// Words that say little about what happened.
+/// Function words, which say little about the failure.
 const FUNCTION_WORDS: &[&str] = &[
     "a", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do", "does", "for",
     "from", "had", "has", "have", "if", "in", "into", "is", "it", "its", "of", "on", "or", "our", "please",
@@ -27,12 +27,12 @@ const FUNCTION_WORDS: &[&str] = &[
     "while", "will", "with", "you", "your",
 ];
 
-/// How a word is written, which tells how likely it is the same in all messages.
+/// The kind of a word by its spelling, which indicates how likely it is the same in all messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordKind {
-    /// Stands for variable words.
+    /// A wildcard, which stands for variable words.
     Wildcard,
-    /// A word that says what happened.
+    /// A word of prose, which describes the failure.
     Prose,
     /// The HTTP status of a response.
     Status,
@@ -44,7 +44,7 @@ pub enum WordKind {
     Value,
 }
 
-/// Values that say that there is none, which is a failure of its own.
+/// Words for a missing value, which indicate a different failure than any present value.
 const MISSING_VALUES: &[&str] = &["NoneType", "None", "null", "undefined", "nil"];
 
 /// A word of a template.
@@ -76,7 +76,7 @@ impl Word {
     }
 }
 
-/// Prose of a first sentence that is long enough to say what happened.
+/// Number of words of prose from which a first sentence is long enough to describe the failure.
 const MIN_FIRST_SENTENCE_PROSE: usize = 3;
 
 /// Divides the weights of the words behind the first sentence, which give advice: messages of one failure have it or
@@ -165,7 +165,7 @@ fn weighted(text: &str, start: usize, end: usize) -> Word {
         return word(start, end, 0, 0, WordKind::Wildcard);
     }
     let first = it.chars().next().unwrap_or(' ');
-    // The masks leave no number but the status of a response.
+    // Masking leaves no numbers except the status of a response.
     let is_status = it.len() == 3 && it.bytes().all(|it| it.is_ascii_digit());
     let (weight, kind) = if is_character_word(first) {
         (CHARACTER_WEIGHT, WordKind::Function)
@@ -212,7 +212,7 @@ fn is_value(text: &str, start: usize, end: usize) -> bool {
         || is_assigned
 }
 
-/// FNV-1a of the word in lower case, never 0.
+/// Returns the FNV-1a of the word in lower case, never 0.
 fn hash(word: &str) -> u64 {
     let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
     let sum = if word.is_ascii() {

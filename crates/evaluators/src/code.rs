@@ -16,7 +16,7 @@ pub(crate) trait CodeEvaluator: Send + Sync {
     /// Evaluates a subject.
     ///
     /// # Errors
-    /// When the trace lacks data that the evaluator needs; it never guesses.
+    /// Fails when the trace lacks data that the evaluator needs; it never guesses.
     fn evaluate(&self, subject: &Subject) -> Result<Measurement, NotEvaluated>;
 
     /// Returns the approximate memory of the compiled evaluator in bytes, without its config.
@@ -94,7 +94,7 @@ impl CompiledEvaluator {
     /// Evaluates a subject.
     ///
     /// # Errors
-    /// When the trace lacks data that the evaluator needs.
+    /// Fails when the trace lacks data that the evaluator needs.
     pub fn evaluate(&self, subject: &Subject) -> Result<Verdict, NotEvaluated> {
         let measurement = self.evaluator.evaluate(subject)?;
         let is_failure =

@@ -52,7 +52,7 @@ pub(crate) fn with_shared_options(mut schema: Value) -> Value {
 /// Parses the options of one type from a config that its schema accepts.
 ///
 /// # Errors
-/// When the schema accepts a value that the type does not have, which is a fault of this crate.
+/// Fails when the schema accepts a value that the type does not have, which is a fault of this crate.
 pub(crate) fn parse<T: DeserializeOwned>(config: &Map<String, Value>) -> Result<T, Vec<ConfigProblem>> {
     T::deserialize(config.into_deserializer())
         .map_err(|_| vec![ConfigProblem::new("", "has options that can't be parsed")])

@@ -55,7 +55,7 @@ impl Definition {
     /// Checks that a config is valid for the type that the config selects (see [`Self::selected_type`]).
     ///
     /// # Errors
-    /// The problems, with their paths.
+    /// Returns the problems, with their paths.
     pub fn check(&self, config: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
         self.check_as(self.selected_type(config), config)
     }
@@ -63,7 +63,7 @@ impl Definition {
     /// Checks that a config is valid for one type of evaluator.
     ///
     /// # Errors
-    /// The problems, with their paths. The caller checks whether the type is offered.
+    /// Returns the problems, with their paths. The caller checks whether the type is offered.
     pub fn check_as(
         &self,
         kind: EvaluatorType,
@@ -78,7 +78,7 @@ impl Definition {
     /// Compiles the code evaluator with a config, once for many traces.
     ///
     /// # Errors
-    /// The problems of the config, with their paths; also if the evaluator has no code.
+    /// Returns the problems of the config, with their paths; also if the evaluator has no code.
     pub fn compile(&self, config: &Map<String, Value>) -> Result<CompiledEvaluator, Vec<ConfigProblem>> {
         let Some(code) = self.code() else {
             return Err(one_problem("", "this evaluator is an LLM evaluator, not a code evaluator"));

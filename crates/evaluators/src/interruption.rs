@@ -12,7 +12,7 @@ use crate::{budget::replace_end_condition, pattern::forget_caches};
 /// Runs `work`, which ends early once `must_end` returns true.
 ///
 /// # Errors
-/// [`TaskInterrupted`] when the work ended early.
+/// Fails with [`TaskInterrupted`] when the work ended early.
 pub fn interruptible<T>(
     must_end: impl Fn() -> bool + 'static,
     work: impl FnOnce() -> T,

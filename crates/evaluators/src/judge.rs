@@ -4,8 +4,8 @@
 //! [`build_request`] builds the messages and the schema of the response, [`parse_response`] parses the response into a verdict,
 //! and [`build_repair_message`] builds the one follow-up message after an unreadable response.
 //!
-//! **Invariant:** the instructions of a judge come from a rubric, a tenant's template or an evaluator's
-//! config. No text of a trace stands outside the fence, not even the name of a tool or a document.
+//! **Invariant:** the instructions of a judge come from a rubric, a tenant's template or an evaluator's config. No
+//! text of a trace is outside the fence, not even the name of a tool or a document.
 
 mod fence;
 mod instructions;

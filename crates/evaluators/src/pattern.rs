@@ -68,7 +68,7 @@ impl RegexOptions {
     /// Compiles the expression.
     ///
     /// # Errors
-    /// When the expression is invalid or too large.
+    /// Fails when the expression is invalid or too large.
     pub(crate) fn compile(&self) -> Result<Pattern, Vec<ConfigProblem>> {
         let options = PatternOptions { case_insensitive: self.case_insensitive, full_match: self.full_match };
         Pattern::compile(&self.pattern, options).map_err(|why| one_problem("pattern", why))
@@ -89,7 +89,7 @@ impl Pattern {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// A message that continues a sentence that names the option.
+    /// Returns a message that continues a sentence that names the option.
     pub(crate) fn compile(pattern: &str, options: PatternOptions) -> Result<Self, String> {
         check_length(pattern)?;
         nfa(pattern, options).map(Self::of)
@@ -98,7 +98,7 @@ impl Pattern {
     /// Compiles an expression of a JSON Schema, which is in the dialect of ECMAScript.
     ///
     /// # Errors
-    /// A message that continues a sentence that names the keyword.
+    /// Returns a message that continues a sentence that names the keyword.
     pub(crate) fn compile_ecma(pattern: &str) -> Result<Self, String> {
         check_length(pattern)?;
         let translated = jsonschema_regex::to_rust_regex(pattern).map_err(|()| {

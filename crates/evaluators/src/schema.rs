@@ -59,7 +59,7 @@ impl Schema {
     /// whether `format` is asserted.
     ///
     /// # Errors
-    /// The problem with its position in the schema, beginning at `field`.
+    /// Returns the problem with its position in the schema, beginning at `field`.
     pub(crate) fn compile(
         schema: &Value,
         draft: Option<Draft>,
@@ -124,7 +124,7 @@ impl Schema {
 /// describes, for messages.
 ///
 /// # Errors
-/// The problems, up to a maximum number; also if the schema itself is invalid.
+/// Returns the problems, up to a maximum number; also if the schema itself is invalid.
 pub(crate) fn check_config(
     schema: &Value,
     config: &Map<String, Value>,

@@ -24,7 +24,7 @@ impl Target {
     /// Returns the text, for evaluators that read all of it.
     ///
     /// # Errors
-    /// When the trace has no text, or the text is too long.
+    /// Fails when the trace has no text, or the text is too long.
     pub(crate) fn bounded_text(self, subject: &Subject) -> Result<&str, NotEvaluated> {
         let text = self.text(subject)?;
         if text.len() <= MAX_TEXT_BYTES {
@@ -39,7 +39,7 @@ impl Target {
     /// Returns the text.
     ///
     /// # Errors
-    /// When the trace has no such text.
+    /// Fails when the trace has no such text.
     pub(crate) fn text(self, subject: &Subject) -> Result<&str, NotEvaluated> {
         let (text, name) = match self {
             Self::Output => (&subject.output, "output"),

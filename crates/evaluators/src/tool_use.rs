@@ -38,7 +38,7 @@ pub(crate) fn join_reasons(mut sentences: Vec<String>) -> String {
 /// Checks that the trace shows an action of a model; only then is the absence of tool calls a choice.
 ///
 /// # Errors
-/// When the trace shows no action.
+/// Fails when the trace shows no action.
 pub(crate) fn require_action(subject: &Subject, reading: &Reading) -> Result<(), NotEvaluated> {
     let answered = reading.output().is_some_and(|it| !it.trim().is_empty());
     if answered || !subject.steps.is_empty() || !reading.calls().is_empty() {

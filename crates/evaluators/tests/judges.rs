@@ -112,7 +112,7 @@ fn judge_request_contains_exactly_needed_and_used_parts() {
         let expected: BTreeSet<&str> = rubric.needs.iter().chain(rubric.uses).map(|it| it.word()).collect();
         assert_eq!(sections(&request), expected, "{name}");
         assert!(request.system.contains(rubric.question), "{name}");
-        assert!(!request.system.contains("refund"), "{name}: the trace stands in the instructions");
+        assert!(!request.system.contains("refund"), "{name}: the instructions contain text of the trace");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The owner of an address, on whom the checks depend.
+//! The owner of an address, which decides how the address is checked.
 
 /// The party that set an address; it decides which addresses are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

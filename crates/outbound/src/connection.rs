@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Whether another request can be sent: the last response was read to its end, and the peer has
+    /// Returns whether another request can be sent: the last response was read to its end, and the peer has
     /// neither closed the connection nor sent anything since.
     pub fn is_idle(&mut self) -> bool {
         (&mut self.driver).now_or_never().is_none() && self.sender.is_ready()

@@ -15,13 +15,13 @@ pub enum SendError {
     /// The machine exists, and no program listens on the port.
     #[error("connection failed: {0}")]
     ConnectionRefused(String),
-    /// No address could be reached for another reason.
+    /// No address could be reached, for a reason other than a refused connection.
     #[error("connection failed: {0}")]
     ConnectionFailed(String),
     /// The certificate has another name, is expired, or its authority is not trusted.
     #[error("TLS failed: {0}")]
     InvalidCertificate(String),
-    /// TLS failed for another reason: the peer does not support it, for example.
+    /// TLS failed for another reason; for example, the peer does not support it.
     #[error("TLS failed: {0}")]
     TlsFailed(String),
     /// The peer closed or reset the connection before the response was complete.
@@ -41,8 +41,8 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Whether sending the request again at once may succeed: the connection failed, which often passes
-    /// when another machine of the receiver takes the next one.
+    /// Returns whether an immediate retry may succeed: the connection failed, and another machine of the receiver may
+    /// accept the next one.
     pub fn may_succeed_at_once(&self) -> bool {
         matches!(
             self,
@@ -81,10 +81,11 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why an address that a tenant set is rejected, with the error code of the interface for webhooks.
+/// The reason why an address that a tenant set is rejected. Each variant names the error code of the webhook
+/// endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRejection {
-    /// Another scheme, or a text that is not plainly one URL: `webhook.url.not_https`.
+    /// A scheme other than https, or a text that is not unambiguously one URL: `webhook.url.not_https`.
     #[error(
         "the address must be a complete https:// URL with a plain host name or IP address, without user name and password"
     )]

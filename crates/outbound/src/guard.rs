@@ -29,8 +29,8 @@ pub struct Guard {
     pub own_listeners: OwnListeners,
     /// Resolves names in tenants' addresses.
     pub tenant_resolver: Arc<dyn Resolver>,
-    /// Resolves names in the operator's addresses. It is another one, so that slow names of tenants do
-    /// not delay sign-ins.
+    /// Resolves names in the operator's addresses. It is a separate resolver, so that slow names of tenants do not
+    /// delay sign-ins.
     pub operator_resolver: Arc<dyn Resolver>,
 }
 

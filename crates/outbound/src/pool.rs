@@ -14,7 +14,7 @@ use crate::connection::Connection;
 /// Maximum time that a connection is idle.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(15);
 
-/// Maximum number of idle connections in all.
+/// Maximum number of idle connections to all origins together.
 const MAX_IDLE_CONNECTIONS: usize = 128;
 
 /// Idle connections.

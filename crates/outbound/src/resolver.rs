@@ -19,9 +19,8 @@ pub trait Resolver: Send + Sync + 'static {
     fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a>;
 }
 
-/// Number of groups of look-ups. A look-up blocks a thread for as long as a slow name server likes; the
-/// owner of a name can block only one group with it, and all groups together at most half of the
-/// threads.
+/// Number of groups of look-ups. A look-up blocks a thread until the name server responds. A slow name server can
+/// block only the one group of its names, and all groups together use at most half of the threads.
 const LOOKUP_GROUPS: usize = 32;
 
 /// Maximum number of concurrent look-ups in a group.
@@ -30,7 +29,7 @@ const MAX_LOOKUPS_PER_GROUP: usize = 8;
 /// A blocking function that resolves one name.
 type LookupFunction = fn(&str) -> io::Result<Vec<IpAddr>>;
 
-/// The system's resolver: the hosts file, DNS, or what else the machine is configured with.
+/// The system's resolver: the hosts file, DNS, and other sources that the machine is configured with.
 pub struct SystemResolver {
     look_up: LookupFunction,
     /// Keyed randomly, so that the group of a name cannot be predicted.

@@ -58,8 +58,8 @@ pub fn spark_to(values: &[Option<f64>], top: f64, glyphs: &Glyphs) -> String {
     values.iter().map(|value| value.map_or(" ", |value| glyphs.ramp[level(value, top, 1)])).collect()
 }
 
-/// Returns columns as rows of text, from top to bottom, with one cell for each value. Columns end at `top`, the end of
-/// the axis.
+/// Returns columns as rows of text, from top to bottom, with one cell for each value. Columns end at `top`, the
+/// end of the axis.
 pub fn columns(values: &[Option<f64>], rows: usize, top: f64, glyphs: &Glyphs) -> Vec<String> {
     let heights: Vec<Option<usize>> =
         values.iter().map(|value| value.filter(|it| *it > 0.0).map(|it| level(it, top, rows) + 1)).collect();
@@ -67,7 +67,7 @@ pub fn columns(values: &[Option<f64>], rows: usize, top: f64, glyphs: &Glyphs) -
         let within = height.unwrap_or(0).saturating_sub(8 * row).min(8);
         match within {
             0 => " ",
-            // Marks of different density would not line up to a column, so it is all or nothing.
+            // A cell is filled or empty, because marks of different density would not form a column.
             _ if glyphs.ascii => {
                 if within >= 4 || row == 0 {
                     glyphs.bar

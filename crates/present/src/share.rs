@@ -13,7 +13,7 @@ pub fn text(share: f64) -> String {
 /// Parses a share: a number from 0 to 1, or a percentage.
 ///
 /// # Errors
-/// A message that continues a sentence that begins with the text.
+/// Returns a message that continues a sentence that begins with the text.
 pub fn parse(text: &str) -> Result<f64, &'static str> {
     let text = text.trim();
     let share = match text.strip_suffix('%') {

@@ -1,7 +1,7 @@
 //! The spans of a trace in the order of a tree.
 //!
-//! Every span is listed once: one whose parent is missing is a root, and of spans that are each other's parents
-//! the first one is. Nothing here recurses, so that memory alone limits the depth.
+//! Every span is listed once. A span whose parent is missing is a root; in a cycle of parents, the first span is
+//! the root. Nothing here recurses, so that memory alone limits the depth.
 
 use std::{collections::HashMap, hash::Hash};
 

@@ -1,7 +1,6 @@
 //! Limits the number of concurrent operations that a process runs for one tenant or provider.
 //!
-//! A provider may take almost a minute for each answer and never fail. Workers that wait for it are not
-//! available to others.
+//! Without such a limit, a provider that takes a minute for each response could occupy all workers.
 
 use std::{
     collections::HashMap,
@@ -13,7 +12,7 @@ use std::{
 #[derive(Debug)]
 pub struct ConcurrencyLimits<K>(Mutex<HashMap<K, usize>>);
 
-/// A permit; dropping it returns it.
+/// A permit, which is returned when the value is dropped.
 #[derive(Debug)]
 pub struct ConcurrencyPermit<'a, K: Hash + Eq> {
     limits: &'a ConcurrencyLimits<K>,
@@ -27,7 +26,7 @@ impl<K> Default for ConcurrencyLimits<K> {
 }
 
 impl<K: Hash + Eq + Clone> ConcurrencyLimits<K> {
-    /// Takes a permit; none when `limit` permits of the key are in use.
+    /// Takes a permit; `None` if `limit` permits of the key are in use.
     pub fn take(&self, key: &K, limit: usize) -> Option<ConcurrencyPermit<'_, K>> {
         let mut limits = self.lock();
         let taken = limits.entry(key.clone()).or_default();

@@ -12,7 +12,7 @@ pub struct Depth {
     pub pool: &'static WorkerPool,
     /// Jobs that are due.
     pub due: i64,
-    /// Due time of the oldest of them, in microseconds since the epoch.
+    /// Due time of the oldest due job, in microseconds since the epoch.
     pub oldest: Option<i64>,
     /// Jobs that are claimed.
     pub running: i64,

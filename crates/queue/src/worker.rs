@@ -213,7 +213,7 @@ async fn run<C: Context>(context: &Arc<C>, job: job::Model) {
     }
 }
 
-/// Whether the job is still claimed. Jobs before it in the batch may have taken longer than the lease.
+/// Returns whether the job is still claimed. Jobs before it in the batch may have taken longer than the lease.
 async fn still_claimed<C: Context>(context: &Arc<C>, job: &job::Model) -> bool {
     let now = context.now();
     if job.lease_until.is_some_and(|until| until - now > LEASE_MICROS / 2) {

@@ -24,9 +24,9 @@ pub struct ResourceGroup {
 /// Texts contain no NUL character; an empty text is `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanDraft {
-    /// Never all zero.
+    /// The OpenTelemetry trace ID; never all zero.
     pub trace_id: [u8; 16],
-    /// Never all zero.
+    /// The OpenTelemetry span ID; never all zero.
     pub span_id: [u8; 8],
     /// `None` for a root span.
     pub parent_span_id: Option<[u8; 8]>,
@@ -63,7 +63,7 @@ pub struct SpanDraft {
     pub trace_input: Option<String>,
     /// Output of the whole trace, if the convention sends it separately.
     pub trace_output: Option<String>,
-    /// JSON object: unmapped attributes under their names, the application's metadata under its own
+    /// A JSON object with unmapped attributes under their names, the application's metadata under its own
     /// keys, and `resource`, `scope`, `tool`, `documents`, `request_model`, `response_id` where known.
     pub metadata: String,
     /// The span's events, without those mapped to other fields.

@@ -159,7 +159,7 @@ impl PriceTable {
         self.entries.iter().map(|(name, it)| (name.as_ref(), &it.price, it.origin))
     }
 
-    /// Date of the newest built-in price, `YYYY-MM-DD`.
+    /// Returns date of the newest built-in price, `YYYY-MM-DD`.
     pub fn updated(&self) -> &str {
         &self.updated
     }
@@ -192,7 +192,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Whether there are no overrides.
+    /// Returns whether there are no overrides.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }

@@ -89,7 +89,7 @@ pub struct Rollup {
     pub prompt_tokens: Option<i64>,
     /// Sum of the completion tokens that count.
     pub completion_tokens: Option<i64>,
-    /// Both sums together; 0 when nothing was reported.
+    /// Prompt and completion tokens together; 0 when none were reported.
     pub total_tokens: i64,
     /// Sums of the usage details that count.
     pub usage_details: UsageDetails,
@@ -280,18 +280,18 @@ impl FailureSet {
         self.0 |= bit(failure);
     }
 
-    /// Whether the set contains a type.
+    /// Returns whether the set contains a type.
     pub fn contains(self, failure: FailureType) -> bool {
         self.0 & bit(failure) != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The stored form: 1 timeout, 2 rate limit, 4 invalid response, 8 context length, 16 other,
-    /// 32 remediation regression.
+    /// Returns the stored form: 1 timeout, 2 rate limit, 4 invalid response, 8 context length, 16 other, 32
+    /// remediation regression.
     pub fn bits(self) -> u8 {
         self.0
     }

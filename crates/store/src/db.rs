@@ -48,8 +48,7 @@ impl Db {
     /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` connections: on SQLite for reads, on
     /// PostgreSQL for reads and writes. `read_url` sends reads to a replica.
     ///
-    /// # Errors
-    /// Fails when the database can't be reached or the address can't be read.
+    /// # Errors Fails when the database cannot be reached or the address is invalid.
     pub async fn open(url: &str, read_url: Option<&str>, connections: u32) -> Result<Self, DbErr> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let health = Health::default();
@@ -263,7 +262,7 @@ impl Db {
 
     /// Closes both pools; SQLite then leaves no write-ahead log behind.
     pub async fn close(self) {
-        // A connection that can't be closed needs no handling.
+        // A connection that cannot be closed needs no handling.
         _ = self.read.close().await;
         _ = self.write.close().await;
     }

@@ -84,7 +84,7 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr
     Entity::find_by_id((tenant, id)).one(db.current()).await
 }
 
-/// Returns the existing ones of these evaluations.
+/// Returns the evaluations with these IDs. Unknown IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.

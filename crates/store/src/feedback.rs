@@ -25,7 +25,7 @@ pub struct FeedbackFilter {
     pub project_id: Option<Uuid>,
     /// Only on this trace.
     pub trace_id: Option<Uuid>,
-    /// Only with this label.
+    /// Only feedback with this label.
     pub label: Option<FeedbackLabel>,
     /// Created at or after this time, in microseconds.
     pub from: Option<i64>,

@@ -132,7 +132,7 @@ impl Health {
     /// no write into a deleted file is acknowledged.
     ///
     /// # Errors
-    /// The current fault.
+    /// Returns the current fault.
     pub fn check_writable(&self) -> Result<(), Unavailable> {
         self.check_file()?;
         self.unavailable().map_or(Ok(()), Err)
@@ -141,7 +141,7 @@ impl Health {
     /// Returns an error when the database file is no longer the one that was opened.
     ///
     /// # Errors
-    /// [`Unavailable::FileReplaced`], from the first time on.
+    /// Fails with [`Unavailable::FileReplaced`], from the first time on.
     pub fn check_file(&self) -> Result<(), Unavailable> {
         let Some(file) = self.0.file.get() else { return Ok(()) };
         if self.unavailable() == Some(Unavailable::FileReplaced) {
@@ -163,7 +163,7 @@ impl Health {
     /// broken connection would wait for a quarter of an hour.
     ///
     /// # Errors
-    /// [`Unavailable::Unreachable`]; `work` was dropped.
+    /// Fails with [`Unavailable::Unreachable`]; `work` was dropped.
     pub async fn while_reachable<T>(&self, work: impl Future<Output = T>) -> Result<T, Unavailable> {
         if !self.0.is_monitored.load(SeqCst) {
             return Ok(work.await);

@@ -1,4 +1,4 @@
-//! Rows that are deleted when their time is over: finds the tenants that have some, and deletes them.
+//! Rows that expire: finds the tenants that have expired rows, and deletes the rows.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;

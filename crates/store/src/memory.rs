@@ -12,7 +12,7 @@ pub trait MemoryAccount: Send {
     /// Reserves bytes, and may wait until there is room for them.
     ///
     /// # Errors
-    /// [`OutOfMemory`] when there is no room in time; the account is unchanged then.
+    /// Fails with [`OutOfMemory`] when there is no room in time; the account is unchanged then.
     fn reserve(&mut self, bytes: usize) -> impl Future<Output = Result<(), OutOfMemory>> + Send;
 
     /// Releases bytes that were reserved.

@@ -11,7 +11,7 @@ use crate::{
     housekeeping::{ExpiringRows, TimeUnit},
 };
 
-/// Windows by the time at which they begin.
+/// Rate limit windows by the time at which they begin.
 pub const EXPIRING_WINDOWS: ExpiringRows =
     ExpiringRows { unit: TimeUnit::Seconds, ..ExpiringRows::of("rate_window", "starts_at") };
 
@@ -86,7 +86,7 @@ pub async fn take(
     ];
     let statement = Statement::from_sql_and_values(Dialect::Postgres.backend(), TAKE_REQUESTS_SQL, values);
     let row = db.write.query_one_raw(statement).await?;
-    let row = row.ok_or_else(|| DbErr::RecordNotFound("no slice was answered".to_owned()))?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound("the statement returned no lease".to_owned()))?;
     let read = |column| row.try_get::<i64>("", column).map(|it| u64::try_from(it).unwrap_or(0));
     Ok((read("granted")?, read("taken")?))
 }

@@ -38,7 +38,7 @@ impl SealedColumn {
     }
 }
 
-/// Returns the location of a provider's key.
+/// The column of the keys in provider credentials.
 pub const PROVIDER_KEY: SealedColumn = SealedColumn {
     table: "provider_credential",
     column: "sealed_key",
@@ -47,11 +47,11 @@ pub const PROVIDER_KEY: SealedColumn = SealedColumn {
     name: "provider_credential.sealed_key",
 };
 
-/// The location of the secret of a webhook.
+/// The column of the secrets of webhooks.
 pub const WEBHOOK_SECRET: SealedColumn =
     SealedColumn { table: "webhook", column: "secret", row: "id", is_uuid: true, name: "webhook.secret" };
 
-/// The location of the previous secret of a webhook.
+/// The column of the previous secrets of webhooks.
 pub const WEBHOOK_PREVIOUS_SECRET: SealedColumn = SealedColumn {
     table: "webhook",
     column: "previous_secret",
@@ -60,7 +60,7 @@ pub const WEBHOOK_PREVIOUS_SECRET: SealedColumn = SealedColumn {
     name: "webhook.previous_secret",
 };
 
-/// All columns of sealed secrets.
+/// All columns of sealed secrets. `loupe-server admin rotate-master-key` seals these again.
 pub const ALL: &[SealedColumn] = &[PROVIDER_KEY, WEBHOOK_SECRET, WEBHOOK_PREVIOUS_SECRET];
 
 /// Returns a tenant's secrets: the identifier of each row, and its sealed secret.

@@ -35,7 +35,7 @@ pub struct Packed {
 }
 
 /// A block reference: the ID of a block and the index of an entry.
-pub type Place = (Uuid, i32);
+pub type BlockReference = (Uuid, i32);
 
 /// Size of text in bytes at which the next block begins: reading an entry decompresses at most this and
 /// the entry itself.
@@ -67,9 +67,11 @@ thread_local! {
 /// # Errors
 ///
 /// Fails when the compressor runs out of memory.
-pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result<(Vec<Packed>, Vec<Place>)> {
+pub fn pack<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+) -> std::io::Result<(Vec<Packed>, Vec<BlockReference>)> {
     let mut bodies = Vec::new();
-    let mut places = Vec::new();
+    let mut references = Vec::new();
     let mut open: Vec<&Entry> = Vec::new();
     let mut size = 0;
     let mut id = new_id();
@@ -81,14 +83,14 @@ pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result
             size = 0;
             id = new_id();
         }
-        places.push((id, i32::try_from(open.len()).unwrap_or(i32::MAX)));
+        references.push((id, i32::try_from(open.len()).unwrap_or(i32::MAX)));
         open.push(entry);
         size += length;
     }
     if !open.is_empty() {
         bodies.push(Packed { id, data: compress(&open, size)? });
     }
-    Ok((bodies, places))
+    Ok((bodies, references))
 }
 
 /// Returns the entries of a block, or the first `count` of them.
@@ -111,7 +113,7 @@ pub fn unpacked_bytes(data: &[u8]) -> usize {
 }
 
 fn damaged() -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::InvalidData, "the stored body is damaged")
+    std::io::Error::new(std::io::ErrorKind::InvalidData, "the text block is damaged")
 }
 
 fn read_entries(reader: &mut impl std::io::Read, count: usize) -> std::io::Result<Vec<Entry>> {
@@ -174,7 +176,7 @@ impl Entry {
         ]
     }
 
-    /// Returns the size of all texts.
+    /// Returns the size of all texts in bytes.
     pub fn bytes(&self) -> usize {
         self.fields().into_iter().flatten().map(str::len).sum()
     }
@@ -197,13 +199,13 @@ impl Entry {
         self.trace_output.take().or_else(|| self.output.take())
     }
 
-    /// Whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         self.fields().iter().all(Option::is_none)
     }
 }
 
-/// Whether an entry with this `missing` set has a text.
+/// Returns whether an entry with this `missing` set has a text.
 pub fn has_text(missing: Option<i16>, text: i16) -> bool {
     missing.unwrap_or(0) & text == 0
 }
@@ -219,9 +221,9 @@ mod tests {
     #[test]
     fn text_block_entries_round_trip() {
         let entries = [entry("наўпрост 🙏"), Entry::default(), entry("")];
-        let (bodies, places) = pack(&entries).unwrap();
+        let (bodies, references) = pack(&entries).unwrap();
         assert_eq!(bodies.len(), 1);
-        assert_eq!(places.iter().map(|it| it.1).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(references.iter().map(|it| it.1).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(unpack(&bodies[0].data, usize::MAX).unwrap(), entries);
         assert_eq!(unpack(&bodies[0].data, 1).unwrap(), entries[..1]);
     }
@@ -229,9 +231,9 @@ mod tests {
     #[test]
     fn large_text_begins_a_new_block() {
         let entries: Vec<Entry> = (0..5).map(|i| entry(&i.to_string().repeat(40_000))).collect();
-        let (bodies, places) = pack(&entries).unwrap();
+        let (bodies, references) = pack(&entries).unwrap();
         assert_eq!(bodies.len(), 5);
-        assert!(places.iter().all(|it| it.1 == 0));
+        assert!(references.iter().all(|it| it.1 == 0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A response.
 #[derive(Clone, Debug)]
 pub struct StubResponse {
-    /// The status and the header lines; `None` if `body` is all that is sent.
+    /// The status and the header lines; `None` if only `body` is sent.
     head: Option<(u16, Vec<String>)>,
     body: Vec<u8>,
     /// Whether the length of the body is announced.

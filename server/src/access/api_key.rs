@@ -100,7 +100,7 @@ mod tests {
             (0..10_000).map(|_| ApiKey::generate().unwrap().reveal().to_owned()).collect();
         assert_eq!(keys.len(), 10_000);
         assert!(keys.iter().all(|it| ApiKey::parse(it).is_some()));
-        // Every character is equally likely: 430,000 of 62, within six standard deviations.
+        // Of 430,000 characters, each of the 62 occurs equally often, within six standard deviations.
         let mut counts = [0_i64; 128];
         for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET_LENGTH)) {
             counts[usize::from(byte)] += 1;

@@ -50,7 +50,7 @@ pub fn session(claims: &Object, names: &ClaimNames, now: i64) -> Option<Session>
     })
 }
 
-/// Whether a token is intended for `audience`: the claim equals it, or is a list that contains it.
+/// Returns whether a token is intended for `audience`: the claim equals it, or is a list that contains it.
 pub fn is_for_audience(claims: &Object, audience: &str) -> bool {
     match claims.get("aud") {
         Some(Value::String(one)) => one == audience,

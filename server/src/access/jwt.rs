@@ -48,7 +48,7 @@ impl<'a> UnverifiedToken<'a> {
         Some(Self { algorithm, key_id, claims: decode_part(claims)?, text, signed, signature })
     }
 
-    /// Whether `key` made the signature with the header's algorithm. The caller must ensure that the
+    /// Returns whether `key` made the signature with the header's algorithm. The caller must ensure that the
     /// key is intended for that algorithm.
     pub fn is_signed_by(&self, key: &DecodingKey) -> bool {
         crypto::verify(self.signature, self.signed.as_bytes(), key, self.algorithm).unwrap_or(false)
@@ -84,7 +84,7 @@ fn decode_part(text: &str) -> Option<Object> {
     strict_json::object(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?)
 }
 
-/// Whether the header names no type, or that of an access token. A token of another type (a logout, a
+/// Returns whether the header names no type, or that of an access token. A token of another type (a logout, a
 /// proof of possession) is rejected, whatever its signature.
 fn is_token_type(header: &Object) -> bool {
     match header.get("typ") {

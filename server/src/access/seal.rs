@@ -66,7 +66,7 @@ impl Sealer {
         String::from_utf8(secret).context("a sealed secret is not text")
     }
 
-    /// Whether the first key sealed this secret.
+    /// Returns whether the first key sealed this secret.
     pub fn is_current(&self, sealed: &[u8]) -> bool {
         let first = self.0.first().map(|it| it.0.as_bytes());
         parts(sealed).map(|it| it.0) == first

@@ -11,7 +11,7 @@ use store::{
 use super::{CommandReport, open_existing, render};
 use crate::{clock::Clock, config::Config, long_trace::LongTrace, trace_removal::TraceRemoval};
 
-/// Runs all checks. The report is a failure if there is a finding.
+/// Runs all checks. The output is unsuccessful if there is a finding.
 ///
 /// # Errors
 ///

@@ -55,7 +55,7 @@ impl EmbeddingSettings {
         Ok(())
     }
 
-    /// Whether a provider is configured. One without a key has a base URL.
+    /// Returns whether a provider is configured. One without a key has a base URL.
     pub fn is_set(&self) -> bool {
         self.embedding_api_key.is_some() || self.embedding_base_url.is_some()
     }

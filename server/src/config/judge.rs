@@ -103,7 +103,7 @@ impl JudgeSettings {
         Ok(())
     }
 
-    /// Whether a provider is configured. One without a key has a base URL.
+    /// Returns whether a provider is configured. One without a key has a base URL.
     pub fn is_set(&self, provider: Provider) -> bool {
         self.key(provider).is_some() || self.base_url(provider).is_some()
     }

@@ -121,7 +121,7 @@ fn letter_groups(word: &str) -> Vec<String> {
     letters.windows(size).map(|it| it.iter().collect()).collect()
 }
 
-/// FNV-1a with a final mix: the same on every machine, so that a seed always gives the same demo.
+/// Returns the FNV-1a with a final mix: the same on every machine, so that a seed always gives the same demo.
 fn hash(text: &str, salt: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for byte in text.bytes() {

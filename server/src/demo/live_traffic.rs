@@ -66,6 +66,6 @@ async fn store_next_trace(
 
 async fn store_feedback(app: &App, feedback: DemoFeedback) {
     if let Err(error) = feedback.store(app).await {
-        tracing::warn!(%error, "a feedback of the demo could not be stored");
+        tracing::warn!(%error, "feedback of the demo could not be stored");
     }
 }

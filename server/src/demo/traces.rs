@@ -18,7 +18,7 @@ const RECOVERED_PERCENT: u8 = 5;
 
 /// A user's visit to one of the applications.
 pub(super) struct UserVisit {
-    /// The index of the project in the cast.
+    /// The index of the project in `PROJECT_NAMES`.
     pub(super) project: usize,
     /// The number of traces of the visit.
     pub(super) turns: u32,
@@ -137,7 +137,7 @@ impl UserVisit {
     }
 }
 
-/// The model call that ends a story.
+/// The model call that ends a trace.
 struct FinalCall<'a> {
     name: &'a str,
     model: &'a str,

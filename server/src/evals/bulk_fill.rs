@@ -265,7 +265,7 @@ impl FillBlock {
                 let left = bulk.granted - bulk.queued;
                 quotas::release(txn, self.tenant, month, quota, left).await?;
             }
-            // Free evaluations may be more than were counted.
+            // A free bulk evaluation may find more traces than were counted.
             bulk.matched = bulk.matched.max(bulk.queued);
         }
         let filled = bulk.filled;

@@ -31,7 +31,7 @@ const COMPRESSOR_BYTES: usize = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct BodyMemory {
     reservation: Arc<Reservation>,
-    /// The request changed nothing, so it may still get a 503.
+    /// Whether the request changed nothing, so that it can still get a 503.
     is_refusable: bool,
 }
 
@@ -104,7 +104,7 @@ pub fn attach(mut response: Response) -> Response {
     response.map(|body| Body::new(CountedBody { body, memory }))
 }
 
-/// Counted bytes, until the connection has written them.
+/// Returns the bytes, which stay counted until the connection has written them.
 pub fn counted_bytes(bytes: Bytes, memory: Reservation) -> Bytes {
     Bytes::from_owner(CountedBytes { bytes, _memory: BodyMemory::new(memory) })
 }

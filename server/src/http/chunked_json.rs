@@ -326,13 +326,13 @@ mod tests {
 
     impl LargeTexts for TestItem {
         fn extract_texts(&mut self, extractor: &mut TextExtractor) {
-            // Not in the order of serialisation.
+            // Not in the order of serialization.
             extractor.json(&mut self.metadata);
             extractor.text(&mut self.input);
         }
     }
 
-    /// A value that does not serialise one of its texts.
+    /// A value that does not serialize one of its texts.
     #[derive(Serialize)]
     struct Incomplete {
         #[serde(skip)]

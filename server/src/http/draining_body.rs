@@ -23,7 +23,7 @@ use crate::app::App;
 
 /// Maximum number of bytes discarded of one body.
 const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
-/// Maximum time for discarding.
+/// Maximum time for discarding the rest of a body.
 const MAX_DISCARD_TIME: Duration = Duration::from_secs(10);
 
 /// A request body. If it is dropped before its end, the rest is discarded in the background.

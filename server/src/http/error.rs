@@ -9,7 +9,7 @@ use axum::{
 use crate::error::{Error, Problem, internal};
 
 impl Problem {
-    /// Returns the response body.
+    /// Returns the response body of a problem.
     pub fn body(self, request_id: &str) -> ErrorBody {
         use ErrorCode::{ProjectArchived, WebhookUrlNotHttps, WebhookUrlPrivateIp, WebhookUrlUnresolvable};
         let (error, message) = match self.code {

@@ -26,8 +26,8 @@ const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The header with the error code, on responses of the OTLP endpoints.
 const ERROR_CODE_HEADER: HeaderName = HeaderName::from_static("x-error-code");
 
-/// Beginnings of paths whose errors have the form of OTLP even if no route exists: an exporter sends to an
-/// address that is almost right.
+/// Beginnings of paths whose errors have the form of OTLP even if no route exists, for exporters with a slightly
+/// wrong address.
 const OTLP_PREFIXES: [&str; 2] = ["/v1/otlp/", "/api/public/otel/"];
 
 /// The ID of a request, an extension of every request.
@@ -95,7 +95,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
-/// Returns the encoding of errors, for a request of an OTLP route or another.
+/// Returns the encoding of error responses to a request; `is_otlp` says that its route is one of OTLP.
 fn encoding(request: &Request, is_otlp: bool) -> ErrorEncoding {
     let path = request.uri().path();
     let is_otlp = is_otlp || OTLP_PREFIXES.iter().any(|prefix| path.starts_with(prefix));

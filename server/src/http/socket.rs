@@ -44,7 +44,7 @@ pub struct ClientSocket {
 struct ReplacementResponse {
     bytes: Vec<u8>,
     written: usize,
-    /// Number of bytes that the writer passed.
+    /// Number of bytes of the original response, which this one replaces.
     replaced_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The texts of a chunk, as compressed bodies.
+//! The texts of a chunk, as text blocks.
 
 use std::io;
 

@@ -1,9 +1,9 @@
 //! Computes a trace's row from its spans.
 //!
 //! A [`store::traces::TraceChunk`] carries finished rows, so that the writer has little left to do. Its trace row
-//! is computed as if the chunk were all there is. Where more is stored already, the transaction calls
-//! [`roll_up`] again with all spans. Both ways go through the same function, so any split of the same
-//! spans over requests ends in the same row.
+//! is computed as if the chunk contained the whole trace. If the trace is stored already, the transaction calls
+//! [`roll_up`] again with all spans. Both ways go through the same function, so any split of the same spans over
+//! requests ends in the same row.
 
 use std::collections::BTreeMap;
 

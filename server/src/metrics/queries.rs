@@ -50,7 +50,7 @@ pub enum GroupBy {
 pub struct MetricsQueries(Semaphore);
 
 impl MetricsQueries {
-    /// Creates it with a maximum number of concurrent large queries.
+    /// Creates the value with a maximum number of concurrent large queries.
     pub fn new(max_concurrent: usize) -> Self {
         Self(Semaphore::new(max_concurrent))
     }

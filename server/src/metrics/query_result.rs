@@ -193,7 +193,7 @@ impl MetricsResult {
         Ok(None)
     }
 
-    /// Moves latencies to the list that all cells share.
+    /// Moves latencies to the list that all totals share.
     fn add_shared_latencies(&mut self, Sums { totals, latencies }: Sums) -> (Totals, u32) {
         let list = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
         self.lists.push(latencies);

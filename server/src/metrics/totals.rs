@@ -13,7 +13,7 @@ use store::metrics::{
 #[derive(Clone, Debug, Default)]
 pub struct TraceTotals {
     totals: Totals,
-    /// Indexes into the list of latencies that all cells of a response share.
+    /// Indexes into the list of latencies that all totals of a response share.
     lists: Vec<u32>,
     /// Single latencies, by bucket.
     single: Vec<(u16, i64)>,
@@ -71,7 +71,7 @@ impl TraceTotals {
     }
 }
 
-/// A buffer for adding up histograms, reused for each cell.
+/// A buffer for adding up histograms, reused for each set of traces.
 #[derive(Debug)]
 pub struct HistogramSum {
     counts: Vec<i64>,

@@ -1,8 +1,8 @@
 //! The external services that this process calls through the crate `outbound`: model providers
 //! (`embedding`, `judge`) and identity providers (`jwks`).
 //!
-//! `json_post` builds requests to model providers, `provider_error` parses their error responses, and `rest`
-//! contains the circuit breakers.
+//! `json_post` builds requests to model providers, `provider_error` parses their error responses, and
+//! `circuit_breaker` contains the circuit breakers.
 
 pub mod circuit_breaker;
 pub mod embedding;

@@ -25,7 +25,7 @@ pub struct Cosine {
 pub struct Coding {
     /// The value of a code of 1.
     pub scale: f32,
-    /// The length of the rounding error.
+    /// The length of the vector of rounding errors.
     pub error: f32,
 }
 
@@ -94,7 +94,7 @@ fn products(query: &[i16], codes: &[i8]) -> i32 {
 mod tests {
     use super::*;
 
-    /// A vector of length 1 with numbers of all sizes.
+    /// Returns a vector of length 1 with numbers of all sizes.
     fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
         let mut random = fastrand::Rng::with_seed(seed);
         let numbers: Vec<f32> = (0..dimensions).map(|_| random.f32() + random.f32() - 1.0).collect();

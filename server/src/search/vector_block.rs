@@ -13,7 +13,7 @@ pub const VECTORS_PER_BLOCK: usize = 1_024;
 /// A vector without its codes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorEntry {
-    /// Its row ID in the database.
+    /// The ID of the vector's row.
     pub row: i64,
     /// The span's trace.
     pub trace_id: Uuid,
@@ -72,7 +72,7 @@ impl VectorBlock {
         self.rows.last()
     }
 
-    /// Whether the last vector of this block equals this one.
+    /// Returns whether the last vector of this block equals this one.
     pub fn ends_with(&self, arrival: &Arrival) -> bool {
         let mut encoded = Self::default();
         encoded.push(arrival);

@@ -1,7 +1,7 @@
 //! The server's metrics for its operator: counters, gauges and histograms, served at `GET /metrics`.
 //! Their cost per request is a few atomic additions.
 //!
-//! **Invariant:** no tenant, key or ID is named. Metrics show how the server performs, not whom it
+//! **Invariant:** no tenant, key or ID is named. Metrics show how the server performs, not which tenants it
 //! serves.
 
 mod embedding;

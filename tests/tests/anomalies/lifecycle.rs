@@ -70,7 +70,7 @@ on_both_databases! {
         assert_eq!(metrics_of(&anomalies(app).await), Vec::<&str>::new());
     }
 
-    /// A state that this version can't read is rebuilt from the metrics.
+    /// A state that this version cannot read is rebuilt from the metrics.
     async fn unreadable_state_is_rebuilt(app: TestApp) {
         let mut traffic = Traffic::new(app).await;
         traffic.learn(4, USUAL_SHAPE).await;

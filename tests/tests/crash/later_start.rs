@@ -8,7 +8,7 @@ use tests::{Caller, On, process::ServerProcess};
 
 use super::Home;
 
-/// The section on embedding in the operator's documentation.
+/// Returns the section on embedding in the operator's documentation.
 fn documentation() -> &'static str {
     let text = include_str!("../../../docs/operations.md");
     let (_, rest) = text.split_once("\n## Embedding\n").unwrap();

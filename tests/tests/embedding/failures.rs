@@ -85,7 +85,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// A new credential is used immediately, even while the previous one is rejected for long.
+    /// A new credential is used immediately, although the jobs of the rejected one are postponed.
     async fn changed_credential_resumes_embedding_immediately(on: On) {
         let scene = Scene::with_own_provider(on).await;
         scene.own.set_behaviour(Behaviour::Status(401, None));

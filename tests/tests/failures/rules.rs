@@ -120,7 +120,8 @@ on_both_databases! {
         assert_eq!(notified(app).await.len(), 4);
     }
 
-    /// The first trace fails five minutes before the second one, and its name is known after that.
+    /// The first trace fails five minutes before the second one. Only then does its root arrive, so that its name
+    /// matches the rule.
     async fn threshold_ignores_failures_after_the_window(app: TestApp) {
         subscribe(app, app.tenant).await;
         without_rules(app).await;

@@ -69,7 +69,7 @@ on_both_databases! {
         assert_eq!(run(json!({"max_latency_ms": 10_000})).await, without);
     }
 
-    /// What a client sends fires no rule.
+    /// Evaluations sent by a client fire no rule.
     async fn external_evaluation_fires_no_rule(app: TestApp) {
         subscribe(app, app.tenant).await;
         rule(app, json!({"metric_name": "toxicity", "max_score": 1.0})).await;

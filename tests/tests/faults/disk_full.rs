@@ -79,7 +79,7 @@ async fn installation(data: &Path) -> Installation {
     Installation::with(On::Sqlite, &[("LOUPE_DATA_DIR", data.to_str().unwrap())]).await
 }
 
-/// A text that compresses badly.
+/// Returns a text that compresses badly.
 fn text(bytes: usize) -> String {
     std::iter::repeat_with(fastrand::alphanumeric).take(bytes).collect()
 }

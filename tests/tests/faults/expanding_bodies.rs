@@ -17,7 +17,7 @@ fn repeated(start: &str, item: &str, end: &str) -> Vec<u8> {
     format!("{start}{}{end}", items.join(",")).into_bytes()
 }
 
-/// A trace with a text that compresses badly.
+/// Returns a trace with a text that compresses badly.
 fn incompressible() -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
     let text: String = (0..BODY_BYTES - 100).map(|_| random.alphanumeric()).collect();

@@ -50,7 +50,7 @@ async fn measure_new_connections(installation: &Installation, requests: usize) -
 async fn memory_of_unfinished_headers_is_bounded(database: On) {
     let installation = Installation::on(database).await;
     let bystander = Bystander::start(&installation, false).await;
-    // The memory of the other tenant's requests is not the attack's.
+    // The memory is measured after the other tenant's first requests, so that only the attack adds to it.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = installation.resident_mib();
     let connections = if full_size() { 2_000 } else { 300 };

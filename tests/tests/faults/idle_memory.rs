@@ -14,7 +14,7 @@ fn text(words: usize) -> String {
     std::iter::repeat_with(|| format!("word{} ", fastrand::u16(..))).take(words).collect()
 }
 
-/// A batch of some 500 KB.
+/// Returns a batch of about 500 KB.
 fn batch() -> Value {
     let span =
         || json!({"name": "call", "type": "llm", "model": "gpt-4o", "input": text(250), "output": text(200)});

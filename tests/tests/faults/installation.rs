@@ -33,7 +33,7 @@ impl Installation {
         Self::with(database, &[]).await
     }
 
-    /// The same with these environment variables.
+    /// Returns the same with these environment variables.
     pub async fn with(database: On, variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::create_for(database).await;
@@ -50,12 +50,12 @@ impl Installation {
         Self { setup, server, attacker, bystander, folder, database }
     }
 
-    /// A client with the attacking tenant's key.
+    /// Returns a client with the attacking tenant's key.
     pub fn attacker(&self) -> Caller {
         Caller::new(&self.server.url, Some(&self.attacker))
     }
 
-    /// A client with the other tenant's key.
+    /// Returns a client with the other tenant's key.
     pub fn bystander(&self) -> Caller {
         Caller::new(&self.server.url, Some(&self.bystander))
     }

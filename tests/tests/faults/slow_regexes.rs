@@ -21,7 +21,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limits the time of any step of the test.
 const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A text without a match; all of its pieces differ.
+/// Returns a text without a match; all of its pieces differ.
 fn text() -> String {
     let mut random = 1_u64;
     let letter = |_| {

@@ -22,8 +22,8 @@ const TRACE_COUNT: usize = 45;
 /// Bytes of text of each.
 const TEXT_BYTES: usize = 200_000;
 
-/// A protobuf export of one trace whose spans all have a text of control characters, which JSON
-/// writes with six characters each.
+/// Returns a protobuf export of one trace whose spans all have a text of control characters, which JSON writes
+/// with six characters each.
 fn spans_of_control_characters(count: u8, bytes: usize) -> Vec<u8> {
     let text = |key: &str| KeyValue {
         key: key.to_owned(),

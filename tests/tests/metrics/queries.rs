@@ -76,7 +76,7 @@ on_both_databases! {
         }
     }
 
-    /// Of very many groups, the largest hundred are shown, and the response says that there are more.
+    /// The response contains the hundred largest groups, and says whether there are more.
     async fn metrics_groups_are_limited_to_the_largest_hundred(app: TestApp) {
         let key = app.full_key();
         for batch in 0..3 {

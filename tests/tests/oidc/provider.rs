@@ -101,7 +101,7 @@ impl Provider {
         *self.state.keys.lock().unwrap() = keys;
     }
 
-    /// Changes the behaviour.
+    /// Changes how the provider behaves from now on.
     pub fn set_behaviour(&self, behaviour: Behaviour) {
         *self.state.behaviour.lock().unwrap() = behaviour;
     }

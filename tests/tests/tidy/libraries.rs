@@ -166,8 +166,8 @@ fn pure_crates_do_no_input_or_output() {
     report(found);
 }
 
-/// The enums of the wire are stored as they are, so they derive the storage traits behind the feature `db`;
-/// `api` uses nothing else of sea-orm.
+/// The enums of the wire types are stored without conversion, so they derive the storage traits behind the feature
+/// `db`; `api` uses nothing else of sea-orm.
 fn derives_for_storage(line: &str) -> bool {
     line.contains("cfg_attr(feature =") || line.trim_start().starts_with("#[sea_orm(")
 }

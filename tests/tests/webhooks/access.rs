@@ -11,7 +11,7 @@ use crate::{
 };
 
 with_receivers! {
-    /// Creating and testing need a member, deleting an owner; the plan is Pro or above.
+    /// Members can create and test webhooks, only owners can delete them, and the plan must be Pro or above.
     async fn roles_and_plans_are_those_of_the_specification(home: Installation) {
         let receiver = home.receiver(|_, _| Response::Status(200)).await;
         let app = &home.app;

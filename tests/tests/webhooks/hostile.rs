@@ -1,4 +1,4 @@
-//! Receivers that can't be reached, or misbehave: status 0 with the reason, and no effect on others.
+//! Receivers that cannot be reached, or misbehave: status 0 with the reason, and no effect on others.
 
 use std::time::Duration;
 

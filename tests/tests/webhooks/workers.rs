@@ -35,7 +35,8 @@ with_receivers! {
         assert_eq!(deliveries.len(), 25 * 20, "a delivery was repeated");
     }
 
-    /// Commits wake the pools between a failing trace and its event, which poll once a day.
+    /// Every commit on the way from a failing trace to its event wakes the next pool. The pools poll once a day
+    /// here.
     async fn failing_trace_is_delivered_without_polling(home: Installation) {
         let receiver = home.receiver(|_, _| Response::Status(200)).await;
         home.webhook(&receiver).await;

@@ -24,7 +24,7 @@ fn mark(app: &mut App, trace: uuid::Uuid, name: Option<String>) -> Vec<Effect> {
     vec![Effect::KeepBookmarks(app.shell.bookmarks.clone())]
 }
 
-/// Keys of the list of bookmarks.
+/// Handles the keys of the list of bookmarks.
 pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
     let page = usize::from(layout::frame(app.shell.size).body.height).max(2) - 1;
     let rows: Vec<Bookmark> = app.shell.bookmarks.of(&app.shell.target.url).cloned().collect();

@@ -85,7 +85,7 @@ fn help(shell: &Shell, words: &str) -> Vec<Pieces> {
             lines.extend(marks(shell));
         }
         lines.push(
-            Pieces::new().plain("  ").add(Tone::Dim, "While typing: enter uses the text, esc forgets it,"),
+            Pieces::new().plain("  ").add(Tone::Dim, "While typing: enter uses the text, esc drops it,"),
         );
         lines.push(
             Pieces::new()

@@ -1,4 +1,4 @@
-//! The table as it is, and with keys of a reader's own.
+//! Tests of the key map: the default table, and tables with the reader's own keys.
 
 use crate::{
     keymap::*,

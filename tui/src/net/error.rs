@@ -90,7 +90,7 @@ pub fn net_error(error: client::Error) -> NetError {
                     .and_then(|it| it.as_str())
                     .map(str::to_owned),
                 message: if not_api && !redirected {
-                    "the answer is not the JSON of the API".to_owned()
+                    "the response is not the JSON of the API".to_owned()
                 } else {
                     response.message
                 },
@@ -105,7 +105,7 @@ pub fn net_error(error: client::Error) -> NetError {
         }
         client::Error::Unreadable { .. } => NetError {
             status: Some(200),
-            message: "the answer is not the JSON of the API".to_owned(),
+            message: "the response is not the JSON of the API".to_owned(),
             not_api: true,
             ..NetError::default()
         },
@@ -123,8 +123,8 @@ pub fn unreadable(response: &client::ApiResponse) -> NetError {
     } else if kind.starts_with("application/json") {
         "JSON that this version of the console does not understand"
     } else {
-        "something else than JSON"
+        "neither JSON nor HTML"
     };
-    let message = format!("the answer is {what}");
+    let message = format!("the response is {what}");
     NetError { status: Some(response.status), message, not_api: true, ..NetError::default() }
 }

@@ -15,7 +15,7 @@ const MAX_LATER_ANSWER_MICROS: i64 = 5_000_000;
 pub struct Stale<'a> {
     /// Time at which they were last current; none if they never arrived.
     pub since: Option<Timestamp>,
-    /// Why they are not current.
+    /// Why the records are not current.
     pub cause: Cause<'a>,
     /// The time of the next request.
     pub next: Option<Timestamp>,

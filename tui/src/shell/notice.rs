@@ -15,7 +15,7 @@ use crate::{
 };
 use present::format::{capital, elapsed};
 
-/// An error in one line: status, code, sentence and request id.
+/// Returns an error in one line: status, code, sentence and request id.
 pub fn describe(error: &NetError) -> String {
     let mut text = String::new();
     if let Some(status) = error.status {
@@ -39,7 +39,7 @@ pub fn found(shell: &Shell, scope: Scope, words: &str, (at, hits): (usize, usize
     format!("find {open}{words}{close} {at} of {hits} {dot} {next} next {dot} {before} previous")
 }
 
-/// A first trace from the shell, ready to paste.
+/// Returns a first trace from the shell, ready to paste.
 pub fn first_steps(shell: &Shell) -> Vec<String> {
     let (url, variable) = (&shell.target.url, shell.target.variable);
     vec![

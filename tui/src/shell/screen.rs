@@ -216,7 +216,7 @@ pub trait ScreenLines {
     /// Puts a line in force.
     ///
     /// # Errors
-    /// The line is invalid.
+    /// Returns the line is invalid.
     fn submit(
         &mut self,
         _shell: &mut Shell,

@@ -1,4 +1,4 @@
-//! Keys & Projects, dialogs and choices on the screen.
+//! Snapshots of Keys & Projects, dialogs and choices.
 
 use crate::{
     screen::manage::tests::{answer_all, api_key, keys, managing, wait},

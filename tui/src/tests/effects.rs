@@ -216,7 +216,7 @@ fn project_archived_by_another_client_is_detected() {
     for archived in [true, false] {
         let effects = tick(&mut state, 30);
         let look = effects.into_iter().find(|it| is_get(it, "/v1/projects/*"));
-        let look = [look.expect("the project is not looked at")];
+        let look = [look.expect("the project is not requested")];
         reply(&mut state, &look, Ok(Response::new(project(2, "checkout-bot", archived))));
         assert_eq!(state.shell.is_archived(), archived);
     }
@@ -442,7 +442,7 @@ fn opened_trace_can_be_requested_again_after_a_refusal() {
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(state.shell.is_unauthorized());
     let effects = press(&mut state, "R");
-    assert_eq!(state.shell.link, Link::Connecting, "nothing else would look at the trace again");
+    assert_eq!(state.shell.link, Link::Connecting, "nothing else would request the trace again");
     assert!(effects.iter().any(|it| is_get(it, "/v1/traces")), "{effects:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Running an evaluation: what the form begins with, takes and refuses, and that it is sent once.
+//! Tests of the form of an evaluation: its first values, valid and invalid input, and that it is sent once.
 
 use api::{
     eval::{Evaluation, EvaluatorType},

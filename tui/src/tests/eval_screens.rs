@@ -1,4 +1,4 @@
-//! Evals on the screen.
+//! Snapshots of Evals.
 
 use crate::{
     screen::evals::tests::{judged, judging, list, typed},

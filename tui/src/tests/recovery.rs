@@ -13,7 +13,7 @@ use crate::{
 };
 use crate::{tests::screens::screen, tests::*};
 
-/// An error response, with the plan that the console names.
+/// Returns an error response, with the plan that the console names.
 fn error(status: u16, code: &str) -> StubResponse {
     let body = serde_json::json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1",
         "required_plan": (status == 402).then_some("pro") });
@@ -125,7 +125,7 @@ impl Console {
     }
 }
 
-/// A response, and the console's description of it.
+/// Returns a response, and the console's description of it.
 fn refusals() -> Vec<(StubResponse, &'static str, &'static str)> {
     vec![
         (error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
@@ -154,7 +154,7 @@ async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds()
         assert!(!text.contains("live") && !text.contains("following"), "{text}");
 
         console.pass(29);
-        assert!(!console.asks_for_the_list(), "{response:?} is asked again too early");
+        assert!(!console.asks_for_the_list(), "{response:?}: the request is repeated too early");
         server.turn(traces(3));
         console.pass(1);
         console.settle().await;

@@ -10,7 +10,7 @@ use crate::app::view::draw;
 use crate::tests::*;
 use present::text::width;
 
-/// The screen as lines without trailing blanks; wide characters take their two columns.
+/// Returns the screen as lines without trailing blanks; wide characters take their two columns.
 pub fn screen(state: &App) -> String {
     let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
@@ -31,7 +31,7 @@ pub fn screen(state: &App) -> String {
     text
 }
 
-/// Whether the first line that holds these words shows them dimmed.
+/// Returns whether the first line that contains these words shows them dimmed.
 pub fn faded(state: &App, words: &str) -> bool {
     let text = screen(state);
     let (y, line) = text.lines().enumerate().find(|(_, line)| line.contains(words)).unwrap();
@@ -42,7 +42,7 @@ pub fn faded(state: &App, words: &str) -> bool {
     cell.modifier.contains(Modifier::DIM)
 }
 
-/// The screen as cells.
+/// Returns the screen as cells.
 fn cells(state: &App) -> ratatui::buffer::Buffer {
     let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();

@@ -38,12 +38,12 @@ pub struct PaneLine {
 }
 
 impl PaneLine {
-    /// A line in one tone.
+    /// Returns a line in one tone.
     pub fn of(tone: Tone, text: impl Into<String>) -> Self {
         Self { pieces: vec![Piece { tone, text: text.into() }], ..Self::default() }
     }
 
-    /// The text without tones.
+    /// Returns the text without tones.
     pub fn plain(&self) -> String {
         self.pieces.iter().map(|piece| piece.text.as_str()).collect()
     }
@@ -73,7 +73,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes one value. `tail` is the comma after it, `keep` that it does not fold by itself.
+    /// Writes one value. `tail` is the comma after it; with `keep`, the value is not folded by default.
     fn value(&mut self, path: &str, key: Option<&str>, raw: &str, depth: usize, tail: &str, keep: bool) {
         let raw = raw.trim();
         let mut head = Vec::new();
@@ -184,7 +184,7 @@ fn summary(
     format!("{{{}}} {fields}, {size} bytes", glyphs.ellipsis)
 }
 
-/// The members of an object in their original order, with repeated names.
+/// Returns the members of an object in their original order, with repeated names.
 fn members(raw: &str) -> Vec<(Option<String>, &RawValue)> {
     struct Members<'a>(Vec<(Option<String>, &'a RawValue)>);
     struct JsonReader;

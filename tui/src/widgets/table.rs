@@ -106,7 +106,7 @@ impl Pieces {
         Line::from(spans.collect::<Vec<_>>()).style(theme.style(tone))
     }
 
-    /// As a line to draw. With `selected`, the whole line takes that look instead.
+    /// Returns the line to draw. With `selected`, the whole line has the tone of a selected row.
     pub fn line(self, theme: &Theme, selected: bool) -> Line<'static> {
         let spans = self.0.into_iter().map(|(tone, text)| {
             let style = if selected { Style::new() } else { theme.style(tone) };
@@ -156,8 +156,8 @@ pub fn put_panel(buffer: &mut Buffer, area: Rect, theme: &Theme, lines: &[(Tone,
     }
 }
 
-/// The first visible row that keeps the selected one on the screen, roughly in the middle
-/// once the list is longer than the screen.
+/// Returns the first visible row that keeps the selected one on the screen, roughly in the middle once the list is
+/// longer than the screen.
 pub fn first_visible(selected: usize, total: usize, rows: usize) -> usize {
     selected.saturating_sub(rows / 2).min(total.saturating_sub(rows))
 }

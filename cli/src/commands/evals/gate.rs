@@ -88,8 +88,10 @@ impl GateArgs {
         match (self.fail_on, text_member(row, "label")) {
             (None, _) | (Some(_), "pass") | (Some(FailOn::Fail), "warn") => Ok(None),
             (Some(_), label @ ("warn" | "fail")) => Ok(Some(about(row, &format!("the label is {label}")))),
-            (Some(_), "") => Err(CliError::usage(about(row, "there is no label for --fail-on"))
-                .hint("an evaluation without a label has a score; use --fail-under SCORE")),
+            (Some(_), "") => {
+                Err(CliError::usage(about(row, "the evaluation has no label, which --fail-on needs"))
+                    .hint("an evaluation without a label has a score; use --fail-under SCORE"))
+            }
             (Some(_), label) => {
                 Err(CliError::usage(about(row, &format!("--fail-on does not support the label `{label}`")))
                     .hint("custom labels have no rank; use --fail-under SCORE"))
@@ -193,6 +195,9 @@ mod tests {
         }
         let unlabelled = json!({"metric_name": "m", "status": "complete", "score": 0.4, "label": null});
         let error = gate.judge(&[unlabelled]).unwrap_err();
-        assert_eq!((error.exit, error.message.as_str()), (Exit::Usage, "m: there is no label for --fail-on"));
+        assert_eq!(
+            (error.exit, error.message.as_str()),
+            (Exit::Usage, "m: the evaluation has no label, which --fail-on needs")
+        );
     }
 }

@@ -145,7 +145,7 @@ struct Tail {
     is_announced: bool,
 }
 
-/// A period in which the server can't be reached.
+/// A period in which the server cannot be reached.
 struct Outage {
     since: Instant,
     tries: u32,

@@ -19,20 +19,20 @@ pub enum Target {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     // Shapes for development.
-    /// At once full, at once over.
+    /// Full intensity from the start to the end.
     Rectangle,
-    /// Grows from nothing to full and is over.
+    /// Grows from zero to full intensity, then ends.
     Ramp,
     // Held-out shapes, written before the detector was tuned.
-    /// At once full, then fades.
+    /// Full intensity at the start, then fades.
     Decay,
-    /// A quarter of an hour on, a quarter of an hour off.
+    /// Alternates between full and zero intensity every quarter of an hour.
     OnOff,
-    /// A third of the size, then two thirds, then full.
+    /// A third of the intensity, then two thirds, then full.
     Staircase,
     /// Grows and shrinks like a bell.
     Bell,
-    /// Grows and drops, three times.
+    /// Grows and drops three times.
     Sawtooth,
 }
 

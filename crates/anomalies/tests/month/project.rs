@@ -1,4 +1,4 @@
-//! The simulated projects: their size, season, noise and growth, and what is unusual and yet no incident.
+//! The simulated projects: their size, season, noise and growth, and unusual events that are not incidents.
 
 /// A simulated project.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub enum ExpectedEvent {
     ClockChange {
         day: f64,
     },
-    /// The server was down, and nothing is known of the period.
+    /// The server was down, and the period has no data.
     Outage {
         day: f64,
         hours: f64,
@@ -122,7 +122,7 @@ pub fn development_projects() -> Vec<Project> {
     ]
 }
 
-/// Returns other projects, which were not looked at while the detector was tuned.
+/// Returns further projects, which were not used to tune the detector.
 pub fn held_out_projects() -> Vec<Project> {
     use ExpectedEvent::{ClockChange, Deployment, NightlyBatch, WeeklyBatch};
     vec![
@@ -216,7 +216,7 @@ impl Project {
         }
     }
 
-    /// Returns whether nothing is known of a time because the server was down.
+    /// Returns whether a time has no data because the server was down.
     pub fn is_unknown(&self, minute: f64) -> bool {
         matches!(self.event, ExpectedEvent::Outage { day, hours }
             if (day..day + hours / 24.0).contains(&(minute / 1440.0)))

@@ -31,9 +31,9 @@ pub const METRIC_KINDS: [MetricKind; 6] = [
 /// Which projects and shapes of incidents are simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scenario {
-    /// The detector was tuned on this one.
+    /// The projects and shapes on which the detector was tuned.
     Development,
-    /// Other projects and other shapes of incidents, on which nothing was tuned.
+    /// Projects and shapes of incidents that were not used to tune the detector.
     HeldOut,
 }
 
@@ -133,7 +133,7 @@ fn plan_incidents(scenario: Scenario, projects: &[Project], random: &mut Random)
         .map(|((target, shape, sizes, lengths), (project, period))| {
             let it = &projects[project];
             let rate = it.traces_per_hour;
-            // What happens to few traces is noticed only if it lasts or is large.
+            // With few traces, an incident is detectable only if it is long or large.
             let (longer, larger) = match rate {
                 rate if rate >= 120.0 => (1.0, 1.0),
                 rate if rate >= 20.0 => (2.5, 1.2),

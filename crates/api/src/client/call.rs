@@ -33,7 +33,7 @@ pub enum Body {
     Json(serde_json::Value),
     /// Other content.
     Bytes {
-        /// Its content type.
+        /// The content type.
         content_type: &'static str,
         /// The bytes.
         bytes: Vec<u8>,

@@ -113,7 +113,7 @@ impl Error {
         self.response().map(|response| response.status)
     }
 
-    /// Whether the server may have executed the request: its response was lost, or it failed with 5xx.
+    /// Returns whether the server may have executed the request: its response was lost, or it failed with 5xx.
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Unreachable { sent, .. } => *sent,

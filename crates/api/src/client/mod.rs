@@ -84,12 +84,12 @@ impl Client {
         &self.base
     }
 
-    /// Whether an API key is configured.
+    /// Returns whether an API key is configured.
     pub fn has_api_key(&self) -> bool {
         self.options.api_key.is_some()
     }
 
-    /// Whether a session token is configured.
+    /// Returns whether a session token is configured.
     pub fn has_session(&self) -> bool {
         self.options.session_token.is_some()
     }

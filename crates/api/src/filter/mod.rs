@@ -113,7 +113,7 @@ impl Filter {
         self
     }
 
-    /// Whether the filter selects all traces.
+    /// Returns whether the filter selects all traces.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }

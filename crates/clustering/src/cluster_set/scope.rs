@@ -7,9 +7,9 @@ use crate::align::Alignment;
 use crate::template::Template;
 use crate::words::WordKind;
 
-/// Number of clusters that are aligned with a message.
+/// Maximum number of clusters that are aligned with a message.
 const MAX_ALIGNED_CLUSTERS: usize = 24;
-/// Number of remembered decisions.
+/// Maximum number of remembered decisions.
 const MAX_REMEMBERED_DECISIONS: usize = 512;
 /// Largest distance, in thousandths, at which a message joins a cluster.
 const JOIN_DISTANCE: u32 = 90;
@@ -19,13 +19,14 @@ const VALUES_JOIN_DISTANCE: u32 = 300;
 const MIN_NAMING_WEIGHT: u32 = 40;
 /// Largest distance, in thousandths, at which clusters are siblings of a message: they differ in the same place.
 const SIBLING_DISTANCE: u32 = 350;
-/// Weight of the words that siblings have in common.
+/// Minimum weight of the words that siblings have in common.
 const MIN_SIBLING_WEIGHT: u32 = 23;
-/// Number of siblings that show that the place in which they differ is variable.
+/// Number of siblings from which the place in which they differ counts as variable.
 const MIN_SIBLINGS: usize = 2;
-/// Number of clusters with the same words before a colon and one failure each that show that a free text follows.
+/// Number of clusters with the same words before a colon and one failure each, from which the text after the colon
+/// counts as free text.
 const MIN_FREE_TEXTS: usize = 5;
-/// Weight of the words before the colon.
+/// Minimum weight of the words before the colon.
 const MIN_HEAD_WEIGHT: u32 = 13;
 /// Key of templates without words in the index.
 const NO_WORDS: u64 = 0;
@@ -47,8 +48,8 @@ pub struct Scope {
     members: Vec<ScopeMember>,
     /// Indexes in `members` of the clusters that have a word.
     by_word: HashMap<u64, Vec<u32>>,
-    /// Decisions to join, by the words of the message. Forgotten whenever a template changes, so that they are
-    /// those that a comparison would give.
+    /// Decisions to join, by the words of the message. Cleared when a template changes, so that they equal the
+    /// result of a comparison.
     remembered: HashMap<u64, usize>,
 }
 
@@ -191,7 +192,7 @@ fn limit(alignment: &Alignment, is_lenient: bool) -> u32 {
     }
 }
 
-/// Returns whether a comparison has enough words in common to mean something.
+/// Returns whether a template and a message have enough words in common to be compared.
 fn is_comparable(candidate: &Candidate, message: &Template, template: &Template) -> bool {
     candidate.alignment.matched > 0 || (message.text() == template.text())
 }
@@ -224,8 +225,8 @@ fn is_sibling(alignment: &Alignment) -> bool {
         && !alignment.replaces_status
 }
 
-/// Returns a cluster of the messages that have the same words before a colon as this one, if what follows is a
-/// different text each time.
+/// Returns a cluster of the messages that have the same words before a colon as this one, if a different text
+/// follows each time.
 fn free_text<'a>(
     candidates: &[Candidate],
     message: &Template,
@@ -242,7 +243,7 @@ fn free_text<'a>(
     (texts.len() >= MIN_FREE_TEXTS).then(|| (oldest, template_of(oldest).0.keep_head(head)))
 }
 
-/// Returns the number of words before the first colon, if they say something.
+/// Returns the number of words before the first colon, if these have enough weight.
 fn head_words(template: &Template) -> Option<usize> {
     let colon = template.text().find(": ")?;
     let words = template.words();
@@ -266,7 +267,8 @@ fn mix(sum: u64, value: u64) -> u64 {
     (sum.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Returns the different words of a template, with their weights. A template without words has one of its own.
+/// Returns the different words of a template, with their weights. A template without words has the word
+/// [`NO_WORDS`].
 fn index_words(template: &Template) -> Vec<(u64, u32)> {
     let fixed = template.words().iter().filter(|it| !it.is_wildcard());
     let mut list: Vec<(u64, u32)> = fixed.map(|it| (it.hash, it.weight)).collect();

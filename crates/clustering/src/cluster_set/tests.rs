@@ -1,8 +1,8 @@
-//! Unit tests.
+//! Tests of the assignment of failures to clusters.
 
 use super::{ClusterChange, ClusterSet, FailureText, MAX_CLUSTERS_PER_TYPE, StoredCluster};
 
-/// A set that gives IDs from 1.
+/// A cluster set with IDs from 1.
 #[derive(Default)]
 struct Fixture {
     set: ClusterSet<u32>,

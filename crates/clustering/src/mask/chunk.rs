@@ -180,14 +180,14 @@ fn is_path(chunk: &str, has_digit: bool) -> bool {
         || (chunk.contains('\\') && chunk.len() > 3)
 }
 
-/// A key that a provider shows in part, `sk-ab****wxyz`.
+/// Returns whether a text is a key that a provider shows in part, `sk-ab****wxyz`.
 fn is_redacted(bytes: &[u8]) -> bool {
     bytes.len() >= 6
         && bytes.windows(2).any(|it| it == b"**" || it == b"..")
         && bytes.iter().any(u8::is_ascii_alphanumeric)
 }
 
-/// A host name, with or without a port.
+/// Returns whether a chunk is a host name, with or without a port.
 fn is_host(chunk: &str) -> bool {
     let (name, port) = chunk.split_once(':').unwrap_or((chunk, "80"));
     let is_port = !port.is_empty() && port.bytes().all(|it| it.is_ascii_digit());

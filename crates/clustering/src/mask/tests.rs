@@ -1,4 +1,4 @@
-//! Unit tests.
+//! Tests of masked messages.
 
 use super::mask;
 

@@ -1,4 +1,4 @@
-//! Unit tests.
+//! Tests of templates: generalization, fingerprints and titles.
 
 use super::{FINGERPRINT_VERSION, MAX_TEMPLATE_BYTES, Template};
 use crate::align::Alignment;

@@ -16,7 +16,7 @@ const CLASS_ENDINGS: &[&str] = &[
     "Panic",
 ];
 
-/// Classes that say nothing that the message behind them does not say.
+/// General classes, which add no information to the message after them.
 const GENERAL_CLASSES: &[&str] = &[
     "AI_APICallError",
     "AI_RetryError",
@@ -38,7 +38,7 @@ const GENERAL_CLASSES: &[&str] = &[
     "ServiceUnavailableError",
 ];
 
-/// Length of a class with its module path.
+/// Maximum length of a class with its module path.
 const MAX_CLASS_BYTES: usize = 160;
 
 /// Removes an exception class. A class stays, without its module, in front of a message that says little without

@@ -1,14 +1,14 @@
-//! Finds the message in an object: JSON, a Python dictionary, or what a JavaScript runtime prints.
+//! Finds the message in an object: JSON, a Python dictionary, or an object as a JavaScript runtime prints it.
 //!
 //! The parser is lenient: providers' messages arrive cut off, with single quotes, and with values that are neither.
 
-/// Depth of objects that is examined.
+/// Maximum depth of objects that are examined.
 const MAX_OBJECT_DEPTH: usize = 16;
 
-/// Number of places at which an object is looked for.
+/// Maximum number of positions at which an object is searched.
 const MAX_OBJECT_STARTS: usize = 4;
 
-/// Length of a text in front of an object that may be a wrapping.
+/// Maximum length of a text in front of an object that counts as a wrapping.
 const MAX_WRAPPING_BYTES: usize = 240;
 
 /// Words that a text in front of an object contains, at least one, if it only announces the object.

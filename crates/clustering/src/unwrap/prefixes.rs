@@ -39,7 +39,7 @@ const MESSAGE_SUFFIXES: &[&str] = &[
     "\nnote: run with `RUST_BACKTRACE",
 ];
 
-/// Length of a text of a framework in front of a known text.
+/// Maximum length of a framework's text in front of a known text.
 const MAX_INTRODUCTION_BYTES: usize = 80;
 
 type Rule = fn(&str) -> Option<&str>;

@@ -31,7 +31,7 @@ fn python(text: &str) -> Option<&str> {
     }
 }
 
-/// The cause that a Java stack trace ends with.
+/// Returns the cause that a Java stack trace ends with.
 fn java(text: &str) -> Option<&str> {
     const CAUSE_LABEL: &str = "\nCaused by: ";
     let start = text.rfind(CAUSE_LABEL)? + CAUSE_LABEL.len();
@@ -40,7 +40,7 @@ fn java(text: &str) -> Option<&str> {
     Some(cause.lines().next().unwrap_or(cause).trim()).filter(|it| !it.is_empty())
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 fn rust(text: &str) -> Option<&str> {
     let panic = text.strip_prefix("thread '")?;
     let start = panic.find("' panicked at ")?;

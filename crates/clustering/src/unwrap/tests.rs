@@ -1,4 +1,4 @@
-//! Unit tests.
+//! Tests of wrapped messages, by the SDK or framework that wraps them.
 
 use super::{MAX_MESSAGE_BYTES, unwrap};
 

@@ -123,7 +123,7 @@ impl Random {
     }
 }
 
-/// FNV-1a with a final mix, so that the lowest bit depends on all bytes.
+/// Returns the FNV-1a with a final mix, so that the lowest bit depends on all bytes.
 fn hash(text: &str) -> u64 {
     let sum = text
         .bytes()

@@ -22,7 +22,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// Harmonic mean of precision and recall of pairs.
+    /// Returns harmonic mean of precision and recall of pairs.
     pub fn pair_f1(&self) -> f64 {
         if self.precision + self.recall == 0.0 {
             return 0.0;

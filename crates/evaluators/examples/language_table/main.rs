@@ -293,7 +293,7 @@ fn table(columns: &[Weights]) -> Vec<u8> {
     offsets
 }
 
-/// The hash of `src/language/table.rs`: FNV-1a over the mark and the characters, then mixed.
+/// Returns the hash of `src/language/table.rs`: FNV-1a over the mark and the characters, then mixed.
 fn hash(mark: u64, key: &str) -> u64 {
     let values = std::iter::once(mark).chain(key.chars().map(u64::from));
     let sum = values.fold(0xCBF2_9CE4_8422_2325, |sum: u64, it| (sum ^ it).wrapping_mul(0x0100_0000_01B3));

@@ -52,7 +52,7 @@ impl JsonSchemaConfig {
     /// Compiles the schema.
     ///
     /// # Errors
-    /// When the schema is invalid or too large.
+    /// Fails when the schema is invalid or too large.
     pub(crate) fn conformance(self) -> Result<SchemaConformance, Vec<ConfigProblem>> {
         let Self { schema, draft, formats, extract, target } = self;
         let schema = schema.as_value();

@@ -62,7 +62,7 @@ impl<T: DeserializeOwned + JsonSchema> TaggedOptions<T> {
     /// that are allowed besides those of the variant.
     ///
     /// # Errors
-    /// All problems, with paths below the options.
+    /// Returns all problems, with paths below the options.
     pub(crate) fn parse(
         &self,
         options: &Map<String, Value>,

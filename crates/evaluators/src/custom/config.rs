@@ -20,7 +20,7 @@ pub fn options(declared: Option<&Map<String, Value>>) -> Value {
 /// Checks that a config schema can be declared.
 ///
 /// # Errors
-/// The problems, with paths that begin with `config_schema`: the value must be a JSON Schema of an object.
+/// Returns the problems, with paths that begin with `config_schema`: the value must be a JSON Schema of an object.
 pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
     let problem = |field: &str, message: &str| Err(vec![ConfigProblem::new(field, message)]);
     if declared.get("type").is_some_and(|it| it != "object") {
@@ -41,7 +41,7 @@ pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> 
 /// Checks that the instructions refer only to options that a config can have.
 ///
 /// # Errors
-/// A problem for each option that a config cannot have.
+/// Returns a problem for each option that a config cannot have.
 pub fn check_config_keys(
     instructions: &Instructions,
     declared: Option<&Map<String, Value>>,
@@ -65,7 +65,7 @@ pub fn check_config_keys(
 /// Validates a config against the declared schema.
 ///
 /// # Errors
-/// All problems, with paths below the config.
+/// Returns all problems, with paths below the config.
 pub fn check(
     declared: Option<&Map<String, Value>>,
     config: &Map<String, Value>,

@@ -28,7 +28,7 @@ const PLACEHOLDER_NAMES: &str = "{{input}}, {{output}}, {{documents}}, {{tools}}
 /// is required.
 ///
 /// # Errors
-/// All problems of both, with paths that begin with `rubric` and `scale`.
+/// Returns all problems of both, with paths that begin with `rubric` and `scale`.
 pub fn compile(rubric: &str, scale: Option<&Value>) -> Result<Instructions, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let scale = match scale.filter(|it| !it.is_null()).map(Scale::parse) {

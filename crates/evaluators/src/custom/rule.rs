@@ -42,7 +42,7 @@ struct CheckList {
 /// evaluator's schema; only `threshold` is read here.
 ///
 /// # Errors
-/// All problems, with paths such as `checks.2.pattern`.
+/// Returns all problems, with paths such as `checks.2.pattern`.
 pub fn compile(
     checks: &[Value],
     combine: Combine,

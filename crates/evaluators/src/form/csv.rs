@@ -26,7 +26,7 @@ impl Default for CsvShape {
 /// Returns the number of records, including the header.
 ///
 /// # Errors
-/// The reason with its line.
+/// Returns the reason with its line.
 pub(crate) fn records(text: &str, shape: &CsvShape) -> Result<usize, String> {
     if text.is_empty() {
         return Err("it is empty".into());

@@ -15,7 +15,7 @@ pub(crate) enum JsonFault {
 /// Checks that a text is well-formed JSON of any nesting.
 ///
 /// # Errors
-/// The reason with its position; it repeats nothing of the text.
+/// Returns the reason with its position; it repeats nothing of the text.
 pub(crate) fn well_formed(text: &str) -> Result<(), String> {
     // The library parses ignored values without recursion and without limits on numbers.
     serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|it| it.to_string())
@@ -24,7 +24,7 @@ pub(crate) fn well_formed(text: &str) -> Result<(), String> {
 /// Parses a JSON text.
 ///
 /// # Errors
-/// When the text is not well-formed, or exceeds the limits of the parser.
+/// Fails when the text is not well-formed, or exceeds the limits of the parser.
 pub(crate) fn value(text: &str) -> Result<Value, JsonFault> {
     serde_json::from_str(text).map_err(|error| match well_formed(text) {
         Err(why) => JsonFault::Form(why),

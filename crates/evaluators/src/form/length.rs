@@ -25,7 +25,7 @@ impl LengthBounds {
     /// Checks that there is a bound, and that no minimum is above its maximum.
     ///
     /// # Errors
-    /// The problem with its field.
+    /// Returns the problem with its field.
     pub(crate) fn checked(self) -> Result<Self, Vec<ConfigProblem>> {
         let Self { min_chars, max_chars, min_words, max_words } = self;
         let is_above =

@@ -21,7 +21,7 @@ fn counted_cells(count: usize) -> String {
 /// Returns the number of rows, without the header, of a text that is a table and nothing else.
 ///
 /// # Errors
-/// The reason with its line.
+/// Returns the reason with its line.
 pub(crate) fn rows(text: &str, shape: &TableShape) -> Result<usize, String> {
     let mut lines = text.lines().enumerate();
     let (Some((_, header)), Some((_, hyphens))) = (lines.next(), lines.next()) else {

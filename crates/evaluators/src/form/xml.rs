@@ -27,7 +27,7 @@ type Fault = (usize, &'static str);
 /// Checks that a text is a well-formed document.
 ///
 /// # Errors
-/// The reason with its position; it repeats nothing of the text.
+/// Returns the reason with its position; it repeats nothing of the text.
 pub(crate) fn well_formed(text: &str, namespaces: bool) -> Result<(), String> {
     document(text, namespaces).map_err(|(at, why)| format!("{}: {why}", place(text, at)))
 }

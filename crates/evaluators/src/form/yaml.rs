@@ -26,7 +26,7 @@ pub(crate) enum Outermost {
 /// Returns the types of the documents in a YAML stream.
 ///
 /// # Errors
-/// The reason with its position, if the text is not valid YAML.
+/// Returns the reason with its position, if the text is not valid YAML.
 pub(crate) fn documents(text: &str) -> Result<Vec<Outermost>, String> {
     // The parser accepts raw control characters, which YAML allows only as escapes.
     let is_control = |it: char| it < ' ' && !matches!(it, '\t' | '\n' | '\r');

@@ -26,29 +26,29 @@ const MIN_COPY_CHARS: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableResponse {
     /// The response is empty or whitespace.
-    #[error("the judge answered nothing")]
+    #[error("the judge's reply is empty")]
     Empty,
     /// The response is longer than the limit.
-    #[error("the judge's answer is longer than {MAX_REPLY_BYTES} bytes")]
+    #[error("the judge's reply is longer than {MAX_REPLY_BYTES} bytes")]
     TooLong,
     /// The response contains no JSON object with the requested members.
-    #[error("the judge's answer holds no JSON object with {0}")]
+    #[error("the judge's reply contains no JSON object with {0}")]
     NoObject(&'static str),
     /// A member has an invalid value.
-    #[error("the judge's answer is not usable: {0}")]
+    #[error("the judge's reply is invalid: {0}")]
     Member(String),
-    /// The response contains several verdicts that differ.
-    #[error("the judge's answer holds several verdicts that differ")]
+    /// The response contains several different verdicts.
+    #[error("the judge's reply contains several verdicts that differ")]
     Several,
     /// The verdict occurs in the text that the judge was shown, so it may not be the judge's own.
-    #[error("the judge repeated a verdict that stands in the judged text instead of giving its own")]
+    #[error("the judge repeated a verdict from the judged text instead of giving its own")]
     Copied,
 }
 
 /// Parses the response to a request into a verdict.
 ///
 /// # Errors
-/// When the response contains no verdict, or none that is certainly the judge's own.
+/// Fails when the response contains no verdict, or none that is certainly the judge's own.
 pub fn parse_response(request: &JudgeRequest, reply: &str) -> Result<Verdict, UnreadableResponse> {
     let text = without_thoughts(reply).trim();
     if text.is_empty() {
@@ -225,7 +225,7 @@ impl CandidateResponse {
     fn verdict(&self, request: &JudgeRequest) -> Result<Verdict, UnreadableResponse> {
         let unusable = |why: String| Err(UnreadableResponse::Member(why));
         if self.repeated {
-            return unusable("a member stands in it twice".to_owned());
+            return unusable("a member occurs twice".to_owned());
         }
         let reasoning = match self.reasoning.as_str().map(str::trim) {
             Some(text) if !text.is_empty() => text,

@@ -43,7 +43,7 @@ pub struct JudgeRequest {
 /// `token` must be new and unpredictable in every call.
 ///
 /// # Errors
-/// When the trace lacks a part that the instructions need; the message says what to send.
+/// Fails when the trace lacks a part that the instructions need; the message says what to send.
 pub fn build_request(
     instructions: &Instructions,
     subject: &Subject,

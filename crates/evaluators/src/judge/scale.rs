@@ -45,7 +45,7 @@ impl Scale {
     /// Parses `{"min": 1, "max": 5}` or `{"levels": [{"label", "score", "meaning"?}, …]}`.
     ///
     /// # Errors
-    /// The problems, with paths that begin with `scale`.
+    /// Returns the problems, with paths that begin with `scale`.
     pub fn parse(scale: &Value) -> Result<Self, Vec<ConfigProblem>> {
         let problem = |field: &str, message: String| Err(vec![ConfigProblem::new(field, message)]);
         let Some(scale) = scale.as_object() else {
@@ -68,8 +68,8 @@ impl Scale {
     /// reasoning comes first, so that a model that writes in order reasons before it judges. (Members are
     /// written in alphabetical order, hence `verdict` and not `label`.)
     ///
-    /// The schema contains `minimum` and `maximum`. The caller may remove them for a provider that rejects
-    /// them, because [`super::read`] always checks the range.
+    /// The schema contains `minimum` and `maximum`. The caller may remove them for a provider that rejects them,
+    /// because [`super::parse_response`] always checks the range.
     pub fn schema(&self) -> Value {
         let reasoning =
             json!({"type": "string", "description": "Why, in two to five sentences, before the judgement."});

@@ -1,4 +1,4 @@
-//! Tests of the complete request: which text stands in which message.
+//! Tests of the complete request: which message contains which text.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Recognises lines of code between lines of prose without a fence.
+//! Recognizes lines of code between lines of prose without a fence.
 
 /// Returns whether a line is a statement of a program rather than a sentence.
 pub(super) fn is_code(line: &str) -> bool {

@@ -53,7 +53,8 @@ impl NamePatterns {
 /// valid expression.
 ///
 /// # Errors
-/// A message about the first expression that cannot be used for names, or when they are too large in total.
+/// Returns a message about the first expression that cannot be used for names, or when they are too large in
+/// total.
 pub(super) fn measured(schema: &Value, field: &str) -> Result<(NamePatterns, usize), ConfigProblem> {
     let (mut names, mut count, mut bytes) = (NamePatterns::default(), 0, 0);
     let mut open = vec![schema];
@@ -110,7 +111,7 @@ struct PatternKeyword {
 /// Compiles the keyword `pattern`.
 ///
 /// # Errors
-/// When the value is not a string or not a usable regular expression.
+/// Fails when the value is not a string or not a usable regular expression.
 pub(super) fn keyword<'a, F: Json>(
     _: &'a Map<String, Value>,
     value: &'a Value,

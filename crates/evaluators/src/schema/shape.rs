@@ -49,7 +49,7 @@ const READING_KEYWORDS: [&str; 16] = [
 /// Checks that a schema can be compiled and evaluated in reasonable time.
 ///
 /// # Errors
-/// The necessary change, as the continuation of a sentence that names the schema.
+/// Returns the necessary change, as the continuation of a sentence that names the schema.
 pub(super) fn bounded(schema: &Value) -> Result<(), String> {
     let Value::Object(root) = schema else { return Ok(()) };
     let mut shape = SchemaGraph::default();

@@ -7,7 +7,7 @@ impl Subject {
     /// Returns the wall-clock latency in milliseconds.
     ///
     /// # Errors
-    /// When the latency is unknown.
+    /// Fails when the latency is unknown.
     pub(crate) fn known_latency_ms(&self) -> Result<i64, NotEvaluated> {
         self.latency_ms.ok_or_else(|| {
             NotEvaluated::new(
@@ -19,7 +19,7 @@ impl Subject {
     /// Returns the cost in US dollars.
     ///
     /// # Errors
-    /// When the cost is unknown.
+    /// Fails when the cost is unknown.
     pub(crate) fn known_cost(&self) -> Result<f64, NotEvaluated> {
         self.cost.filter(|it| it.is_finite()).ok_or_else(|| {
             NotEvaluated::new(

@@ -58,7 +58,7 @@ impl Parameters {
     /// Compiles the schema of a tool's arguments.
     ///
     /// # Errors
-    /// The reason why the schema cannot be used.
+    /// Returns the reason why the schema cannot be used.
     pub(crate) fn of(tool: &Tool, formats: bool) -> Result<Self, String> {
         let Some(schema) = &tool.schema else { return Ok(Self(None)) };
         let compiled = Schema::compile(&normalized(schema), None, formats, "");
@@ -70,7 +70,7 @@ impl Parameters {
     /// Returns the reason why arguments are invalid; none if they are valid.
     ///
     /// # Errors
-    /// When validation takes too many steps.
+    /// Fails when validation takes too many steps.
     pub(crate) fn invalid(&self, arguments: &Value) -> Result<Option<String>, String> {
         let empty = Value::Object(Map::new());
         let arguments = if arguments.is_null() { &empty } else { arguments };

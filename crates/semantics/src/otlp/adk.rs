@@ -17,14 +17,14 @@ use crate::usage::Usage;
 /// Placeholders for contents that were disabled or could not be serialized.
 const ABSENT_CONTENTS: &[&str] = &["{}", "N/A", "null", "<not serializable>", "\"<not serializable>\""];
 
-/// Recognises a model call, which has no operation name. Tools carry an empty request too.
+/// Recognizes a model call, which has no operation name. Tool spans have an empty request too.
 pub(super) fn kind(attributes: &Attributes, name: &str) -> Option<SpanType> {
     let is_call =
         attributes.has(Key::AdkRequest) && (name == "call_llm" || attributes.has(Key::RequestModel));
     is_call.then_some(SpanType::Llm)
 }
 
-/// The messages of the request, or the arguments of a tool.
+/// Returns the messages of the request, or the arguments of a tool.
 pub(super) fn input(attributes: &mut Attributes) -> Option<Request> {
     if let Some(arguments) = take_contents(attributes, Key::AdkToolArguments) {
         attributes.drop_key(Key::AdkRequest);

@@ -22,7 +22,7 @@ const ENVELOPE_MEMBERS: &[&str] = &[
     "stop_reason",
     "stop_sequence",
 ];
-/// MessageMembers in which the conventions put the content of a message.
+/// Members in which the conventions put the content of a message.
 const CONTENT_MEMBERS: &[&str] = &["parts", "contents", "content"];
 /// A message without content is never longer than this.
 const MAX_EMPTY_BYTES: usize = 1_024;

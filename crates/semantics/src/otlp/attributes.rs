@@ -44,7 +44,7 @@ impl Attributes {
         (!value::is_blank(value)).then_some(value)
     }
 
-    /// Whether [`Attributes::get`] returns a value.
+    /// Returns whether [`Attributes::get`] returns a value.
     pub(super) fn has(&self, key: Key) -> bool {
         self.get(key).is_some()
     }
@@ -68,7 +68,7 @@ impl Attributes {
         value::into_text(self.take(key)?)
     }
 
-    /// Restores a text that was taken: it becomes metadata unless it is dropped later.
+    /// Puts back a text that was taken. It becomes metadata unless the key is dropped later.
     pub(super) fn put_back(&mut self, key: Key, text: String) {
         if let Some(attribute) = self.list.get_mut(usize::from(self.slots[key as usize])) {
             attribute.value = Some(AnyValue { value: Some(Value::StringValue(text)) });
@@ -114,7 +114,7 @@ impl Attributes {
         }
     }
 
-    /// Whether a key of the group was sent.
+    /// Returns whether a key of the group was sent.
     pub(super) fn has_group(&self, group: Group) -> bool {
         !self.groups[group as usize].is_empty()
     }

@@ -196,7 +196,7 @@ fn output_key(kind: &SpanType, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a text is a message or a list of messages.
+/// Returns whether a text is a message or a list of messages.
 fn is_messages(text: &str) -> bool {
     #[derive(Deserialize)]
     struct RoleMessage {
@@ -236,7 +236,7 @@ fn write_events(out: &mut String, events: Vec<ExportEvent<'_>>) {
     out.push(']');
 }
 
-/// Whether an attribute with this value is imported as the same JSON: no blank text, no fraction (whose
+/// Returns whether an attribute with this value is imported as the same JSON: no blank text, no fraction (whose
 /// last digit may be lost), and no list that is treated as a vector.
 fn is_plain(value: &Value) -> bool {
     match value {

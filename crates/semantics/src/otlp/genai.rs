@@ -28,7 +28,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The messages; [`super::instructions`] adds system instructions that are sent separately.
+/// Returns the messages; [`super::instructions`] adds system instructions that are sent separately.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::InputMessages).map(text::readable)
 }

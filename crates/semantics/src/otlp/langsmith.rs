@@ -31,12 +31,12 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The inputs of the run.
+/// Returns the inputs of the run.
 pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
     wrapped::input(take_contents(attributes, Key::OpenlitPrompt)?, span_type)
 }
 
-/// The outputs of the run.
+/// Returns the outputs of the run.
 pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
     wrapped::output(take_contents(attributes, Key::OpenlitCompletion)?, span_type)
 }

@@ -17,7 +17,7 @@ const RETRIEVER_SUFFIXES: &[&str] = &["Retriever", "Rerank", "Reranker", "NodePo
 /// Arguments that contain the query, as text or as a `QueryBundle`.
 const QUERY_ARGUMENTS: &[&str] = &["query_bundle", "str_or_query_bundle", "query"];
 
-/// Recognises the scope of this instrumentation.
+/// Recognizes the scope of this instrumentation.
 pub(super) fn is_sender(scope: &str) -> bool {
     scope.ends_with("instrumentation.llamaindex")
 }

@@ -313,7 +313,7 @@ pub(super) fn rewritten(json: &str, role: &str) -> Option<String> {
     list.finish()
 }
 
-/// The items of a list of messages. LangChain sends batches: lists of lists of messages.
+/// Returns the items of a list of messages. LangChain sends batches: lists of lists of messages.
 fn items(json: &str) -> Option<Vec<&str>> {
     let items = raw::list(json)?;
     match items.as_slice() {

@@ -175,7 +175,7 @@ fn shown(messages: String) -> String {
     text::plain_answer(&messages).unwrap_or(messages)
 }
 
-/// Whether a response is empty: one message that contains only a role.
+/// Returns whether a response is empty: one message that contains only a role.
 pub(super) fn is_empty(answer: &str) -> bool {
     matches!(
         answer,
@@ -264,7 +264,7 @@ fn langchain_message<'a>(response: &RawObject<'a>) -> Option<RawObject<'a>> {
     Some(message.object("kwargs").unwrap_or(message))
 }
 
-/// LangChain's token counts, the same for every provider: details are parts of the totals.
+/// Returns LangChain's token counts, the same for every provider: details are parts of the totals.
 pub(super) fn langchain_usage(json: &str) -> Option<Usage> {
     let sent = RawObject::parse(json)?;
     let detail = |list: &str, name: &str| sent.object(list)?.tokens(name);

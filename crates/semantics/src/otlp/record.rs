@@ -44,7 +44,7 @@ pub(super) struct SpanFrame {
     pub(super) events: Vec<Event>,
 }
 
-/// The draft of an exported span.
+/// Returns the draft of an exported span.
 pub(super) fn draft(frame: SpanFrame, mut attributes: Attributes, record: Record) -> SpanDraft {
     let SpanFrame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events } = frame;
     let error = status.filter(|it| it.code == STATUS_ERROR).map(|it| text::clean(it.message));

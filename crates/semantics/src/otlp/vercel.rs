@@ -21,13 +21,13 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// Whether the provider's token counts exclude cached tokens.
+/// Returns whether the provider's token counts exclude cached tokens.
 pub(super) fn excludes_cached(attributes: &Attributes) -> bool {
     attributes.has(Key::AiOperation)
         && attributes.str(Key::AiProvider).is_some_and(|it| it.contains("anthropic"))
 }
 
-/// The prompt, as messages on the inner spans.
+/// Returns the prompt, as messages on the inner spans.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     if let Some(messages) = attributes.take_text(Key::AiPromptMessages) {
         return Some(text::readable(messages));

@@ -8,7 +8,7 @@ fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
 }
 
-/// A span that starts at `n` milliseconds, takes one millisecond and reports nothing.
+/// Returns a span that starts at `n` milliseconds, takes one millisecond and reports nothing.
 fn span(n: u128, parent: Option<u128>) -> SpanFacts<'static> {
     let start_us = n as i64 * 1000;
     SpanFacts {

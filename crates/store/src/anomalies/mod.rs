@@ -21,11 +21,11 @@ pub const EXPIRING_ANOMALIES: ExpiringRows = ExpiringRows::of("anomaly", "create
 /// The filters of a list of anomalies.
 #[derive(Clone, Debug, Default)]
 pub struct AnomalyFilter {
-    /// Only of this project.
+    /// Only anomalies of this project.
     pub project_id: Option<Uuid>,
-    /// Only of this metric.
+    /// Only anomalies of this metric.
     pub metric: Option<String>,
-    /// Only of this severity.
+    /// Only anomalies of this severity.
     pub severity: Option<AnomalySeverity>,
     /// Detected at or after this time, in microseconds.
     pub from: Option<i64>,

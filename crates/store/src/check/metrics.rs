@@ -148,7 +148,7 @@ async fn below(
         findings.compared("metrics", 1);
         if sum != own {
             let problem = format!(
-                "a roll-up of {} traces does not fit the shorter roll-ups that it is made of, of {} traces",
+                "a roll-up counts {} traces, and the shorter roll-ups within its period count {}",
                 own.totals.traces, sum.totals.traces
             );
             findings.add("metrics", Some(owner.0), subject(owner, node.start), problem);

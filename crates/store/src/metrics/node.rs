@@ -15,7 +15,7 @@ pub const MAX_MODELS_PER_NODE: usize = 256;
 pub enum Node {
     /// All facts with their weights; there are no child nodes.
     Leaf(BTreeMap<Fact, i64>),
-    /// Totals; the nodes of the next level divide the facts.
+    /// Totals only; the facts are in the nodes of the next level.
     Sums(ByModel),
 }
 

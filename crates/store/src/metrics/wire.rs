@@ -21,25 +21,25 @@ const FEEDBACK_SHIFT: u32 = 1;
 /// Facts by column; all columns have the same length.
 #[derive(Clone, PartialEq, Message)]
 pub struct Facts {
-    /// Names that `model` refers to, counted from 1; 0 means none.
+    /// Names of the models to which `model` refers.
     #[prost(string, repeated, tag = "1")]
     pub models: Vec<String>,
-    /// Places in `models`, counted from 1.
+    /// Models as positions in `models`, counted from 1; 0 means none.
     #[prost(uint32, repeated, tag = "2")]
     pub model: Vec<u32>,
     /// Differences between consecutive values.
     #[prost(sint64, repeated, tag = "3")]
     pub at: Vec<i64>,
-    /// Errors and feedback.
+    /// Flags: bit 0 is an error, and the feedback label is above it.
     #[prost(uint32, repeated, tag = "4")]
     pub flags: Vec<u32>,
-    /// Counted from 1; 0 means none.
+    /// Milliseconds, plus one; 0 means unknown.
     #[prost(uint64, repeated, tag = "5")]
     pub latency: Vec<u64>,
     /// Pico-dollars.
     #[prost(sint64, repeated, tag = "6")]
     pub cost: Vec<i64>,
-    /// How often each fact counts.
+    /// Weights of the facts: the number of traces with the fact.
     #[prost(sint64, repeated, tag = "7")]
     pub weight: Vec<i64>,
     /// Number of tokens. Shorter than the other columns if an earlier version stored the facts.

@@ -78,7 +78,7 @@ pub async fn spans(
     bulk::fetch(&db.read, sql, values).await
 }
 
-/// Returns the stored ones of these spans, given by trace and id, in no order.
+/// Returns the spans with these IDs (trace and span) in any order. Unknown IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -100,7 +100,7 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
 /// Memory for large events is reserved; the second value is the size of the reservation.
 ///
 /// # Errors
-/// `overloaded` when there is no memory; internal when the database fails.
+/// Fails with `overloaded` when there is no memory; internal when the database fails.
 pub async fn events_within(
     db: &Db,
     tenant: Uuid,

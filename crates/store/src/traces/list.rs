@@ -118,7 +118,7 @@ impl<'a> TraceReader<'a> {
     /// large texts is reserved.
     ///
     /// # Errors
-    /// `overloaded` when there is no memory for large texts; internal when the database fails.
+    /// Fails with `overloaded` when there is no memory for large texts; internal when the database fails.
     pub async fn next(&mut self, memory: &mut impl MemoryAccount) -> Result<Option<CountedTrace>> {
         loop {
             let Some(row) = self.rows.next() else {
@@ -158,7 +158,7 @@ impl<'a> TraceReader<'a> {
 /// search for words can be shorter and still have `next`. Memory for large texts is reserved.
 ///
 /// # Errors
-/// `overloaded` when there is no memory for large texts; internal when the database fails.
+/// Fails with `overloaded` when there is no memory for large texts; internal when the database fails.
 pub async fn page(
     db: &Db,
     tenant: Uuid,

@@ -191,8 +191,8 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
     trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
 
-/// Locks the existing ones of these traces until the transaction ends, in the order in which writers lock
-/// them.
+/// Locks the traces with these IDs until the transaction ends, in the order in which writers lock them. Unknown
+/// IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -212,7 +212,7 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
     Ok(())
 }
 
-/// Returns the existing ones of these traces, locked against removal until the transaction ends.
+/// Returns the IDs that belong to a trace, and locks these traces against removal until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -247,7 +247,7 @@ pub async fn lock_created(
     Ok(there)
 }
 
-/// Returns the existing ones of these traces.
+/// Returns the traces with these IDs. Unknown IDs are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -82,7 +82,7 @@ impl TextBlocks {
         Self::load(db, tenant, ids).await
     }
 
-    /// Reads the small ones of these blocks.
+    /// Reads the blocks with these IDs that are small.
     ///
     /// # Errors
     /// Fails when the database fails.
@@ -121,8 +121,8 @@ impl TextBlocks {
     /// Returns the texts of a trace.
     ///
     /// # Errors
-    /// `overloaded` when there is no memory for large texts; internal when the database fails or
-    /// the text block is damaged.
+    /// Fails with `overloaded` when there is no memory for large texts; internal when the database fails or the
+    /// text block is damaged.
     pub async fn of_trace(
         &self,
         db: &Db,
@@ -348,5 +348,5 @@ async fn sizes(
 }
 
 fn damaged(error: std::io::Error) -> DbErr {
-    DbErr::Custom(format!("a stored body can't be read: {error}"))
+    DbErr::Custom(format!("a text block can't be read: {error}"))
 }

@@ -378,7 +378,7 @@ async fn sum_up_one(
     Ok(true)
 }
 
-/// Returns whether a span counts towards the sums of its trace, and whether its cost does.
+/// Returns whether the tokens of a span count towards the sums of its trace, and whether its cost does.
 fn counts(span: &span::Model) -> (bool, bool) {
     (span.counted, span.cost_counted)
 }

@@ -85,8 +85,8 @@ impl PartialOrd for Hit {
 pub struct NearestSpans {
     /// The nearest spans, in the order of their distance.
     pub hits: Vec<Hit>,
-    /// Number of vectors that pass the filter.
+    /// Number of vectors that match the filter.
     pub searched: i64,
-    /// Number of vectors that pass the filter except for their embedding model.
+    /// Number of vectors that match the filter but belong to another embedding model.
     pub not_searched: i64,
 }

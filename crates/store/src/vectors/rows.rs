@@ -42,7 +42,7 @@ pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
     stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect()
 }
 
-/// Returns up to `limit` vectors of a project in the order of their row IDs, beginning with row `from`.
+/// Returns up to `limit` vectors of a project in the order of their row IDs, beginning with the row `from`.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -135,8 +135,8 @@ pub async fn insert(
     }
 }
 
-/// Returns the projects of the existing ones of these traces. The transaction writes, so no trace is removed
-/// before it ends.
+/// Returns the projects of the traces with these IDs. The transaction writes, so no trace is removed before it
+/// ends.
 async fn projects_sqlite(
     connection: &mut SqliteConnection,
     tenant: Uuid,

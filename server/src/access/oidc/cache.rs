@@ -82,7 +82,7 @@ impl ProviderKeys {
         )
     }
 
-    /// Whether one of the keys signed the token, at `now` (microseconds).
+    /// Returns whether one of the keys signed the token, at `now` (microseconds).
     ///
     /// # Errors
     ///
@@ -148,12 +148,12 @@ impl CachedKeys {
         (0..min_interval).contains(&(now - self.tried_at))
     }
 
-    /// Whether waiting for the provider is useless.
+    /// Returns whether waiting for the provider is useless.
     fn is_unreachable(&self, now: i64) -> bool {
         !self.reachable && (0..FAILURE_MEMORY).contains(&(now - self.tried_at))
     }
 
-    /// Whether one of the keys signed the token; `None` if an unknown key may have signed it.
+    /// Returns whether one of the keys signed the token; `None` if an unknown key may have signed it.
     async fn verdict(&self, token: &UnverifiedToken<'_>, now: i64) -> Option<bool> {
         let set = self.set.as_ref().filter(|_| !self.is_older_than(MAX_KEY_AGE, now))?;
         set.signed(token).await

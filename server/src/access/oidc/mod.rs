@@ -29,7 +29,7 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// Returns the configured provider, if any, and the keeper of its keys.
+    /// Returns the configured provider, if any, and the task that fetches its keys.
     ///
     /// # Errors
     ///

@@ -266,12 +266,12 @@ fn blamed_feature(error_words: &str) -> Option<RequestFeature> {
         .or_else(|| of(&OUTPUT_MODE_PHRASES, RequestFeature::OutputMode))
 }
 
-/// Whether these words, with a status other than 429, refer to an account without credit.
+/// Returns whether these words, with a status other than 429, refer to an account without credit.
 fn is_out_of_credit(error_words: &str) -> bool {
     contains_any(error_words, &UNPAID_PHRASES) || contains_any(error_words, &BILLING_PHRASES)
 }
 
-/// Whether a 429 is about a rate limit, which is temporary. Responses about empty accounts may contain
+/// Returns whether a 429 is about a rate limit, which is temporary. Responses about empty accounts may contain
 /// a delay too, so the error code takes precedence over the delay.
 fn is_rate_limit(error: &ProviderError, error_words: &str, retry_after: Option<Duration>) -> bool {
     error.codes.to_lowercase().contains("rate_limit")

@@ -1,11 +1,10 @@
 //! The stream of traces: server-sent events for traces that were stored or changed.
 //!
-//! The database is the source: each wake-up reads the changes after the last event. Commits of this
-//! process wake the stream immediately, those of other processes are found by polling once a second.
-//! With several writers, a change can become visible after a later one, so a short period before the
-//! last event is read again and changes already sent are skipped. No queue is kept per subscriber:
-//! texts are read when its connection has room. A subscriber that does not read gets a `lagged_event` event
-//! with the cursor to resume from, and the stream ends.
+//! The database is the source: each wake-up reads the changes after the last event. Commits of this process wake
+//! the stream immediately, those of other processes are found by polling once a second. With several writers, a
+//! change can become visible after a later one, so a short period before the last event is read again and changes
+//! already sent are skipped. No queue is kept per subscriber: texts are read when its connection has room. A
+//! subscriber that does not read gets a `lagged` event with the cursor to resume from, and the stream ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -77,11 +76,11 @@ pub fn routes() -> Vec<Route> {
 
 /// Stream traces as they are stored or changed.
 ///
-/// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes: a trace
-/// may be repeated, none is skipped. Accepts the filters of the list. The stream ends when its token is
-/// revoked or expires. A client that falls behind gets an event `lagged_event` with `{"cursor": "…"}`, and
-/// the stream ends: send the cursor as `Last-Event-ID` to continue. A tenant may have 50 open streams;
-/// further ones get 429 with `Retry-After`.
+/// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes: a trace may be
+/// repeated, none is skipped. Accepts the filters of the list. The stream ends when its token is revoked or
+/// expires. A client that falls behind gets an event `lagged` with `{"cursor": "…"}`, and the stream ends: send
+/// the cursor as `Last-Event-ID` to continue. A tenant may have 50 open streams; further ones get 429 with
+/// `Retry-After`.
 #[utoipa::path(get, path = "/v1/traces/stream", tag = "Traces", params(
     ("Last-Event-ID" = Option<String>, Header, description = "id of the last event received"),
     ("preview" = Option<bool>, Query, description = "truncate texts to 2,048 characters")),
@@ -147,7 +146,7 @@ const CURSOR_SCOPE: &str = "stream";
 /// A comment, which clients ignore.
 const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// The result of reading what comes next.
+/// The result of reading the next events of a subscriber.
 enum ReadAhead {
     /// New events were read into [`StreamSubscriber::output`].
     Events,

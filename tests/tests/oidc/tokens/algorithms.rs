@@ -60,7 +60,7 @@ fn add_unsigned_tokens(cases: &mut TokenCases) {
     }
 }
 
-/// The classic attack: a public key used as the secret of an HMAC.
+/// A known attack: a public key is used as the secret of an HMAC.
 fn add_public_keys_as_secrets(cases: &mut TokenCases) {
     let (good, rsa) = (cases.good.clone(), &cases.keys.rsa);
     let modulus = rsa.jwk["n"].as_str().unwrap();

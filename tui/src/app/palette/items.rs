@@ -102,7 +102,7 @@ fn all(shell: &Shell) -> Vec<PaletteItem> {
     items
 }
 
-/// Actions that only make sense as keys.
+/// Returns whether an action is useful only as a key.
 const fn moves(action: Action) -> bool {
     matches!(
         action,

@@ -12,7 +12,7 @@ use crate::{
 use present::text::fit;
 
 /// Columns of the kind of an item.
-const KIND: usize = 8;
+const KIND_COLS: usize = 8;
 
 /// Draws the entries that match the words.
 pub fn draw(shell: &Shell, buffer: &mut Buffer, area: Rect) {
@@ -21,14 +21,14 @@ pub fn draw(shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let glyphs = &shell.theme.glyphs;
     let items = items(shell, input.text());
     if items.is_empty() {
-        let line = Pieces::new().add(Tone::Dim, "  nothing fits").cut(cols, &shell.theme);
+        let line = Pieces::new().add(Tone::Dim, "  nothing matches").cut(cols, &shell.theme);
         return put(buffer, area, 0, &line.line(&shell.theme, false));
     }
-    let label = cols.saturating_sub(KIND + 4).min(64).min(cols * 2 / 3);
-    let note = cols.saturating_sub(label + KIND + 4);
+    let label = cols.saturating_sub(KIND_COLS + 4).min(64).min(cols * 2 / 3);
+    let note = cols.saturating_sub(label + KIND_COLS + 4);
     let rows = items.iter().map(|item| {
         Pieces::new()
-            .add(Tone::Dim, format!("{} ", fit(item.kind, KIND, glyphs)))
+            .add(Tone::Dim, format!("{} ", fit(item.kind, KIND_COLS, glyphs)))
             .plain(format!("{} ", fit(&item.label, label, glyphs)))
             .add(Tone::Field, fit(&item.note, note, glyphs))
     });

@@ -74,8 +74,8 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     }
 }
 
-/// Line 1: the reader's location, and whether the records are current. If they are not, the whole line is a
-/// bar.
+/// Returns line 1: the reader's location, and whether the records are current. If they are not, the whole line is
+/// a bar.
 fn header(app: &App, cols: usize) -> Line<'static> {
     let theme = &app.shell.theme;
     let mut line = Pieces::new().add(Tone::Strong, " loupe");
@@ -167,7 +167,7 @@ fn tabs(app: &App, cols: usize) -> Pieces {
     line.cut(cols, &app.shell.theme)
 }
 
-/// Line 3: the filter or find, the breadcrumb, or the name of the overlay.
+/// Returns line 3: the filter or find, the breadcrumb, or the name of the overlay.
 fn middle(app: &App, cols: usize) -> Pieces {
     let theme = &app.shell.theme;
     if let Some(input) = &app.shell.input {
@@ -187,7 +187,7 @@ fn middle(app: &App, cols: usize) -> Pieces {
 }
 
 /// The visible part of a line being edited.
-struct Visible {
+struct VisibleLine {
     /// The prompt and the visible text.
     text: String,
     /// The cursor's column.
@@ -196,7 +196,7 @@ struct Visible {
     hidden: usize,
 }
 
-fn visible(input: &Input, cols: usize) -> Visible {
+fn visible(input: &Input, cols: usize) -> VisibleLine {
     let prompt = input.kind.prompt();
     let (before, after) = input.around();
     let (before, after) = (clean(before), clean(after));
@@ -208,7 +208,7 @@ fn visible(input: &Input, cols: usize) -> Visible {
     }
     let shown = &before[start..];
     let left = present::text::take(&after, room.saturating_sub(width(shown)));
-    Visible {
+    VisibleLine {
         text: format!("{prompt}{shown}{left}"),
         cursor: width(prompt) + width(shown),
         hidden: width(&before[..start]),
@@ -257,6 +257,6 @@ fn status(app: &App, cols: usize) -> Pieces {
 
 fn cursor(app: &App, line: Rect) -> Option<(u16, u16)> {
     let input = app.shell.input.as_ref()?;
-    let Visible { cursor, .. } = visible(input, usize::from(app.shell.size.0));
+    let VisibleLine { cursor, .. } = visible(input, usize::from(app.shell.size.0));
     Some((line.x + u16::try_from(cursor).ok()?, line.y))
 }

@@ -20,7 +20,7 @@ pub struct EvalsLayout {
 }
 
 impl EvalsLayout {
-    /// Evaluations that are visible at once.
+    /// Returns the number of evaluations that are visible at once.
     pub fn rows(&self) -> usize {
         usize::from(self.list.height.saturating_sub(1))
     }

@@ -25,7 +25,7 @@ use present::evaluation::EvaluationMark;
 /// Maximum number of evaluations that are kept; further pages are not requested.
 pub const MAX_EVALUATIONS: usize = 2_000;
 
-/// The part of the screen that has the keys.
+/// The section of the screen that handles the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvalsSection {
     /// The evaluations.
@@ -63,7 +63,7 @@ pub enum EvalsRequest {
     Newest,
     /// The visible rows again, further down.
     Visible,
-    /// The evaluation that fills the screen, once it no longer fits the filter.
+    /// The evaluation that fills the screen, after it no longer matches the filter.
     Opened(Uuid),
     /// The evaluation that a visible one is compared with.
     Baseline(Uuid),
@@ -92,13 +92,13 @@ pub struct Evals {
     pub rows: Vec<Evaluation>,
     /// The row under the cursor.
     pub selected: usize,
-    /// The cursor was put on its row, which it stays with; on the top it follows the newest.
+    /// Whether the cursor stays on its row. Otherwise it is at the top and follows the newest row.
     pub held: bool,
     /// The row that the cursor moves to as soon as it is loaded.
     pub wanted: Option<Uuid>,
     /// The cursor of the older rows.
     pub older: Option<Older>,
-    /// The first page has arrived.
+    /// Whether the first page has arrived.
     pub loaded: bool,
     /// Whether more rows arrived than fit on a page while the reader was further down.
     pub newer: bool,
@@ -110,11 +110,12 @@ pub struct Evals {
     pub failures: u32,
     /// Time at which to request the newest page again.
     pub next: Option<Timestamp>,
-    /// The part with the keys.
+    /// The section that handles the keys.
     pub part: EvalsSection,
-    /// The selected evaluation fills the screen, from this line on.
+    /// The first visible line of the selected evaluation while it fills the screen.
     pub zoom: Option<usize>,
-    /// That evaluation no longer fits the filter; it goes when it no longer fills the screen.
+    /// Whether the evaluation that fills the screen no longer matches the filter. It is removed when the list is
+    /// shown again.
     pub strayed: bool,
     /// Scores of baselines that are not among the rows; none for a baseline without a score.
     pub baselines: HashMap<Uuid, Option<f64>>,
@@ -124,17 +125,18 @@ pub struct Evals {
     pub pending: Pending<EvalsRequest>,
     /// Words that find looks for, in lower case.
     find: Option<String>,
-    /// The rows that hold them; kept, because many long texts are not searched for each drawing.
+    /// The rows that contain these words. They are stored, because many long texts are too slow to search for each
+    /// frame.
     hits: HashSet<Uuid>,
 }
 
 impl Evals {
-    /// The evaluation that fills the screen, if it no longer fits the filter.
+    /// Returns the evaluation that fills the screen, if it no longer matches the filter.
     pub fn stray(&self) -> Option<&Evaluation> {
         self.current().filter(|_| self.strayed && self.zoom.is_some())
     }
 
-    /// The evaluation under the cursor.
+    /// Returns the evaluation under the cursor.
     pub fn current(&self) -> Option<&Evaluation> {
         self.rows.get(self.selected)
     }
@@ -171,9 +173,9 @@ impl Evals {
         self.settle(None);
     }
 
-    /// Takes in the newest page: it says all there is from its first row to its last one, so
-    /// known rows between them that are not in it no longer fit the filter. Answers whether older
-    /// rows begin elsewhere than before.
+    /// Stores the newest page. The page is complete from its first row to its last, so a loaded row between them
+    /// that is not on it no longer matches the filter. Returns whether the older rows begin at another position
+    /// than before.
     pub fn refresh(&mut self, page: EvaluationList, at: Timestamp) -> bool {
         let more = page.has_more && page.next_cursor.is_some();
         let known = |it: &Evaluation| self.rows.iter().any(|row| row.id == it.id);
@@ -197,7 +199,7 @@ impl Evals {
         }
         rows.extend(kept);
         rows.truncate(MAX_EVALUATIONS);
-        // The opened evaluation keeps its place even if it no longer fits the filter.
+        // The opened evaluation stays in the list even if it no longer matches the filter.
         let gone = read.filter(|it| !rows.iter().any(|row| row.id == it.id));
         self.strayed = gone.is_some();
         if let Some(it) = gone {
@@ -219,8 +221,8 @@ impl Evals {
         self.search();
     }
 
-    /// Puts the cursor right after the rows changed: on the wanted row, else on this one, else
-    /// where it was.
+    /// Moves the cursor after the rows changed: to the wanted row, else to this one, else to its previous
+    /// position.
     fn settle(&mut self, current: Option<Uuid>) {
         self.loaded = true;
         self.error = None;
@@ -241,7 +243,7 @@ impl Evals {
         }
     }
 
-    /// The words that find looks for.
+    /// Returns the words that find looks for.
     pub fn find(&self) -> Option<&str> {
         self.find.as_deref()
     }
@@ -257,12 +259,12 @@ impl Evals {
         self.hits = self.rows.iter().filter(|row| holds(row, words)).map(|row| row.id).collect();
     }
 
-    /// Whether find's words occur in the row at a position.
+    /// Returns whether find's words occur in the row at a position.
     pub fn hit(&self, at: usize) -> bool {
         self.rows.get(at).is_some_and(|row| self.hits.contains(&row.id))
     }
 
-    /// The next row that find matches, or the one before, around the end.
+    /// Returns the next or previous row that matches the text of find; the search continues at the other end.
     pub fn find_from(&self, forward: bool) -> Option<usize> {
         find::next(self.rows.len(), self.selected, forward, |at| self.hit(at))
     }
@@ -295,7 +297,7 @@ impl Evals {
         ids.find(|id| !self.rows.iter().any(|row| row.id == *id))
     }
 
-    /// Returns the standing of an evaluation.
+    /// Returns the mark of an evaluation.
     pub fn standing(&self, it: &Evaluation) -> EvaluationMark {
         standing(it, self.baseline(it))
     }
@@ -330,7 +332,7 @@ fn holds(it: &Evaluation, words: &str) -> bool {
     texts.any(|text| text.to_lowercase().contains(words))
 }
 
-/// The baseline that a remediated output's evaluation is compared with.
+/// Returns the baseline that a remediated output's evaluation is compared with.
 fn compared(it: &Evaluation) -> Option<Uuid> {
     it.original_evaluation_id.filter(|_| it.context == EvaluationContext::Remediation)
 }

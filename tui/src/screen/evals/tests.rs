@@ -14,7 +14,7 @@ pub fn list(evaluations: Vec<Evaluation>, more: bool) -> EvaluationList {
     EvaluationList { evaluations, has_more: more, next_cursor: more.then(|| "older".to_owned()) }
 }
 
-/// Evaluations of every standing, newest first.
+/// Evaluations with every mark, newest first.
 pub fn judged() -> Vec<Evaluation> {
     let mut rows: Vec<Evaluation> = [
         ("faithfulness", Some(0.12)),
@@ -130,7 +130,7 @@ pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
     }
 }
 
-/// The requests for evaluations among the effects.
+/// Returns the requests for evaluations among the effects.
 pub fn evaluation_requests(effects: &[Effect]) -> Vec<SentRequest> {
     requests(effects).into_iter().filter(|it| it.gets("/v1/eval")).collect()
 }
@@ -146,7 +146,7 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
     assert!(are(&effects, &["/v1/eval", "/v1/eval-rules", "/v1/evaluators", "/v1/projects"]), "{effects:?}");
-    assert!(tick(&mut state, 1).is_empty(), "the first answer is waited for");
+    assert!(tick(&mut state, 1).is_empty(), "the console waits for the first response");
     answer_all(&mut state, effects);
     assert!(tick(&mut state, 1).is_empty());
     let effects = tick(&mut state, 1);
@@ -159,7 +159,7 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
     assert!(evaluation_requests(&away).is_empty(), "{away:?}");
     let back = press(&mut state, "2");
     assert_eq!(evaluation_requests(&back).len(), 1);
-    assert_eq!(state.screens.evals.rows.len(), judged().len(), "the rows of before are there at once");
+    assert_eq!(state.screens.evals.rows.len(), judged().len(), "the previous rows are shown at once");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn evals_filter_becomes_parameters_and_supersedes_requests() {
     answer_all(&mut state, before);
     assert!(
         state.screens.evals.rows.is_empty() && !state.screens.evals.loaded,
-        "the answer without the filter is dropped"
+        "the response without the filter is dropped"
     );
     answer_all(&mut state, after);
     assert_eq!(state.screens.evals.rows.len(), judged().len());
@@ -284,7 +284,7 @@ fn older_rows_of_a_list_that_was_replaced_are_dropped() {
     let effects = tick(&mut state, 2);
     let rows = vec![evaluation(90, "bias", Some(0.5)), evaluation(89, "bias", Some(0.5))];
     reply(&mut state, &effects, Ok(Response::new(list(rows, true))));
-    assert_eq!(state.screens.evals.rows.len(), 2, "there is a gap between them and the rows of before");
+    assert_eq!(state.screens.evals.rows.len(), 2, "there is a gap between them and the previous rows");
     reply(&mut state, &older, Ok(Response::new(list(judged(), true))));
     assert_eq!(state.screens.evals.rows.len(), 2);
 }
@@ -448,7 +448,7 @@ fn opened_evaluation_stays_when_it_leaves_the_filter() {
     let effects = tick(&mut state, 2);
     reply(&mut state, &effects, Ok(Response::new(list(rest.clone(), true))));
     assert_eq!(state.screens.evals.current().unwrap().id, read);
-    assert!(screen(&state).contains("no longer fits the filter"), "{}", screen(&state));
+    assert!(screen(&state).contains("no longer matches the filter"), "{}", screen(&state));
     let effects = tick(&mut state, 2);
     assert!(is_get(&effects[1], "/v1/eval/*"), "{effects:?}");
     assert_eq!(

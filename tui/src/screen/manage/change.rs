@@ -88,7 +88,7 @@ impl Change for ManageChange {
                 "Requests with this key are refused at once and for good. Its traces are kept."
             }
             Self::SetStatus { status: ProjectStatus::Archived, .. } => {
-                "Ingest is suspended for every key of the project at once: it answers 403, and SDKs that \
+                "Ingest is suspended for every key of the project at once: it returns 403, and SDKs that \
                  run now stop sending until they are restarted. Data, keys and history are kept."
             }
             Self::SetStatus { status: ProjectStatus::Active, .. } => {

@@ -35,7 +35,7 @@ pub fn projects() -> Vec<api::project::Project> {
     vec![project(4, "2025-pilot", true), project(2, "checkout-bot", false), support]
 }
 
-/// A console on screen 7, everything loaded.
+/// Returns a console on screen 7 with all records loaded.
 pub fn managing(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "7");
@@ -43,7 +43,7 @@ pub fn managing(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-/// Answers every request for lists and for who it is.
+/// Responds to every request for lists and for the identity.
 pub fn answer_all(state: &mut App, effects: &[Effect]) {
     for effect in effects {
         let Some(sent) = SentRequest::of(effect) else { continue };
@@ -57,7 +57,7 @@ pub fn answer_all(state: &mut App, effects: &[Effect]) {
     }
 }
 
-/// Lets the time pass in which a dialog is deaf.
+/// Advances the clock beyond the time in which a new dialog ignores keys.
 pub fn wait(state: &mut App) {
     let now = Timestamp::from_micros(state.shell.now.micros() + 400_000);
     update(state, Msg::Tick(now));
@@ -157,7 +157,7 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         let effects = reply(&mut state, &effects, Err(lost));
         assert!(are(&effects, &["/v1/projects"]), "{effects:?}");
         assert!(enter(&mut state).is_empty());
-        // The look fails as well, and is tried again on the reader's word.
+        // The request for the list fails as well, and is repeated when the reader presses R.
         let nothing = reply(&mut state, &effects, Err(offline()));
         assert!(nothing.is_empty() && state.shell.dialog.is_some());
         let effects = press(&mut state, "R");
@@ -347,7 +347,7 @@ fn changed_context_keeps_no_data() {
     answer_all(&mut state, &before);
     assert!(
         state.shell.me.is_none() && !state.screens.manage.keys.loaded,
-        "answers of the old server are dropped"
+        "responses of the old server are dropped"
     );
 }
 

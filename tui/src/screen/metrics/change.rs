@@ -10,7 +10,7 @@ use present::{format, format::thousands};
 pub enum Mark {
     /// As before, or better.
     Fine,
-    /// It deserves a look.
+    /// Noticeably worse.
     Worse,
     /// Much worse.
     Bad,

@@ -40,7 +40,7 @@ pub fn parts(size: (u16, u16), numbers: bool) -> MetricsLayout {
     }
 }
 
-/// Columns of a chart that values can stand in.
+/// Returns the number of columns that a chart has for values.
 pub fn plot_cols(size: (u16, u16)) -> usize {
     usize::from(size.0.saturating_sub(AXIS_COLS + 1)).max(1)
 }

@@ -164,7 +164,7 @@ pub struct Metrics {
     pub stretch: Stretch,
     /// The response for the selected window.
     pub shown: Option<Answer>,
-    /// When that response arrived.
+    /// The time at which the response arrived.
     pub at: Option<Timestamp>,
     /// The metrics of the previous window.
     pub before: Option<MetricValues>,
@@ -180,7 +180,7 @@ pub struct Metrics {
     pub error: Option<NetError>,
     /// The metric under the cursor, a position of [`Metric::ALL`].
     pub row: usize,
-    /// The point under the cursor, by its start; the newest one without.
+    /// The start of the point under the cursor; `None` for the newest point.
     pub cursor: Option<Timestamp>,
     /// Whether a table of numbers replaces the chart.
     pub numbers: bool,
@@ -213,12 +213,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The metric under the cursor.
+    /// Returns the metric under the cursor.
     pub fn metric(&self) -> Metric {
         Metric::ALL.get(self.row).copied().unwrap_or(Metric::ErrorRate)
     }
 
-    /// The series, oldest first.
+    /// Returns the series, oldest first.
     pub fn points(&self) -> &[MetricPoint] {
         self.shown.as_ref().and_then(|it| it.series.as_deref()).unwrap_or_default()
     }
@@ -235,7 +235,7 @@ impl Metrics {
         };
     }
 
-    /// Position of the point under the cursor.
+    /// Returns position of the point under the cursor.
     pub fn point(&self) -> usize {
         let points = self.points();
         let last = points.len().saturating_sub(1);
@@ -243,7 +243,7 @@ impl Metrics {
         at.map_or(last, |after| after.saturating_sub(1))
     }
 
-    /// The points of the column under the cursor, when no more than `cols` columns are drawn.
+    /// Returns the points of the column under the cursor, when no more than `cols` columns are drawn.
     pub fn column(&self, cols: usize) -> std::ops::Range<usize> {
         let per = per_column(self.points().len(), cols);
         let first = self.point() / per * per;

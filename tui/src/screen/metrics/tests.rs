@@ -16,7 +16,7 @@ use crate::{
 
 const NOW_MICROS: i64 = BASE_MICROS + 60_000_000;
 
-/// A day of a service that is slow for three hours; `scale` makes it busier.
+/// Returns a day of a service that is slow for three hours; `scale` makes it busier.
 fn answer_of(stretch: Stretch, scale: f64) -> Answer {
     let step = stretch.interval().micros();
     let from = NOW_MICROS - stretch.micros();
@@ -90,7 +90,7 @@ fn reported() -> FeedbackList {
     FeedbackList { feedback: (0..200).map(one).collect(), has_more: true, next_cursor: Some("more".into()) }
 }
 
-/// Anomalies: two of the latency, a closed and an open one, and one of a metric without a chart.
+/// Returns anomalies: two of the latency, a closed and an open one, and one of a metric without a chart.
 fn detected() -> AnomalyList {
     let hour = |hours: i64| Timestamp::from_micros(NOW_MICROS - hours * 3_600_000_000);
     let closed = Anomaly {
@@ -128,7 +128,7 @@ fn answer_all(state: &mut App, effects: &[Effect]) {
     }
 }
 
-/// A console on screen 3 with everything answered.
+/// Returns a console on screen 3 after responses to all requests.
 fn measured(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "3");

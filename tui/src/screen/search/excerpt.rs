@@ -77,7 +77,7 @@ impl Excerpt {
     }
 }
 
-/// The lines of the texts within a JSON value.
+/// Collects the lines of the texts within a JSON value.
 fn leaves(value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::String(text) => add(text, lines),
@@ -123,7 +123,7 @@ fn blankless(c: char) -> bool {
     c >= '\u{2e80}'
 }
 
-/// The beginning of a word that its other forms share: `refunds`, `refunded`.
+/// Returns the beginning of a word that its other forms share: `refunds`, `refunded`.
 fn stem(mut word: Vec<char>) -> Vec<char> {
     if word.len() > 5 {
         word.truncate((word.len() - 2).max(5));

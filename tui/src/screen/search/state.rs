@@ -34,7 +34,7 @@ pub struct SearchQuery {
 pub struct Neighbour {
     /// The span.
     pub span: NearSpan,
-    /// Its name.
+    /// The name of the span.
     pub name: String,
 }
 

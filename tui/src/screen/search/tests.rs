@@ -60,7 +60,7 @@ fn typed(state: &mut App, text: &str) -> Vec<Effect> {
     key(state, KeyCode::Enter)
 }
 
-/// A console on screen 8 that has found something.
+/// Returns a console on screen 8 with results.
 fn searched(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     press(&mut state, "8");

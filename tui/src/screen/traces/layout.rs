@@ -4,7 +4,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::layout::frame;
 
-/// The parts of the list's body.
+/// Returns the parts of the list's body.
 pub fn list(size: (u16, u16)) -> (Rect, Option<Rect>) {
     let body = frame(size).body;
     if size.1 < 30 {

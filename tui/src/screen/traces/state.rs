@@ -193,12 +193,12 @@ pub struct TraceRows {
 }
 
 impl TraceRows {
-    /// A list that follows the newest trace.
+    /// Returns a list that follows the newest trace.
     pub fn new() -> Self {
         Self { follow: true, ..Self::default() }
     }
 
-    /// Number of rows.
+    /// Returns number of rows.
     pub fn len(&self) -> usize {
         self.order.len()
     }
@@ -213,22 +213,22 @@ impl TraceRows {
         self.waiting.len()
     }
 
-    /// The row at a position of the screen's order.
+    /// Returns the row at a position of the screen's order.
     pub fn get(&self, at: usize) -> Option<&Arc<Trace>> {
         self.order.get(at).and_then(|index| self.rows.get(*index))
     }
 
-    /// Position of the cursor.
+    /// Returns position of the cursor.
     pub fn selected(&self) -> usize {
         self.selected
     }
 
-    /// The row under the cursor.
+    /// Returns the row under the cursor.
     pub fn current(&self) -> Option<&Arc<Trace>> {
         self.get(self.selected)
     }
 
-    /// Position of a trace in the screen's order.
+    /// Returns position of a trace in the screen's order.
     pub fn position(&self, id: Uuid) -> Option<usize> {
         self.order.iter().position(|index| self.rows.get(*index).is_some_and(|row| row.id == id))
     }

@@ -403,7 +403,7 @@ fn archived(shell: &Shell) -> Vec<(Tone, String)> {
     vec![
         (Tone::Strong, format!("No traces in {name}, and none will come: the project is archived.")),
         (Tone::Plain, String::new()),
-        (Tone::Plain, "Ingest into it answers 403. An owner can restore it:".to_owned()),
+        (Tone::Plain, "Ingest into it returns 403. An owner can restore it:".to_owned()),
         (Tone::Field, format!("loupe projects unarchive {name}")),
         (
             Tone::Plain,
@@ -452,7 +452,7 @@ fn filter_line(traces: &Traces, shell: &Shell, cols: usize) -> Pieces {
     let end = match shell.project.as_ref().and_then(|project| project.archived_at) {
         Some(at) => {
             let day = shell.zone.of(at).format("%-d %b");
-            Pieces::new().add(Tone::Warn, format!("archived {day}; data is kept, ingest answers 403"))
+            Pieces::new().add(Tone::Warn, format!("archived {day}; data is kept, ingest returns 403"))
         }
         None if text.is_empty() => Pieces::new(),
         None => Pieces::new().add(Tone::Dim, "server filter"),

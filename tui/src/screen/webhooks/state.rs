@@ -13,7 +13,7 @@ use crate::{
     shell::{PagedRow, PagedRows, Pending, RequestPurpose, Rows},
 };
 
-/// The section of the screen that has the keys.
+/// The section of the screen that handles the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WebhooksSection {
     /// The webhooks.

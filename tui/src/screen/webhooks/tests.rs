@@ -100,7 +100,7 @@ fn answer_all(state: &mut App, effects: &[Effect]) {
     }
 }
 
-/// A console on screen 6 with everything answered.
+/// Returns a console on screen 6 after responses to all requests.
 fn hooked(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     let effects = press(&mut state, "6");

@@ -56,7 +56,7 @@ impl FormatOptions {
     /// Compiles the format. `common` is the schema of options that are allowed besides those of the format.
     ///
     /// # Errors
-    /// All problems, with paths below the options.
+    /// Returns all problems, with paths below the options.
     pub(super) fn compile(self, common: Map<String, Value>) -> Result<Format, Vec<ConfigProblem>> {
         let (name, config) = FORMAT_OPTIONS.parse(&self.0, common)?;
         let rows = |it: Count| it.to_usize();
@@ -226,7 +226,7 @@ impl Format {
     /// Checks that a text has the format.
     ///
     /// # Errors
-    /// The reason why the text does not have the format.
+    /// Returns the reason why the text does not have the format.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let whole = match self.kind {
             // Surrounding whitespace can be part of a match and counts toward the length.

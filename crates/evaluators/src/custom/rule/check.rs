@@ -68,7 +68,7 @@ impl Check {
     /// Returns `None` if the check holds, else the reason why it fails.
     ///
     /// # Errors
-    /// When the trace lacks data that the check needs.
+    /// Fails when the trace lacks data that the check needs.
     pub(super) fn violation(&self, subject: &Subject) -> Result<Option<String>, NotEvaluated> {
         let violation = self.condition.violation(subject)?;
         Ok(match (violation, self.negate) {
@@ -184,7 +184,7 @@ impl Bounds {
     /// Creates bounds.
     ///
     /// # Errors
-    /// When both are absent, or the minimum is above the maximum.
+    /// Fails when both are absent, or the minimum is above the maximum.
     pub(super) fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, Vec<ConfigProblem>> {
         match (min, max) {
             (None, None) => Err(one_problem("", "needs min, max or both")),

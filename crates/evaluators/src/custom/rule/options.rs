@@ -126,7 +126,7 @@ struct ToolCheck {
 /// Validates and compiles a check.
 ///
 /// # Errors
-/// All problems, with paths below the check.
+/// Returns all problems, with paths below the check.
 pub(super) fn compile(check: &Value) -> Result<Check, Vec<ConfigProblem>> {
     let Value::Object(options) = check else {
         return Err(one_problem("", "must be an object with a kind"));

@@ -140,10 +140,7 @@ fn scores_of_every_scale_are_normalized_to_one() {
     let verdict = parse_response(&levels, r#"{"reasoning": "Fine.", "verdict": "polite"}"#).unwrap();
     assert_eq!((verdict.score, verdict.label.as_str()), (1.0, "Polite"));
     let wrong = parse_response(&levels, r#"{"reasoning": "Fine.", "verdict": "kind"}"#).unwrap_err();
-    assert_eq!(
-        wrong.to_string(),
-        "the judge's answer is not usable: `verdict` has to be one of Polite, rude"
-    );
+    assert_eq!(wrong.to_string(), "the judge's reply is invalid: `verdict` has to be one of Polite, rude");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn hint(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize, most: usize) -
             Some(_) => "the evaluators can't be listed; type the name of one".to_owned(),
             None => format!("loading the evaluators{}", shell.theme.glyphs.ellipsis),
         },
-        (METRIC_FIELD, None) => "none fits these letters; backspace takes them away".to_owned(),
+        (METRIC_FIELD, None) => "none matches these letters; backspace deletes them".to_owned(),
         (CONFIG_FIELD, Some(about)) if about.options.is_empty() => "JSON; it has no options".to_owned(),
         (CONFIG_FIELD, Some(about)) => format!("JSON with: {}", about.options),
         (name, _) => name.hint.to_owned(),

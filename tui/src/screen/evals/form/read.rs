@@ -70,7 +70,7 @@ fn span(form: &Form, loaded: &LoadedIds) -> Result<Option<Uuid>, FieldError> {
     id(form, SPAN_FIELD, "span", &loaded.spans)
 }
 
-/// A whole id, or the end of a loaded one.
+/// Returns a whole id, or the end of a loaded one.
 fn id(form: &Form, name: FieldName, what: &str, loaded: &[Uuid]) -> Result<Option<Uuid>, FieldError> {
     let text = form.typed(name);
     if text.is_empty() {
@@ -87,7 +87,7 @@ fn id(form: &Form, name: FieldName, what: &str, loaded: &[Uuid]) -> Result<Optio
         .map_err(|unknown| form.error(name, unknown.message(what, text)))
 }
 
-/// The chosen evaluator; as long as the list of them is not there, the name as typed.
+/// Returns the chosen evaluator; as long as the list of them is not there, the name as typed.
 fn metric(form: &Form) -> Result<String, FieldError> {
     let Some(choice) = form.choice(METRIC_FIELD) else { return Ok(String::new()) };
     let typed = choice.typed().trim();
@@ -101,7 +101,7 @@ fn metric(form: &Form) -> Result<String, FieldError> {
     }
 }
 
-/// Only judges have tiers.
+/// Returns the tier; only judges have one.
 fn tier(form: &Form) -> Option<String> {
     let rule = form.word(TYPE_FIELD).as_deref() == Some("rule");
     form.word(TIER_FIELD).filter(|_| !rule)
@@ -173,7 +173,7 @@ fn filter(form: &Form) -> Result<Option<RuleFilter>, FieldError> {
     Ok(Some(filter).filter(|filter| !filter.is_empty()))
 }
 
-/// The blank-separated terms of a line; quotes keep blanks together.
+/// Returns the blank-separated terms of a line; quotes keep blanks together.
 fn terms(text: &str) -> Result<Vec<String>, &'static str> {
     let mut terms = Vec::new();
     let (mut term, mut quoted) = (String::new(), false);

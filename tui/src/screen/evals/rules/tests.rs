@@ -58,7 +58,7 @@ pub fn rules() -> Vec<EvalRule> {
     rules
 }
 
-/// A console at the rules.
+/// Returns a console that shows the eval rules.
 fn ruling(size: (u16, u16), theme: Theme) -> App {
     let mut state = judging(size, theme);
     state.shell.projects.fill(projects());
@@ -173,7 +173,7 @@ fn invalid_form_field_receives_the_focus() {
 fn no_evaluator_fits_and_none_can_be_listed() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "azzz");
-    assert!(screen(&state).contains("none fits these letters"));
+    assert!(screen(&state).contains("none matches these letters"));
     wait(&mut state);
     tabs(&mut state, 9);
     assert!(key(&mut state, KeyCode::Enter).is_empty());
@@ -334,7 +334,7 @@ fn decisions_are_requested_for_a_trace_or_the_newest() {
         are(&newest, &["/v1/eval-rules/*/decisions"]) && only_request(&newest).param("trace_id").is_none()
     );
     reply(&mut state, &effects, Ok(Response::new(RuleDecisionList { decisions: vec![], ..decisions() })));
-    assert!(screen(&state).contains("loading"), "the answer about the trace was overtaken");
+    assert!(screen(&state).contains("loading"), "the response about the trace is superseded");
     reply(&mut state, &newest, Ok(Response::new(decisions())));
     assert!(screen(&state).contains("sampled_out"));
     key(&mut state, KeyCode::Esc);

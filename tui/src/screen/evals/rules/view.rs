@@ -24,7 +24,7 @@ use present::{
 };
 
 /// Columns of `rule` and `llm`.
-const KIND: usize = 4;
+const KIND_COLS: usize = 4;
 /// Columns of `premium`.
 const TIER_COLS: usize = 7;
 /// Columns of the smallest drop.
@@ -120,7 +120,7 @@ impl RuleColumns {
     fn of(cols: usize, theme: &Theme) -> Self {
         let at_least = |least: usize, width: usize| if cols >= least { width } else { 0 };
         let rest = [
-            KIND,
+            KIND_COLS,
             at_least(90, TIER_COLS),
             at_least(76, DROP_COLS),
             at_least(60, SHARE_COLS),
@@ -147,7 +147,7 @@ impl RuleColumns {
                 continue;
             }
             let text = match at {
-                // A line of columns is cut nowhere: its cells are hours.
+                // The sparkline is not cut, because each of its cells is an hour.
                 5 if text.trim().is_empty() => " ".repeat(*width),
                 3 | 4 | 6 => fit_right(text, *width, glyphs),
                 _ => fit(text, *width, glyphs),

@@ -1,4 +1,4 @@
-//! How the rows of Evals change with each response.
+//! Tests of the rows of Evals after each response.
 
 #![allow(clippy::unwrap_used)]
 
@@ -34,7 +34,7 @@ fn refresh_adds_updates_and_removes_rows() {
     let mut evals = loaded(&[5, 4, 3, 2, 1], false);
     evals.select(2, true);
     evals.refresh(page(&[7, 6, 5, 3], true), LOADED_AT);
-    assert_eq!(ids(&evals), [7, 6, 5, 3, 2, 1].map(id), "4 no longer fits the filter");
+    assert_eq!(ids(&evals), [7, 6, 5, 3, 2, 1].map(id), "4 no longer matches the filter");
     assert_eq!(evals.current().unwrap().id, id(3), "the cursor stays on its row");
     assert_eq!(evals.older, None);
     evals.refresh(page(&[8], false), LOADED_AT);
@@ -112,5 +112,5 @@ fn rule_sample_counts_labels_by_hour() {
     rows.evaluations.truncate(2);
     assert_eq!(RuleSample::of(&rows, now).unknown, SAMPLE_HOURS - 1, "nothing was read before the last hour");
     rows.has_more = false;
-    assert_eq!(RuleSample::of(&rows, now).unknown, 0, "nothing was judged before the last hour");
+    assert_eq!(RuleSample::of(&rows, now).unknown, 0, "no evaluation is older than an hour");
 }

@@ -78,8 +78,8 @@ fn find(evals: &mut Evals, shell: &mut Shell, forward: bool) -> Vec<Effect> {
     effects
 }
 
-/// Keys while one evaluation fills the screen: they move through its text. Nothing, where they
-/// mean what they do in the list.
+/// Handles an action while one evaluation fills the screen: movements scroll its text. Returns `None` for actions
+/// with the same meaning as in the list.
 fn zoomed(evals: &mut Evals, shell: &mut Shell, action: Action, top: usize) -> Option<Vec<Effect>> {
     let rows = usize::from(frame(shell.size).body.height.saturating_sub(1)).max(1);
     let last = pane_len(evals, shell).saturating_sub(rows);
@@ -129,7 +129,7 @@ fn open_baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
         evals.select(at, true);
         return Vec::new();
     }
-    // It is of the same trace, and older than the loaded rows.
+    // The baseline belongs to the same trace and is older than the loaded rows.
     let effects = set_filter(evals, shell, line);
     evals.wanted = Some(id);
     effects

@@ -204,7 +204,7 @@ fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let limit = if first == EvalsRequest::Newest { NEWEST_ROWS } else { ROWS_PER_PAGE };
     let newest = filter(evals, shell);
     let mut effects = vec![evals.pending.send(shell.ticket(), first, first_page(&newest, limit))];
-    // The newest page says nothing of the rows once it no longer reaches them.
+    // The newest page does not contain these rows if it ends before them.
     let polled = if evals.newer { 0 } else { usize::try_from(NEWEST_ROWS).unwrap_or(0) };
     let polled = evals.rows.len().min(polled);
     if let Some(id) = evals.stray().filter(|it| is_unfinished(it)).map(|it| it.id) {
@@ -231,7 +231,7 @@ pub fn filter(evals: &Evals, shell: &Shell) -> EvaluationFilter {
 /// Returns the filter of the line with times that count from another instant. The line was validated before.
 fn filter_at(evals: &Evals, shell: &Shell, at: Timestamp) -> EvaluationFilter {
     let line = EvalsLine::parse(&evals.text, &Clock::of(&shell.zone.of(at))).unwrap_or_default();
-    // A trace or a rule is of one project, which need not be the one shown.
+    // A trace or a rule belongs to one project, which can differ from the project shown.
     let named = line.filter.trace_id.is_some() || line.filter.rule_id.is_some();
     let project = shell.project.as_ref().filter(|_| !named);
     EvaluationFilter { project_id: project.map(|project| project.id), ..line.filter }
@@ -282,7 +282,7 @@ fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 /// Puts another filter in force.
 ///
 /// # Errors
-/// The position of the first wrong character, from 0, and the problem.
+/// Returns the position of the first wrong character, from 0, and the problem.
 pub fn submit(
     evals: &mut Evals,
     shell: &mut Shell,

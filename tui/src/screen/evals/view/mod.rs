@@ -33,7 +33,7 @@ pub use crate::widgets::table::rule;
 pub use pane::len as pane_len;
 
 /// Columns of `llm` and `rule`.
-const KIND: usize = 4;
+const KIND_COLS: usize = 4;
 /// Columns of `pass`, `warn` and `fail`.
 const LABEL_COLS: usize = 5;
 /// Columns of `remediation`.
@@ -69,7 +69,7 @@ impl EvalsColumns {
             id,
             reasoning: 0,
         };
-        let all = [it.time, it.mark, it.metric, KIND, SCORE_COLS, it.label, it.context, it.id];
+        let all = [it.time, it.mark, it.metric, KIND_COLS, SCORE_COLS, it.label, it.context, it.id];
         let used: usize = all.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         it.reasoning = cols.saturating_sub(2 + used).max(4);
         it
@@ -81,7 +81,7 @@ impl EvalsColumns {
             .add(Tone::Dim, format!("{} ", fit(&cells.time, self.time, glyphs)))
             .add(cells.tone, format!("{} ", fit(cells.mark, self.mark, glyphs)))
             .add(cells.title, format!("{} ", fit(cells.metric, self.metric, glyphs)))
-            .add(Tone::Dim, format!("{} ", fit(cells.kind, KIND, glyphs)))
+            .add(Tone::Dim, format!("{} ", fit(cells.kind, KIND_COLS, glyphs)))
             .add(cells.tone, format!("{} ", present::text::fit_right(&cells.score, SCORE_COLS, glyphs)));
         let rest = [
             (self.label, cells.label, cells.tone),
@@ -186,11 +186,11 @@ impl ScreenView for Evals {
         let mut parts = vec![format!("{} loaded{more}", thousands(self.rows.len()))];
         parts.extend(stale(shell, self.error.as_ref(), self.next));
         if self.stray().is_some() {
-            parts.insert(0, "this one no longer fits the filter".to_owned());
+            parts.insert(0, "this one no longer matches the filter".to_owned());
         } else if self.newer {
             parts.insert(
                 0,
-                format!("new ones came {} {} shows them", glyphs.dot, shell.key(EVALS_SCOPE, Action::Top)),
+                format!("new ones arrived {} {} shows them", glyphs.dot, shell.key(EVALS_SCOPE, Action::Top)),
             );
         }
         if sum.unfinished > 0 {

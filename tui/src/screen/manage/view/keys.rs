@@ -18,7 +18,7 @@ const PREFIX_COLS: usize = 11;
 /// Columns of the longest access of a key.
 const ACCESS_COLS: usize = 12;
 /// Columns of a day.
-const DAY: usize = 10;
+const DAY_COLS: usize = 10;
 /// Columns of the end of an id.
 const ID_COLS: usize = 8;
 /// Columns of a project's name.
@@ -29,7 +29,7 @@ pub fn access(key: &ApiKey) -> &'static str {
     if key.scopes.is_empty() { "full access" } else { "query (read)" }
 }
 
-/// Draws the keys, or why there are none to see.
+/// Draws the keys, or a panel with the reason why there are none.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let lines = if shell.has_session() {
         instead(
@@ -91,8 +91,8 @@ impl KeyColumns {
             PREFIX_COLS,
             at_least(56, ACCESS_COLS),
             at_least(100, PROJECT_COLS),
-            at_least(66, DAY),
-            at_least(110, DAY),
+            at_least(66, DAY_COLS),
+            at_least(110, DAY_COLS),
             at_least(76, ID_COLS),
         ];
         let used: usize = rest.iter().filter(|width| **width > 0).map(|width| width + 1).sum();

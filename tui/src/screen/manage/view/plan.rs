@@ -15,7 +15,7 @@ use present::{
 
 /// Columns of the name of a line.
 const NAME_COLS: usize = 22;
-/// Columns of a bar that shows how much of a limit is used, and where there is little room.
+/// Columns of a bar that shows the used share of a limit.
 const BAR_COLS: usize = 20;
 const SHORT_BAR_COLS: usize = 8;
 

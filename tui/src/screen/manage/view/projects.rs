@@ -22,7 +22,7 @@ const AUTOSHIP_COLS: usize = 8;
 const RETENTION_COLS: usize = 9;
 const ID_COLS: usize = 8;
 
-/// Draws the projects, or why there are none to see.
+/// Draws the projects, or a panel with the reason why there are none.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let projects = &shell.projects;
     let none = "There is no project. c creates one; so does the first trace that names one.";
@@ -106,7 +106,7 @@ fn remark(shell: &Shell, project: &Project, cols: usize) -> Pieces {
         line = line.add(Tone::Strong, format!(" {}{word}", shell.theme.glyphs.here));
     }
     if roomy && project.status == ProjectStatus::Archived {
-        line = line.add(Tone::Dim, " ingest answers 403");
+        line = line.add(Tone::Dim, " ingest returns 403");
     }
     line
 }

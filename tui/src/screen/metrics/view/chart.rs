@@ -171,7 +171,7 @@ fn marks(metrics: &Metrics, shell: &Shell, cols: usize) -> Vec<Option<(&'static 
     metrics.marks(cols, shell.now).into_iter().map(|it| it.map(mark)).collect()
 }
 
-/// The label at half of the axis; a number of traces has none where it would be a fraction.
+/// Returns the label at half of the axis; a number of traces has none where it would be a fraction.
 fn middle(plot: &Plot) -> String {
     let half = plot.top / 2.0;
     if plot.metric == Metric::TraceCount && half.fract() != 0.0 {

@@ -189,7 +189,7 @@ fn rule(metrics: &Metrics, shell: &Shell, words: &str) -> Pieces {
     left.add(Tone::Dim, glyphs.rule.repeat(gap)).add(Tone::Dim, keys)
 }
 
-/// The time of one column.
+/// Returns the time of one column.
 fn column(stretch: Stretch, per: usize) -> String {
     let unit = match stretch.interval() {
         api::metrics::Interval::Minute => "min",

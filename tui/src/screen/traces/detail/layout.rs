@@ -7,11 +7,11 @@ use crate::layout::{SPLIT_COLS, frame, single};
 /// The visible parts of an opened trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The pane fills the body.
+    /// Whether the pane fills the body.
     pub zoomed: bool,
-    /// The pane has the focus.
+    /// Whether the pane has the focus.
     pub pane_focused: bool,
-    /// The reader chose two panes.
+    /// Whether the reader chose two panes.
     pub split: bool,
     /// Returns the number of visible rows of the tree.
     pub tree_rows: usize,

@@ -62,7 +62,7 @@ pub struct Scores {
 /// The decisions of a project's rules on a trace.
 #[derive(Debug, Default)]
 pub struct TraceRules {
-    /// The rules have arrived.
+    /// Whether the rules have arrived.
     pub loaded: bool,
     /// The error of the request, if it failed.
     pub error: Option<NetError>,
@@ -84,12 +84,12 @@ pub struct RuleVerdict {
 }
 
 impl Scores {
-    /// The loaded evaluations.
+    /// Returns the loaded evaluations.
     pub fn rows(&self) -> &[Evaluation] {
         self.list.as_ref().map(|list| list.evaluations.as_slice()).unwrap_or_default()
     }
 
-    /// Returns the standing of an evaluation. Its baseline belongs to the same trace, so it is loaded.
+    /// Returns the mark of an evaluation. Its baseline belongs to the same trace, so it is loaded.
     pub fn standing(&self, it: &Evaluation) -> EvaluationMark {
         let baseline = it.original_evaluation_id;
         let baseline = self.rows().iter().find(|row| Some(row.id) == baseline).and_then(|row| row.score);
@@ -136,19 +136,19 @@ pub struct Detail {
     pub focus: Focus,
     /// The tab of the lower half.
     pub tab: DetailTab,
-    /// The panes fill the body.
+    /// Whether the panes fill the body.
     pub zoomed: bool,
-    /// Two panes, where the width allows.
+    /// Whether two panes are shown, if the width allows.
     pub split: bool,
-    /// Show JSON as plain text.
+    /// Whether JSON is shown as plain text.
     pub as_text: bool,
     /// The left or only pane.
     pub left: Pane,
     /// The right pane.
     pub right: Pane,
-    /// More spans are on the server.
+    /// The cursor of the next page of spans, if there are more.
     pub next_cursor: Option<String>,
-    /// The spans have arrived.
+    /// Whether the spans have arrived.
     pub loaded: bool,
     /// The error of the request, if it failed.
     pub error: Option<NetError>,

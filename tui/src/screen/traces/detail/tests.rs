@@ -70,7 +70,11 @@ fn scores_of_a_trace_are_requested_when_shown() {
     reply(&mut state, &again, Ok(Response::new(list(done, false))));
     assert!(evaluation_requests(&tick(&mut state, 60)).is_empty(), "no further evaluations are expected");
     press(&mut state, "[");
-    assert_eq!(evaluation_requests(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
+    assert_eq!(
+        evaluation_requests(&press(&mut state, "]")).len(),
+        1,
+        "returning to the tab repeats the request"
+    );
     let effects = press(&mut state, "J");
     assert_eq!(evaluation_requests(&effects).len(), 1, "the scores of the next trace");
     press(&mut state, "]");
@@ -106,7 +110,7 @@ fn failed_request_for_trace_evaluations_backs_off() {
         assert_eq!(evaluation_requests(&effects).len(), 1, "{wait}");
     }
     reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
-    assert!(evaluation_requests(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
+    assert!(evaluation_requests(&tick(&mut state, 29)).is_empty(), "the next request is the same");
     assert_eq!(evaluation_requests(&tick(&mut state, 1)).len(), 1, "no failure is for good");
 }
 

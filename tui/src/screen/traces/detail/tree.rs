@@ -17,11 +17,11 @@ pub struct TreeRow {
     pub span: usize,
     /// The number of spans above it, up to a root.
     pub depth: usize,
-    /// Other spans name it as their parent.
+    /// Whether other spans name it as their parent.
     pub parent: bool,
-    /// Its children are hidden.
+    /// Whether its children are hidden.
     pub folded: bool,
-    /// A span below it failed.
+    /// Whether a span below it failed.
     pub failed_below: bool,
 }
 

@@ -145,7 +145,7 @@ pub fn fill_rules(
     next_rule(traces, shell)
 }
 
-/// Stores the decision of a rule, or the error of the request.
+/// Stores the decision of a rule on the opened trace, or the error of the request.
 pub fn fill_decision(
     traces: &mut Traces,
     shell: &mut Shell,
@@ -370,7 +370,7 @@ fn find(traces: &mut Traces, shell: &mut Shell, forward: bool) {
 /// Stores the response to one of the requests for the opened trace.
 ///
 /// # Errors
-/// The response has another type than the purpose.
+/// Returns the response has another type than the purpose.
 pub fn fill(
     traces: &mut Traces,
     shell: &mut Shell,

@@ -61,7 +61,7 @@ pub struct Setting<'a> {
     pub cols: usize,
     /// Bytes of a plain text that are laid out.
     pub limit: usize,
-    /// Show JSON as the text it is.
+    /// Whether JSON is shown as the text that was sent.
     pub as_text: bool,
     /// Containers folded or unfolded by hand.
     pub toggled: &'a Toggled,

@@ -29,7 +29,7 @@ const INDENT_COLS: usize = 2;
 const DECISION_COLS: usize = 11;
 
 /// The context of an evaluation.
-struct Around<'a> {
+struct ScoreContext<'a> {
     scores: &'a Scores,
     current: Option<Uuid>,
     spans: &'a [Span],
@@ -53,7 +53,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// As they are now.
+    /// Returns the keys in force.
     pub fn of(shell: &Shell) -> Self {
         let writes = |key: String| (!shell.target.read_only).then_some(key);
         Self {
@@ -99,9 +99,9 @@ pub fn lines(
     let own = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id == current);
     let whole = list.evaluations.iter().filter(|it| it.span_id.is_none());
     let others = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id != current);
-    let around = Around { scores, current, spans };
+    let context = ScoreContext { scores, current, spans };
     let mut section = |title, rows: &mut dyn Iterator<Item = &Evaluation>| {
-        section(&mut lines, title, rows, &around, setting);
+        section(&mut lines, title, rows, &context, setting);
     };
     section("this span", &mut { own });
     section("the whole trace", &mut { whole });
@@ -165,7 +165,7 @@ fn section(
     lines: &mut Vec<PaneLine>,
     title: &str,
     rows: &mut dyn Iterator<Item = &Evaluation>,
-    around: &Around<'_>,
+    context: &ScoreContext<'_>,
     setting: &Setting<'_>,
 ) {
     let before = lines.len();
@@ -176,12 +176,12 @@ fn section(
             }
             lines.push(PaneLine::of(Tone::Dim, format!("evaluations of {title}")));
         }
-        one(lines, it, around, setting);
+        one(lines, it, context, setting);
     }
 }
 
-fn one(lines: &mut Vec<PaneLine>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
-    let Around { scores, current, spans } = *around;
+fn one(lines: &mut Vec<PaneLine>, it: &Evaluation, context: &ScoreContext<'_>, setting: &Setting<'_>) {
+    let ScoreContext { scores, current, spans } = *context;
     let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
     let look = scores.standing(it).glyph_and_tone(glyphs);
     let score = it.score.map_or_else(|| glyphs.none.to_owned(), score);
