@@ -1,6 +1,4 @@
-//! The form of every file, and names that are unique within the repository.
-
-use std::collections::BTreeMap;
+//! The form of every file.
 
 use std::collections::BTreeSet;
 
@@ -124,22 +122,4 @@ fn lint_exceptions_state_a_reason() {
         }
     }
     report(found);
-}
-
-/// Readers of the audit log filter by the name, so one name stands for one action.
-#[test]
-fn audit_actions_have_unique_names() {
-    let mut positions: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for file in product_files().filter(|it| it.path.starts_with("server/")) {
-        let declarations = file.product_code().filter(|(_, line)| line.contains("AuditAction::new("));
-        for (number, _) in declarations {
-            // A long declaration has its arguments on the following lines.
-            let text = file.lines[number - 1..].iter().take(3).map(String::as_str).collect::<String>();
-            let arguments = text.split_once("AuditAction::new(").map_or("", |it| it.1);
-            let name = arguments.split('"').nth(1).unwrap_or_default().to_owned();
-            positions.entry(name).or_default().push(file.at(number, "each audit action has its own name"));
-        }
-    }
-    assert!(positions.len() > 20, "only {} audit actions found", positions.len());
-    report(positions.into_values().filter(|it| it.len() > 1).flatten().collect());
 }
