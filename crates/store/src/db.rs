@@ -9,7 +9,7 @@ use sea_orm::{
     SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sqlx::{
-    Connection, PgPool, Postgres, Sqlite, SqlitePool,
+    Connection, Executor, PgPool, Postgres, Sqlite, SqlitePool,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -43,6 +43,11 @@ const WAL_PAGES: &str = "4000";
 /// Limits the wait for a connection to PostgreSQL, so that a request that needs nothing else is refused
 /// well within 5 s.
 const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Makes PostgreSQL roll back a transaction that has had no statement for 30 seconds. The transaction of a connection that
+/// was lost would otherwise keep its locks until PostgreSQL notices the loss, which takes a quarter of an hour.
+///
+/// A statement and not a startup parameter, because connection poolers reject unknown startup parameters.
+const ABANDONED_TRANSACTION_TIMEOUT_SQL: &str = "SET idle_in_transaction_session_timeout = '30s'";
 
 impl Db {
     /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` connections: on SQLite for reads, on
@@ -277,6 +282,12 @@ async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health)
     PgPoolOptions::new()
         .max_connections(connections.max(2))
         .acquire_timeout(POSTGRES_ACQUIRE_TIMEOUT)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute(ABANDONED_TRANSACTION_TIMEOUT_SQL).await?;
+                Ok(())
+            })
+        })
         // `before_acquire` tests the connection: the test of the pool would wait for a broken one.
         .test_before_acquire(false)
         .before_acquire(move |connection, metadata| {

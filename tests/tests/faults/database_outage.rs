@@ -265,6 +265,10 @@ async fn count_created_projects(caller: &Caller) -> usize {
 async fn idempotency_key_is_released_after_lost_connections() {
     let proxied = ProxiedServer::start().await;
     let caller = proxied.installation.bystander();
+    // Connections that have prepared the statement send it completely: PostgreSQL executes it after the loss, in a
+    // transaction that nobody ends.
+    let prepare = async |n: usize| caller.post("/v1/projects", &json!({"name": format!("before {n}")})).await;
+    futures::future::join_all((0..16).map(prepare)).await;
     let lock = proxied.lock("project IN EXCLUSIVE MODE").await;
     let client = caller.clone();
     let first = tokio::spawn(async move { timed(create_project(&client, "lost")).await });
