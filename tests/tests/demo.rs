@@ -85,6 +85,9 @@ async fn demo_adds_traces_and_removes_its_folder() {
     let demo = start(folder.path());
     assert!(demo.greeting.contains("3 projects, 2,400 traces"), "{}", demo.greeting);
     assert!(demo.greeting.trim_end().ends_with("loupe console"), "{}", demo.greeting);
+    // The log reports readiness after the sample data is stored.
+    let log = demo.wait_for_log("\"ready\"");
+    assert!(log.find("storing sample data") < log.find("\"ready\""), "{log}");
     let owner = owner(&demo, folder.path());
     let before = owner.get("/v1/traces?limit=1").await.ok()["traces"][0]["id"].clone();
 

@@ -266,7 +266,7 @@ fn invalid_config_problem_names_field() {
 
 /// Evaluation of long texts ends; the verdict does not matter.
 #[test]
-fn long_texts_terminate() {
+fn work_on_long_texts_terminates() {
     for piece in
         ["a", "a ", "`", "```\n", "<", "\"", "{\"a\":\"", "\\", "\\u0041", "é", "字", "a.b ", "\n", "I am. "]
     {

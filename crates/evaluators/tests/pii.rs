@@ -171,7 +171,7 @@ fn invalid_config_problem_names_field() {
 
 /// Long texts of repeated findings and near findings.
 #[test]
-fn hostile_texts_terminate() {
+fn work_on_hostile_texts_terminates() {
     let pieces = [
         "1",
         "1 ",

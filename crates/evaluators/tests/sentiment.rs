@@ -80,7 +80,7 @@ fn other_languages_are_not_evaluated() {
 }
 
 #[test]
-fn long_texts_terminate() {
+fn work_on_long_texts_terminates() {
     for piece in ["good ", "not ", "could ", "!", "GOOD bad ", "a", "😀", "never again ", "\n", "no no "] {
         let text = piece.repeat(10_000_000 / piece.len());
         let _ = judged("neutral", &text);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_terminate() {
+    fn work_on_hostile_texts_terminates() {
         let mut bomb = String::from("a0: &a0 [x, x]\n");
         for i in 1..30 {
             bomb.push_str(&format!("a{i}: &a{i} [*a{p}, *a{p}, *a{p}, *a{p}]\n", p = i - 1));

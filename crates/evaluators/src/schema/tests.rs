@@ -194,7 +194,7 @@ fn invalid_schema_is_rejected_with_its_location() {
 }
 
 #[test]
-fn compilation_terminates() {
+fn compilation_of_hostile_schemas_terminates() {
     let asking = |last: Value, count| {
         chain(
             count,

@@ -164,7 +164,7 @@ fn invalid_check_problem_names_field() {
 }
 
 #[test]
-fn hostile_texts_terminate() {
+fn work_on_hostile_texts_terminates() {
     let checks = json!([
         {"kind": "regex", "pattern": "(a+)+$"}, {"kind": "regex", "pattern": "(x|xx)*y", "full_match": true},
         {"kind": "contains", "text": "\u{0}"}, {"kind": "length", "max_words": 3}, {"kind": "json_valid"}

@@ -231,7 +231,7 @@ pub fn filter(evals: &Evals, shell: &Shell) -> EvaluationFilter {
 /// Returns the filter of the line with times that count from another instant. The line was validated before.
 fn filter_at(evals: &Evals, shell: &Shell, at: Timestamp) -> EvaluationFilter {
     let line = EvalsLine::parse(&evals.text, &Clock::of(&shell.zone.of(at))).unwrap_or_default();
-    // A trace or a rule is of one project, which need not be the one shown.
+    // A trace or a rule belongs to one project, which may differ from the shown project.
     let named = line.filter.trace_id.is_some() || line.filter.rule_id.is_some();
     let project = shell.project.as_ref().filter(|_| !named);
     EvaluationFilter { project_id: project.map(|project| project.id), ..line.filter }
