@@ -87,7 +87,8 @@ async fn demo_adds_traces_and_removes_its_folder() {
     assert!(demo.greeting.trim_end().ends_with("loupe console"), "{}", demo.greeting);
     // The log reports readiness after the sample data is stored.
     let log = demo.wait_for_log("\"ready\"");
-    assert!(log.find("storing sample data") < log.find("\"ready\""), "{log}");
+    let position = |text| log.find(text).unwrap();
+    assert!(position("storing sample data") < position("\"ready\""), "{log}");
     let owner = owner(&demo, folder.path());
     let before = owner.get("/v1/traces?limit=1").await.ok()["traces"][0]["id"].clone();
 

@@ -62,7 +62,7 @@ pub struct Scores {
 /// The decisions of a project's rules on a trace.
 #[derive(Debug, Default)]
 pub struct TraceRules {
-    /// The rules have arrived.
+    /// Whether the rules have arrived.
     pub loaded: bool,
     /// The error of the request, if it failed.
     pub error: Option<NetError>,
