@@ -31,7 +31,7 @@ pub struct Model {
     pub metadata: Option<String>,
     /// Microseconds.
     pub created_at: i64,
-    /// Time at which it was last given, microseconds.
+    /// Time at which the feedback was last given, microseconds.
     pub updated_at: i64,
 }
 

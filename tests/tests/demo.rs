@@ -85,6 +85,10 @@ async fn demo_adds_traces_and_removes_its_folder() {
     let demo = start(folder.path());
     assert!(demo.greeting.contains("3 projects, 2,400 traces"), "{}", demo.greeting);
     assert!(demo.greeting.trim_end().ends_with("loupe console"), "{}", demo.greeting);
+    // The log reports readiness after the sample data is stored.
+    let log = demo.wait_for_log("\"ready\"");
+    let position = |text| log.find(text).unwrap();
+    assert!(position("storing sample data") < position("\"ready\""), "{log}");
     let owner = owner(&demo, folder.path());
     let before = owner.get("/v1/traces?limit=1").await.ok()["traces"][0]["id"].clone();
 

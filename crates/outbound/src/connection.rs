@@ -66,7 +66,7 @@ pub struct ResponseParts {
 pub struct ExchangeFailure {
     /// The reason.
     pub error: SendError,
-    /// The request, if certainly nothing of it was sent.
+    /// The request, if no part of it was sent, so that it can be sent again.
     pub unsent: Option<Request<Full<Bytes>>>,
 }
 

@@ -86,7 +86,7 @@ fn name(value: &Value) -> Option<String> {
     good.then(|| text.to_owned())
 }
 
-/// Returns a role, or the only role in a list: providers send groups of their own along, and several
+/// Returns a role, or the only role in a list. Identity providers add their own groups to the list. Several
 /// roles are ambiguous.
 fn role(value: &Value) -> Option<Role> {
     match value {

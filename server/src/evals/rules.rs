@@ -57,7 +57,7 @@ pub async fn find_rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<P
 pub struct RulePause {
     /// The reason as a code.
     pub reason: PauseReason,
-    /// What to do about it, in a sentence.
+    /// The remedy, in a sentence.
     pub detail: String,
 }
 

@@ -15,7 +15,7 @@ const TABLE_BODY_OFFSET: usize = (TABLE_BUCKETS + 1) * 4;
 /// The mark of a whole word among the keys; the mark of an n-gram is its number of letters.
 const WHOLE_WORD_MARK: u64 = 9;
 
-/// Number of trigrams that are read of an unknown word in a long text, every second one.
+/// Maximum number of trigrams of an unknown word that are read in a long text; every second trigram is skipped.
 const MAX_READ_TRIGRAMS: usize = 4;
 
 /// Sums of weights by column.

@@ -22,7 +22,7 @@ pub(super) fn is_sender(scope: &str) -> bool {
     scope.ends_with("instrumentation.llamaindex")
 }
 
-/// Returns the span type by the name of the class; tools by their names.
+/// Returns the span type that follows from the name of the class, or from the attributes of a tool.
 pub(super) fn kind(attributes: &Attributes, scope: &str) -> Option<SpanType> {
     if !is_sender(scope) || attributes.has(Key::OperationName) {
         return None;

@@ -105,7 +105,7 @@ impl Stretch {
 
 /// Counts of the feedback within the window, by label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts {
+pub struct FeedbackCounts {
     /// The number of labels `good`.
     pub good: usize,
     /// The number of labels `neutral`.
@@ -116,7 +116,7 @@ pub struct Verdicts {
     pub more: bool,
 }
 
-impl Verdicts {
+impl FeedbackCounts {
     /// Counts a page of feedback.
     pub fn of(page: &FeedbackList) -> Self {
         let count = |label| page.feedback.iter().filter(|it| it.label == label).count();
@@ -171,7 +171,7 @@ pub struct Metrics {
     /// `retry_cap_hit` of the project over 7 days.
     pub retry_cap: Option<i64>,
     /// Feedback of the time shown.
-    pub verdicts: Option<Verdicts>,
+    pub verdicts: Option<FeedbackCounts>,
     /// The newest anomalies of the project, or of all projects.
     pub anomalies: Vec<Anomaly>,
     /// The error of the last request for anomalies, if it failed.

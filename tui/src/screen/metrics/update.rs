@@ -18,7 +18,7 @@ use crate::{
         SCREEN_DIGIT,
         keys::{TOGGLE_NUMBERS, TOGGLE_REFRESH},
         layout::{parts, plot_cols},
-        state::{Metrics, MetricsRequest, Verdicts},
+        state::{FeedbackCounts, Metrics, MetricsRequest},
     },
     shell::{
         Pending, ScreenActions, ScreenRequests, Shell,
@@ -115,7 +115,7 @@ impl ScreenRequests for Metrics {
             MetricsRequest::RetryCap => {
                 self.retry_cap = Some(response.decoded::<ProjectMetricValue>()?.value)
             }
-            MetricsRequest::Feedback => self.verdicts = Some(Verdicts::of(&response.decoded()?)),
+            MetricsRequest::Feedback => self.verdicts = Some(FeedbackCounts::of(&response.decoded()?)),
             MetricsRequest::Anomalies => {
                 self.anomalies = response.decoded::<AnomalyList>()?.anomalies;
                 self.anomalies_error = None;

@@ -110,7 +110,7 @@ pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option
     })
 }
 
-/// Returns the start of the value after a name, behind an assignment sign or word.
+/// Returns the start of the value that follows a name and an assignment sign or word.
 fn assigned(text: &str, end: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let at = skip(bytes, end, b"\"'`]*) ", 5);
