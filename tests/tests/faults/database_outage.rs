@@ -266,7 +266,7 @@ async fn idempotency_key_is_released_after_lost_connections() {
     let proxied = ProxiedServer::start().await;
     let caller = proxied.installation.bystander();
     // Connections that have prepared the statement send it completely: PostgreSQL executes it after the loss, in a
-    // transaction that nobody ends.
+    // transaction that is never ended.
     let prepare = async |n: usize| caller.post("/v1/projects", &json!({"name": format!("before {n}")})).await;
     futures::future::join_all((0..16).map(prepare)).await;
     let lock = proxied.lock("project IN EXCLUSIVE MODE").await;
