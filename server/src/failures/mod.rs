@@ -1,8 +1,8 @@
 //! Failures: they are recorded, grouped into clusters, and compared with failure rules.
 //!
 //! A commit of spans enqueues one job for each tenant with failing spans ([`record`]). The job stores the failures with
-//! their clusters and fires rules, in one transaction ([`recorder`], [`firing`]). A rule can also fire on the scores of
-//! evaluations ([`scores`]), and a rule with a filter is checked again when the trace is ready ([`ready_match`]).
+//! their clusters and fires rules, in one transaction ([`recorder`], `firing`). A rule can also fire on the scores of
+//! evaluations ([`scores`]), and a rule with a filter is checked again when the trace is ready (`ready_match`).
 
 mod changes;
 pub mod cluster_cache;
