@@ -1,4 +1,4 @@
-//! Runs evaluations that the caller can interrupt. The budget of their loops is in [`crate::budget`].
+//! Runs evaluations that the caller can interrupt. The budget of their loops is in `crate::budget`.
 
 use std::{
     any::Any,
