@@ -283,6 +283,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
             "pools",
             "rule_filter",
             "rule_set",
+            "subscriptions",
             "webhooks",
         ],
     ),

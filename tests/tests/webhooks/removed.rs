@@ -12,11 +12,11 @@ use crate::{
 
 const DAY: i64 = 86_400;
 /// The error of the span, which the default failure rule matches.
-const TEXT: &str = "Request timed out.";
+const SPAN_ERROR: &str = "Request timed out.";
 
 /// Stores a trace with a failing span and an evaluation that fails, and waits until both are events. Returns its ID.
 async fn fail(home: &Installation, more: Value) -> String {
-    let mut item = json!({"name": "t", "spans": [{"name": "s", "type": "llm", "error": TEXT}]});
+    let mut item = json!({"name": "t", "spans": [{"name": "s", "type": "llm", "error": SPAN_ERROR}]});
     item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let key = home.key();
     let id = key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned();
@@ -59,7 +59,7 @@ with_receivers! {
         home.app.drain().await;
         let before = home.deliveries(&id).await;
         assert_eq!((events(home).await.len(), before.len(), receiver.received().len()), (5, 5, 5));
-        assert_eq!(events(home).await.iter().filter(|it| it.payload.contains(TEXT)).count(), 2);
+        assert_eq!(events(home).await.iter().filter(|it| it.payload.contains(SPAN_ERROR)).count(), 2);
         delete(home, &gone).await;
         let left = events(home).await;
         assert_eq!(left.len(), 3);
