@@ -138,7 +138,7 @@ pub async fn run(ctx: &mut Ctx, args: ListenArgs) -> Result {
     verdict(args.count, left, invalid)
 }
 
-/// Waits until the deadline; for ever without one.
+/// Waits until the deadline; never returns without one.
 async fn passed(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => _ = timeout_at(deadline, std::future::pending::<()>()).await,
