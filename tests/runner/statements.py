@@ -30,7 +30,7 @@ OVER_TENANTS = {
     "FROM failure_trend WHERE tenant_id > $1": "the next tenant with trends of failure clusters",
     "FROM failure_rule_match WHERE tenant_id > $1": "the next tenant with matches of failure rules",
     "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "tenants with metric deltas to fold",
-    "FROM trace WHERE tenant_id > $1 AND NOT measured": "the next tenant with unmeasured traces",
+    "FROM trace WHERE tenant_id > $1 AND NOT tokens_measured": "the next tenant with unmeasured traces",
     "FROM span_vector WHERE tenant_id > $1 AND NOT indexed": "the next tenant with vectors outside the graph",
     "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job": "the number of waiting jobs, for the operator's metrics",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
@@ -45,9 +45,6 @@ MIGRATION_STATEMENTS = {
     "INSERT INTO failure_rule (tenant_id, id, name, enabled, project_id, failure_types, metric_name, max_score, filter, "
     "min_count, window_minutes, created_at, updated_at, last_fired_at) SELECT tenant_id, tenant_id, 'Any failure', TRUE, "
     "NULL, 15, NULL, NULL, '{}', 1, 60, created_at, created_at, NULL FROM tenant",
-    "DELETE FROM metric_delta",
-    "DELETE FROM metric_node",
-    "UPDATE trace SET measured = false WHERE measured",
 }
 
 # Statements of test suites through the server's connection, which read or delete all rows.
@@ -62,10 +59,14 @@ TEST_STATEMENTS = {
     "SELECT tenant_id FROM failure_trend",
     "SELECT trace_id FROM failure",
     "SELECT trace_id FROM failure_rule_match",
+    "ANALYZE failure, failure_cluster",
     'DELETE FROM "idempotency"',
+    'DELETE FROM "metric_delta"',
+    'DELETE FROM "metric_node"',
     'DELETE FROM "project"',
     'DELETE FROM "provider_credential"',
     'DELETE FROM "tenant"',
+    'UPDATE "failure_clustering" SET "version" = "version" + $1',
 }
 
 # Ends of further statements of test suites. They have no condition, unlike all statements of the server.
@@ -73,7 +74,12 @@ TEST_STATEMENT_ENDS = (
     'FROM "span_vector"',
     'FROM "job"',
     'FROM "job" ORDER BY "job"."run_at" ASC',
+    'FROM "failure" LIMIT $1',
+    'FROM "failure_cluster" LIMIT $1',
+    'FROM "webhook_delivery"',
+    'FROM "webhook_event"',
     'FROM "webhook_event" ORDER BY "webhook_event"."id" ASC',
+    'FROM "trace" WHERE "trace"."measured" = $1) AS "sub_query"',
     'FROM "idempotency" LIMIT $1',
     'FROM "idempotency") AS "sub_query"',
     'FROM "audit_record") AS "sub_query"',
