@@ -15,7 +15,7 @@ use std::{
 use server::access::master_key::MasterKey;
 
 /// Maximum duration of a start.
-const MAX_START_DURATION: Duration = Duration::from_secs(30);
+const MAX_START_DURATION: Duration = Duration::from_secs(90);
 
 /// The settings of a server: its folder, environment variables and arguments.
 #[derive(Clone, Debug)]
