@@ -17,7 +17,7 @@ impl Guard {
     /// Takes the terminal over. A panic restores it before its message is printed.
     ///
     /// # Errors
-    /// Returns the output is not a terminal, or raw mode is not available.
+    /// Fails when the output is not a terminal, or raw mode is not available.
     pub fn take() -> io::Result<Self> {
         static PANIC_HOOK: Once = Once::new();
         PANIC_HOOK.call_once(|| {

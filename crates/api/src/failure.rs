@@ -189,7 +189,7 @@ pub struct LowScore {
     pub label: Option<String>,
 }
 
-/// The summary of a trace in an event: what is known without its texts.
+/// The summary of a trace in an event: the fields of the trace without its input and output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailedTrace {

@@ -1,4 +1,4 @@
-//! Eval rules, and those of their decisions that cannot be recomputed later.
+//! Eval rules, and the rule decisions that cannot be recomputed later.
 
 use entities::{
     eval_rule::{Column, Entity, Model},

@@ -129,7 +129,7 @@ impl Sessions {
 }
 
 impl LocalIssuer {
-    /// Returns the caller has checked that the algorithm is HS256.
+    /// Returns the session of a valid token. The caller has checked that the algorithm is HS256.
     fn check(&self, token: &UnverifiedToken<'_>, now: i64) -> Option<Session> {
         let session = claims::session(&token.claims, &ClaimNames::default(), now)?;
         self.verification_keys.iter().any(|it| token.is_signed_by(it)).then_some(session)

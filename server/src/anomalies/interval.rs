@@ -157,7 +157,7 @@ pub async fn traces_by_day(
     Ok(Some(totals.into_iter().map(|(project, days)| (project, count(days))).collect()))
 }
 
-/// Sums up what was read. Damaged rows are left out: `admin check` reports them.
+/// Adds up the nodes and deltas of a reading. Damaged rows are skipped: `admin check` reports them.
 fn add_traces(reading: &Reading, projects: &[Uuid], period: Period) -> HashMap<Uuid, TotalsByInterval> {
     let mut totals: HashMap<Uuid, TotalsByInterval> = HashMap::new();
     for bytes in &reading.deltas {

@@ -3,7 +3,7 @@
 //! The crate `anomalies` decides. This module feeds it: `start` finds projects with traces and creates their
 //! detectors, `detect` processes the intervals that have ended, `interval` sums up their traces and scores from
 //! the roll-up tree and the index of scores, `state` advances the detectors of a project, and `record` converts
-//! what they report. `docs/decisions/0034-anomaly-jobs.md` explains the costs.
+//! their reports. `docs/decisions/0034-anomaly-jobs.md` explains the costs.
 
 mod detect;
 mod endpoints;

@@ -87,7 +87,7 @@ pub async fn record_regression(app: &App, tenant: Uuid, regression: RemediationR
     Ok(record(app, tenant, &HashMap::from([(trace_id, trace)]), vec![failure]).await? > 0)
 }
 
-/// Stores those of the failures that are not stored yet, with everything that follows from them. `traces` has the rows
+/// Stores the failures that are not stored yet, with everything that follows from them. `traces` has the rows
 /// of their traces; failures of other traces are dropped. Returns the number of stored failures.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What is detected in the traffic of a project, and what is not.
+//! Which changes in the traffic of a project are anomalies, and which are not.
 
 use api::Plan;
 use entities::{webhook, webhook_event};

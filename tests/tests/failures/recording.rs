@@ -111,7 +111,7 @@ on_both_databases! {
         assert_eq!((&others[0]["count"], &others[0]["trace_count"]), (&json!(1), &json!(1)));
     }
 
-    /// A group with more failures than a job takes, and a message longer than what is shown.
+    /// A group has more failures than one job records, and a message is longer than the list shows.
     async fn many_and_long_failures_are_recorded(app: TestApp) {
         let long = format!("the disk is on fire {}", "é".repeat(5_000));
         let spans: Vec<Value> = (0..700).map(|it| json!({"name": "call", "error": if it == 0 { long.as_str() } else { OTHER_MESSAGE }})).collect();

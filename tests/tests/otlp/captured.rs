@@ -138,7 +138,7 @@ async fn check_trace(key: &Caller, trace: &Value, expected: &Value, differences:
     check_failures(key, trace, expected, &about, differences).await;
 }
 
-/// Returns a trace shows the texts of its root or, if the root has none, those of its model calls.
+/// Checks that a trace shows the texts of its root or, if the root has none, the texts of its model calls.
 fn check_texts(trace: &Value, about: &impl Fn(&str) -> String, differences: &mut Differences) {
     let calls = || trace["spans"].as_array().unwrap().iter().filter(|it| it["type"] == "llm");
     for text in ["input", "output"] {

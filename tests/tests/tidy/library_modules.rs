@@ -278,7 +278,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("", &["db", "error", "ids", "jobs", "memory"]),
 ];
 
-/// The modules of what command line and console share.
+/// The modules of the crate that command line and console share.
 const PRESENT_MODULES: &[Arrows<'_>] = &[
     ("csv", &[]),
     ("format", &[]),

@@ -178,7 +178,7 @@ impl Response {
     /// Returns the response as the type that the call declares.
     ///
     /// # Errors
-    /// Returns the call declares another type.
+    /// Fails when the response has another type than the call declares.
     pub fn decoded<T: Send + 'static>(self) -> Result<T, NetError> {
         self.0.downcast::<T>().map(|response| *response).map_err(|_| NetError {
             message: "the response belongs to another request".to_owned(),

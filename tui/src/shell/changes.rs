@@ -17,7 +17,7 @@ pub trait ScreenChanges {
     /// Stores what the server returned for a change, and requests the lists that show it. The dialog is closed.
     ///
     /// # Errors
-    /// Returns the response has another type than the change; it is handled like a lost one.
+    /// Fails when the response has another type than the change; it is handled like a lost one.
     fn changed(
         &mut self,
         _shell: &mut Shell,
@@ -30,7 +30,7 @@ pub trait ScreenChanges {
     /// Stores the list that shows whether a change happened whose response was lost.
     ///
     /// # Errors
-    /// Returns the response has another type than the list; it is handled like a failed request.
+    /// Fails when the response has another type than the list; it is handled like a failed request.
     fn checked(
         &mut self,
         _shell: &mut Shell,
@@ -55,7 +55,7 @@ pub trait ScreenChangeReplies {
     /// Handles the response to one of the screen's changes.
     ///
     /// # Errors
-    /// Returns the response has another type than the change.
+    /// Fails when the response has another type than the change.
     fn change_reply(
         &mut self,
         shell: &mut Shell,
@@ -66,7 +66,7 @@ pub trait ScreenChangeReplies {
     /// Handles the list that shows whether one of the screen's changes happened.
     ///
     /// # Errors
-    /// Returns the response has another type than the list.
+    /// Fails when the response has another type than the list.
     fn check_reply(
         &mut self,
         shell: &mut Shell,

@@ -28,7 +28,7 @@ pub trait ScreenRequests {
     /// Stores the response to a request that was sent at this instant.
     ///
     /// # Errors
-    /// Returns the response has another type than the purpose; it is handled like a failed request.
+    /// Fails when the response has another type than the purpose; it is handled like a failed request.
     fn fill(
         &mut self,
         shell: &mut Shell,

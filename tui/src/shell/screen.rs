@@ -216,7 +216,7 @@ pub trait ScreenLines {
     /// Puts a line in force.
     ///
     /// # Errors
-    /// Returns the line is invalid.
+    /// Fails when the line is invalid.
     fn submit(
         &mut self,
         _shell: &mut Shell,

@@ -1,4 +1,4 @@
-//! Anomalies: lists them, and stores what the detectors report.
+//! Anomalies: queries of their list, and the storage of reported ones.
 
 pub mod detectors;
 mod scores;

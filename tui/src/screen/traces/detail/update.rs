@@ -370,7 +370,7 @@ fn find(traces: &mut Traces, shell: &mut Shell, forward: bool) {
 /// Stores the response to one of the requests for the opened trace.
 ///
 /// # Errors
-/// Returns the response has another type than the purpose.
+/// Fails when the response has another type than the purpose.
 pub fn fill(
     traces: &mut Traces,
     shell: &mut Shell,
