@@ -34,6 +34,7 @@ use crate::{
     metrics::queries::MetricsQueries,
     search::Search,
     telemetry::{Telemetry, http::EndpointName},
+    webhooks::sending_limits::SendingLimits,
 };
 
 /// Bytes reserved for reading a block of rows: their small texts, compressed and decompressed.
@@ -117,8 +118,8 @@ pub struct App {
     pub streams: KeyedSemaphore<Uuid>,
     /// Limits the running exports of a tenant.
     pub exports: KeyedSemaphore<Uuid>,
-    /// Limits the concurrent jobs that send deliveries of one webhook.
-    pub webhook_runs: ConcurrencyLimits<Uuid>,
+    /// Limits the batches of webhook deliveries that are sent at the same time.
+    pub webhook_sending: SendingLimits,
     /// Limits the concurrent tests of a tenant's webhooks.
     pub webhook_tests: KeyedSemaphore<Uuid>,
     /// Limits the request bodies that are decoded at the same time.
@@ -208,7 +209,7 @@ impl App {
             stream_reads: KeyedSemaphore::new((config.database_connections as usize / 8).max(1)),
             streams: KeyedSemaphore::new(MAX_STREAMS),
             exports: KeyedSemaphore::new(MAX_EXPORTS),
-            webhook_runs: ConcurrencyLimits::default(),
+            webhook_sending: SendingLimits::default(),
             webhook_tests: KeyedSemaphore::new(MAX_WEBHOOK_TESTS),
             decoding_permits: Arc::new(Semaphore::new(config.decoder_count())),
             metrics_queries: MetricsQueries::new(config.decoder_count()),

@@ -1,5 +1,7 @@
 //! The worker pools, each for jobs that take about as long as one another.
 
+use std::time::Duration;
+
 use queue::WorkerPool;
 
 /// Bookkeeping after ingest: short, without requests to other services.
@@ -15,6 +17,7 @@ pub const ANOMALIES_POOL: WorkerPool = WorkerPool {
     concurrency_per_tenant: 1,
     batch: 1,
     wakes_after_commit: false,
+    gathering_time: Duration::ZERO,
 };
 /// Requests to embedding providers. The batch is one job, because a job merges waiting jobs, and claimed jobs cannot be
 /// merged.
@@ -24,6 +27,7 @@ pub const EMBEDDING_POOL: WorkerPool = WorkerPool {
     concurrency_per_tenant: 4,
     batch: 1,
     wakes_after_commit: false,
+    gathering_time: Duration::ZERO,
 };
 /// Code evaluators, and the evaluations of bulk runs. Batches of different tenants run at the same time, so that a
 /// tenant with slow evaluations does not delay the others.
@@ -33,6 +37,7 @@ pub const EVALUATIONS_POOL: WorkerPool = WorkerPool {
     concurrency_per_tenant: 1,
     batch: 4,
     wakes_after_commit: false,
+    gathering_time: Duration::ZERO,
 };
 /// Requests to judge models.
 pub const JUDGES_POOL: WorkerPool = WorkerPool {
@@ -41,6 +46,7 @@ pub const JUDGES_POOL: WorkerPool = WorkerPool {
     concurrency_per_tenant: 8,
     batch: 1,
     wakes_after_commit: false,
+    gathering_time: Duration::ZERO,
 };
 /// Requests to webhooks. Most workers wait for receivers; a tenant whose receivers hang leaves some to others.
 pub const WEBHOOKS_POOL: WorkerPool = WorkerPool {
@@ -49,17 +55,28 @@ pub const WEBHOOKS_POOL: WorkerPool = WorkerPool {
     concurrency_per_tenant: 56,
     batch: 1,
     wakes_after_commit: true,
+    gathering_time: Duration::ZERO,
 };
 
-/// Recording of failures: short, and the jobs of a tenant merge. A job waits for the lock of its project.
+/// Recording of failures. Every commit of failing spans enqueues a job, and a job merges those that wait: the failures of
+/// 200 ms share a transaction, and so do the deliveries to each webhook. Most workers gather or wait for the lock of a
+/// project.
 pub const FAILURES_POOL: WorkerPool = WorkerPool {
     name: "failures",
-    concurrency: 4,
+    concurrency: 16,
     concurrency_per_tenant: 1,
     batch: 1,
     wakes_after_commit: true,
+    gathering_time: Duration::from_millis(200),
 };
 
 const fn one_worker(name: &'static str) -> WorkerPool {
-    WorkerPool { name, concurrency: 1, concurrency_per_tenant: 1, batch: 16, wakes_after_commit: false }
+    WorkerPool {
+        name,
+        concurrency: 1,
+        concurrency_per_tenant: 1,
+        batch: 16,
+        wakes_after_commit: false,
+        gathering_time: Duration::ZERO,
+    }
 }

@@ -1,6 +1,9 @@
 //! Worker pools. Jobs of one pool do not wait for jobs of another.
 
-use std::hash::{Hash, Hasher};
+use std::{
+    hash::{Hash, Hasher},
+    time::Duration,
+};
 
 /// The workers of some job kinds.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +20,8 @@ pub struct WorkerPool {
     /// Whether a commit that enqueues a job wakes the pool. Jobs of other pools gather until the next poll, which costs
     /// fewer transactions.
     pub wakes_after_commit: bool,
+    /// How long a claimed job waits before it runs, so that a kind that merges waiting jobs has some to merge.
+    pub gathering_time: Duration,
 }
 
 impl PartialEq for WorkerPool {

@@ -114,6 +114,9 @@ async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, poll: &Po
     let mut last = Uuid::nil();
     // No job is claimed while the server stops: released jobs are due immediately.
     while let Some((jobs, permit)) = next_jobs(context, pool, poll, &mut last).await {
+        if !pool.gathering_time.is_zero() {
+            context.pause(pool.gathering_time).await;
+        }
         for job in jobs {
             if context.is_stopping() {
                 if let Err(error) = release_claim(context.db(), &job, context.now()).await {

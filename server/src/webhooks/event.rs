@@ -93,7 +93,7 @@ pub async fn publish(
         return Ok(Vec::new());
     }
     store::webhooks::deliveries::add(txn, &stored, &deliveries).await?;
-    let jobs: Vec<_> = webhooks.into_iter().map(|it| deliver::job(tenant, it, now)).collect();
+    let jobs = vec![deliver::job(tenant, webhooks.into_iter().collect(), now)];
     queue::enqueue_all(txn, jobs.clone()).await?;
     Ok(jobs)
 }

@@ -1,7 +1,7 @@
 //! Webhooks: events of a tenant, sent to its HTTPS addresses.
 //!
 //! [`publish`] stores an event and one delivery for each subscribed webhook, in the transaction of the event's
-//! cause. The job of [`deliver`] claims the due deliveries of one webhook, sends them with no transaction open
+//! cause. The job of [`deliver`] claims due deliveries of several webhooks, sends them with no transaction open
 //! ([`send`], signed by [`signature`]), and stores the results together. [`schedule`] decides about the next
 //! attempt.
 
@@ -10,6 +10,7 @@ mod endpoints;
 pub mod event;
 pub mod schedule;
 pub mod send;
+pub mod sending_limits;
 pub mod signature;
 mod target;
 
@@ -29,7 +30,7 @@ const EVENT_TTL: Duration = Duration::from_secs(34 * 86_400);
 /// Webhooks.
 pub const FEATURE: Feature = Feature {
     routes: endpoints::routes,
-    jobs: |registry| registry.register::<deliver::DeliverWebhook>(),
+    jobs: |registry| registry.register::<deliver::DeliverWebhooks>(),
     housekeeping: &[
         &RowExpiry { rows: EXPIRING_DELIVERIES, after: DELIVERY_TTL },
         &RowExpiry { rows: EXPIRING_ATTEMPTS, after: DELIVERY_TTL },

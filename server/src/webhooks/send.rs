@@ -30,7 +30,7 @@ pub struct WebhookMessage {
     /// The delivery's ID.
     pub delivery: Uuid,
     /// The body.
-    pub payload: String,
+    pub payload: Bytes,
 }
 
 /// The result of a request.
@@ -58,7 +58,7 @@ pub async fn send(app: &App, target: &WebhookTarget, message: WebhookMessage) ->
         url: target.url.clone(),
         set_by: AddressOwner::Tenant,
         headers: headers(target, &message, started_at),
-        body: Bytes::from(message.payload),
+        body: message.payload,
         timeout: ATTEMPT_TIMEOUT,
         max_body: MAX_RESPONSE_BYTES,
     };
@@ -87,7 +87,7 @@ pub async fn send(app: &App, target: &WebhookTarget, message: WebhookMessage) ->
 /// Returns the headers of a request that is sent at `now`.
 fn headers(target: &WebhookTarget, message: &WebhookMessage, now: i64) -> HeaderMap {
     let (id, timestamp) = (message.event.to_string(), now.div_euclid(1_000_000).to_string());
-    let body = message.payload.as_bytes();
+    let body = message.payload.as_ref();
     let secrets = || std::iter::once(&target.secret).chain(&target.previous_secret);
     let standard: Vec<String> = secrets().map(|it| standard_signature(it, &id, &timestamp, body)).collect();
     let mut headers = HeaderMap::new();

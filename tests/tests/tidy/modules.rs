@@ -145,6 +145,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
     // State of the process.
     ("failures::cluster_cache", &[]),
     ("failures::rule_set", &[]),
+    ("webhooks::sending_limits", &[]),
     ("subscriptions", &[]),
     ("access_cache", &["access", "error", "failures::rule_set", "ingest", "rule_set", "subscriptions"]),
     ("ignored_settings", &["access", "config", "first_start"]),
@@ -174,6 +175,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
             "metrics",
             "search",
             "telemetry",
+            "webhooks::sending_limits",
         ],
     ),
     ("idle_cleanup", &["app"]),
@@ -242,7 +244,18 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
     ("search::endpoints", &["access", "app", "error", "feature", "http", "http::route", "ingest", "traces"]),
     (
         "webhooks",
-        &["access", "app", "audit", "error", "feature", "http", "http::route", "pools", "subscriptions"],
+        &[
+            "access",
+            "app",
+            "audit",
+            "error",
+            "feature",
+            "http",
+            "http::route",
+            "pools",
+            "subscriptions",
+            "webhooks::sending_limits",
+        ],
     ),
     (
         "anomalies",

@@ -51,26 +51,32 @@ pub async fn add(
     Ok(())
 }
 
-/// Claims up to `limit` due deliveries of a webhook until a time, oldest first.
+/// Claims up to `limit` due deliveries of each webhook until a time, oldest first.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn claim(
     db: &Db,
     tenant: Uuid,
-    webhook: Uuid,
+    webhooks: &[Uuid],
     (now, until): (i64, i64),
-    limit: u64,
+    limit: usize,
 ) -> Result<Vec<Model>, DbErr> {
+    let due = for_each_webhook(webhooks, 5, |webhook| {
+        format!(
+            "SELECT id FROM webhook_delivery WHERE tenant_id = $1 AND webhook_id = {webhook} \
+             AND status = 'pending' AND due_at <= $2 ORDER BY due_at, id LIMIT $3{}",
+            db.dialect.for_update_skip_locked()
+        )
+    });
     let sql = format!(
         // Materialized: PostgreSQL may run a plain subquery once per row.
-        "WITH due AS MATERIALIZED (SELECT id FROM webhook_delivery WHERE tenant_id = $2 AND webhook_id = $3 \
-         AND status = 'pending' AND due_at <= $4 ORDER BY due_at, id LIMIT $5{}) \
-         UPDATE webhook_delivery SET due_at = $1 WHERE tenant_id = $2 AND id IN (SELECT id FROM due) RETURNING *",
-        db.dialect.for_update_skip_locked()
+        "WITH due AS MATERIALIZED ({due}) \
+         UPDATE webhook_delivery SET due_at = $4 WHERE tenant_id = $1 AND id IN (SELECT id FROM due) RETURNING *"
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values: [Value; 5] = [until.into(), tenant.into(), webhook.into(), now.into(), limit.into()];
+    let values: [Value; 4] = [tenant.into(), now.into(), limit.into(), until.into()];
+    let values = values.into_iter().chain(webhooks.iter().map(|it| (*it).into()));
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
     let rows = db.write.query_all_raw(statement).await?;
     let mut rows: Vec<Model> =
@@ -79,21 +85,35 @@ pub async fn claim(
     Ok(rows)
 }
 
-/// Returns when the next delivery of a webhook is due, or a claim of one ends.
+/// Returns when the next delivery of each webhook is due, or a claim of one ends. Webhooks without a pending delivery are
+/// left out.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn next_due(db: &Db, tenant: Uuid, webhook: Uuid) -> Result<Option<i64>, DbErr> {
-    let due: Option<Option<i64>> = Entity::find()
-        .select_only()
-        .column(Column::DueAt)
-        .filter(pending(tenant, webhook))
-        .order_by_asc(Column::DueAt)
-        .limit(1)
-        .into_tuple()
-        .one(db.current())
-        .await?;
-    Ok(due.flatten())
+pub async fn next_due(db: &Db, tenant: Uuid, webhooks: &[Uuid]) -> Result<Vec<(Uuid, i64)>, DbErr> {
+    if webhooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = for_each_webhook(webhooks, 2, |webhook| {
+        format!(
+            "SELECT webhook_id, due_at FROM webhook_delivery WHERE tenant_id = $1 AND webhook_id = {webhook} \
+             AND status = 'pending' ORDER BY due_at LIMIT 1"
+        )
+    });
+    let values = std::iter::once(tenant.into()).chain(webhooks.iter().map(|it| (*it).into()));
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    let rows = db.current().query_all_raw(statement).await?;
+    rows.iter().map(|it| Ok((it.try_get("", "webhook_id")?, it.try_get("", "due_at")?))).collect()
+}
+
+/// Returns a query that combines the rows of one query for each webhook. `query` gets the parameter with the ID of the
+/// webhook; the first has the number `first`. The limit of such a query applies to each webhook, and it reads no more
+/// rows of the index than it returns, however many deliveries are pending.
+fn for_each_webhook(webhooks: &[Uuid], first: usize, query: impl Fn(&str) -> String) -> String {
+    let queries: Vec<String> = (first..first + webhooks.len())
+        .map(|it| format!("SELECT * FROM ({}) AS of_{it}", query(&format!("${it}"))))
+        .collect();
+    queries.join(" UNION ALL ")
 }
 
 /// Returns the payloads of events by their ID.

@@ -5,7 +5,7 @@ pub mod deliveries;
 use entities::webhook::{Column, Entity, Model};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -25,6 +25,26 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 /// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+}
+
+/// Returns those of the webhooks that exist.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn some(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
+    those(tenant, ids).all(db).await
+}
+
+/// Returns those of the webhooks that exist, locked in the order of their IDs until the transaction ends.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn lock_all(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
+    those(tenant, ids).order_by_asc(Column::Id).lock_exclusive().all(txn).await
+}
+
+fn those(tenant: Uuid, ids: &[Uuid]) -> Select<Entity> {
+    Entity::find().filter(Column::TenantId.eq(tenant)).filter(Column::Id.is_in(ids.iter().copied()))
 }
 
 /// Returns the enabled webhooks of a tenant: their IDs and their events, ordered by ID.
@@ -91,14 +111,15 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
 
-/// Stores the time of the last success, if there is a new one, and the time since which attempts fail.
+/// Stores the time of the last success, if there is a new one, and the time since which attempts fail, of webhooks that
+/// have the same.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn record_attempts(
     txn: &DatabaseTransaction,
     tenant: Uuid,
-    id: Uuid,
+    ids: &[Uuid],
     last_delivery_at: Option<i64>,
     failing_since: Option<i64>,
 ) -> Result<(), DbErr> {
@@ -107,6 +128,23 @@ pub async fn record_attempts(
         Some(at) => update.col_expr(Column::LastDeliveryAt, Expr::value(at)),
         None => update,
     };
-    update.filter(Column::TenantId.eq(tenant)).filter(Column::Id.eq(id)).exec(txn).await?;
+    let ids = ids.iter().copied();
+    update.filter(Column::TenantId.eq(tenant)).filter(Column::Id.is_in(ids)).exec(txn).await?;
+    Ok(())
+}
+
+/// Stores that a webhook is disabled: `enabled`, `disabled_reason` and `updated_at` of its row.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn disable(txn: &DatabaseTransaction, row: &Model) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Enabled, Expr::value(row.enabled))
+        .col_expr(Column::DisabledReason, Expr::value(row.disabled_reason.clone()))
+        .col_expr(Column::UpdatedAt, Expr::value(row.updated_at))
+        .filter(Column::TenantId.eq(row.tenant_id))
+        .filter(Column::Id.eq(row.id))
+        .exec(txn)
+        .await?;
     Ok(())
 }

@@ -133,7 +133,7 @@ pub async fn update(
     }
     table::replace(&txn, row.clone()).await?;
     if !row.enabled {
-        queue::enqueue(&txn, tenant, &deliver::DeliverWebhook { webhook: id }, now, now).await?;
+        queue::enqueue(&txn, tenant, &deliver::DeliverWebhooks { webhooks: vec![id] }, now, now).await?;
     }
     audit::record(&txn, &caller, AuditEvent::of(WEBHOOK_UPDATE).on(id).with(detail_of(&row)), now).await?;
     app.commit(txn).await?;
@@ -153,7 +153,7 @@ pub async fn delete(
     if !table::delete(&txn, tenant, id).await? {
         return Err(not_found("webhook"));
     }
-    queue::enqueue(&txn, tenant, &deliver::DeliverWebhook { webhook: id }, now, now).await?;
+    queue::enqueue(&txn, tenant, &deliver::DeliverWebhooks { webhooks: vec![id] }, now, now).await?;
     audit::record(&txn, &caller, AuditEvent::of(WEBHOOK_DELETE).on(id), now).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)

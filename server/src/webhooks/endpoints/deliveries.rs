@@ -113,7 +113,7 @@ pub async fn redeliver(
         row = event::delivery(&event, id, now);
         log::add(&txn, &[], std::slice::from_ref(&row)).await?;
     }
-    let jobs = vec![deliver::job(tenant, id, now)];
+    let jobs = vec![deliver::job(tenant, vec![id], now)];
     queue::enqueue_all(&txn, jobs.clone()).await?;
     let detail = serde_json::json!({"delivery_id": delivery_id, "event_id": row.event_id});
     audit::record(&txn, &caller, AuditEvent::of(WEBHOOK_REDELIVER).on(id).with(detail), now).await?;

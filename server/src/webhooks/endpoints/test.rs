@@ -65,7 +65,8 @@ pub async fn test(
     let created_at = Timestamp::from_micros(app.clock.now());
     let payload =
         Payload { id: event, event_type, created_at, tenant_id: tenant, project_id: None, data: &data };
-    let message = WebhookMessage { event, event_type, delivery: new_id(), payload: payload.to_text()? };
+    let message =
+        WebhookMessage { event, event_type, delivery: new_id(), payload: payload.to_text()?.into() };
     let result = send::send(&app, &target, message).await;
     let error = result.error.filter(|_| result.status == 0);
     Ok(Json(WebhookTest { status: result.status, body: result.body.unwrap_or_default(), error }))
