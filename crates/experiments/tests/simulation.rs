@@ -6,12 +6,13 @@ use experiments::{Decision, Requirements, Sample, Scores, Watch, decide, watch};
 use fastrand::Rng;
 
 /// Number of simulated experiments for each case.
-const EXPERIMENTS: usize = 1_000;
-/// Scores of each arm.
-const SAMPLES: u64 = 100;
-const ALPHA: f64 = 0.05;
-/// The largest share that three standard errors allow for a true share of [`ALPHA`]: sqrt(0.05 * 0.95 / 1000) is 0.0069.
-const MAX_FALSE_SHARE: f64 = ALPHA + 3.0 * 0.0069;
+const EXPERIMENT_COUNT: usize = 1_000;
+/// Number of scores of each arm, and of each window after shipping.
+const SCORES_PER_ARM: u64 = 100;
+/// The error probability of a decision.
+const TEST_ALPHA: f64 = 0.05;
+/// The largest share that three standard errors allow for a true share of [`TEST_ALPHA`]: sqrt(0.05 * 0.95 / 1000) is 0.0069.
+const MAX_FALSE_SHARE: f64 = TEST_ALPHA + 3.0 * 0.0069;
 
 /// How scores are distributed between 0 and 1.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +55,12 @@ impl Shape {
 /// Returns the share of experiments that pass when the candidate's true mean is higher by `effect`.
 fn passed(shape: Shape, is_paired: bool, effect: f64, max_regression: f64, seed: u64) -> f64 {
     let mut rng = Rng::with_seed(seed);
-    let requirements = Requirements { min_samples: SAMPLES, alpha: ALPHA, max_regression };
-    let count = (0..EXPERIMENTS)
+    let requirements = Requirements { min_samples: SCORES_PER_ARM, alpha: TEST_ALPHA, max_regression };
+    let count = (0..EXPERIMENT_COUNT)
         .filter(|_| {
-            let mut arm =
-                |shift: f64| -> Vec<f64> { (0..SAMPLES).map(|_| shape.score(&mut rng, shift)).collect() };
+            let mut arm = |shift: f64| -> Vec<f64> {
+                (0..SCORES_PER_ARM).map(|_| shape.score(&mut rng, shift)).collect()
+            };
             let (baseline, candidate) = (arm(0.0), arm(effect));
             let scores = if is_paired {
                 Scores::Paired(baseline.iter().zip(&candidate).map(|(one, other)| other - one).collect())
@@ -71,7 +73,7 @@ fn passed(shape: Shape, is_paired: bool, effect: f64, max_regression: f64, seed:
             matches!(decide(&requirements, &scores), Decision::Passed(_))
         })
         .count();
-    count as f64 / EXPERIMENTS as f64
+    count as f64 / EXPERIMENT_COUNT as f64
 }
 
 #[test]
@@ -111,15 +113,15 @@ fn shipped_candidates_without_an_effect_are_rarely_found_to_have_regressed() {
     let mut rng = Rng::with_seed(4);
     for shape in Shape::ALL {
         let mut window =
-            |shift: f64| -> Sample { (0..SAMPLES).map(|_| shape.score(&mut rng, shift)).collect() };
+            |shift: f64| -> Sample { (0..SCORES_PER_ARM).map(|_| shape.score(&mut rng, shift)).collect() };
         let mut alarms = 0;
-        for _ in 0..EXPERIMENTS {
+        for _ in 0..EXPERIMENT_COUNT {
             let baseline = window(0.0);
             alarms += usize::from(
-                (0..20).any(|it| watch(&baseline, &window(0.0), it, ALPHA) != Watch::NotRegressed),
+                (0..20).any(|it| watch(&baseline, &window(0.0), it, TEST_ALPHA) != Watch::NotRegressed),
             );
         }
-        let share = alarms as f64 / EXPERIMENTS as f64;
+        let share = alarms as f64 / EXPERIMENT_COUNT as f64;
         assert!(share <= MAX_FALSE_SHARE, "{shape:?}: {share} of the candidates in 20 windows");
     }
 }
@@ -130,14 +132,14 @@ fn shipped_candidates_that_become_worse_are_found() {
     for shape in [Shape::Bell, Shape::Skewed, Shape::Graded] {
         let lower = -0.6 * shape.deviation();
         let mut window =
-            |shift: f64| -> Sample { (0..SAMPLES).map(|_| shape.score(&mut rng, shift)).collect() };
-        let found = (0..EXPERIMENTS)
+            |shift: f64| -> Sample { (0..SCORES_PER_ARM).map(|_| shape.score(&mut rng, shift)).collect() };
+        let found = (0..EXPERIMENT_COUNT)
             .filter(|_| {
                 let baseline = window(0.0);
                 // The scores become worse in the fourth window.
-                (3..6).any(|it| watch(&baseline, &window(lower), it, ALPHA) != Watch::NotRegressed)
+                (3..6).any(|it| watch(&baseline, &window(lower), it, TEST_ALPHA) != Watch::NotRegressed)
             })
             .count();
-        assert!(found >= EXPERIMENTS * 8 / 10, "{shape:?}: {found}");
+        assert!(found >= EXPERIMENT_COUNT * 8 / 10, "{shape:?}: {found}");
     }
 }

@@ -79,7 +79,16 @@ const LIBRARY_USES: &[LibraryUse] = &[
 const FORBIDDEN_USES: &[(&str, &[&str], &str)] = &[
     (
         "crates/anomalies/src/",
-        &["std::fs", "std::io", "std::net", "std::env", "std::thread", "SystemTime", "Instant", "fastrand"],
+        &[
+            "std::fs",
+            "std::io",
+            "std::net",
+            "std::env",
+            "std::thread",
+            "SystemTime",
+            "Instant",
+            "RandomState",
+        ],
         "anomalies is pure: pass in the points and store the changes that it returns",
     ),
     (
@@ -116,6 +125,20 @@ const FORBIDDEN_USES: &[(&str, &[&str], &str)] = &[
             "RandomState",
         ],
         "clustering is pure: the same clusters and messages give the same result",
+    ),
+    (
+        "crates/experiments/src/",
+        &[
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::process",
+            "std::thread",
+            "SystemTime",
+            "Instant",
+            "fastrand",
+        ],
+        "experiments is pure: the same scores give the same decision",
     ),
     (
         "crates/present/src/",

@@ -203,6 +203,15 @@ const CLUSTERING_MODULES: &[Arrows<'_>] = &[
     ("", &["cluster_set", "mask", "samples", "template", "unwrap", "words"]),
 ];
 
+/// The modules of experiments.
+const EXPERIMENTS_MODULES: &[Arrows<'_>] = &[
+    ("sample", &[]),
+    ("comparison", &["sample"]),
+    ("decision", &["comparison", "sample"]),
+    ("watch", &["comparison", "sample"]),
+    ("", &["comparison", "decision", "sample", "watch"]),
+];
+
 /// The modules of anomaly detection.
 const ANOMALIES_MODULES: &[Arrows<'_>] = &[
     ("anomaly", &[]),
@@ -331,6 +340,11 @@ fn modules_of_outbound_import_what_their_table_allows() {
 #[test]
 fn modules_of_clustering_import_what_their_table_allows() {
     report(violations("clustering", CLUSTERING_MODULES));
+}
+
+#[test]
+fn modules_of_experiments_import_what_their_table_allows() {
+    report(violations("experiments", EXPERIMENTS_MODULES));
 }
 
 #[test]

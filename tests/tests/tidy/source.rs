@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their dependencies. The products are top-level folders, and the libraries are
 /// in `crates`.
-pub const CRATE_NAMES: [&str; 16] = [
+pub const CRATE_NAMES: [&str; 17] = [
     "api",
     "semantics",
     "evaluators",
@@ -18,6 +18,7 @@ pub const CRATE_NAMES: [&str; 16] = [
     "stub",
     "present",
     "clustering",
+    "experiments",
     "server",
     "tui",
     "cli",

@@ -17,6 +17,7 @@ const CLEAN: &[&str] = &[
     "crates/api/",
     "crates/clustering/",
     "crates/evaluators/",
+    "crates/experiments/",
     "crates/outbound/",
     "crates/present/",
     "crates/queue/",

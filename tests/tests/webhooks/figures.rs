@@ -9,9 +9,11 @@ use crate::{
     receiver::{Receiver, Response},
 };
 
-/// Number of events that are published together.
-const EVENT_COUNT: usize = 500;
-/// Maximum number of statements on the tables of webhooks for each of them.
+/// Number of deliveries whose events are published together.
+const DELIVERY_COUNT: usize = 500;
+/// Number of webhooks that share the deliveries equally.
+const WEBHOOK_COUNT: usize = 20;
+/// Maximum number of statements on the tables of webhooks for each delivery.
 const MAX_STATEMENTS_PER_DELIVERY: f64 = 2.0;
 
 /// Returns the number of statements on the tables of webhooks so far.
@@ -28,17 +30,17 @@ fn processor_time(process: &Process) -> Duration {
     Duration::from_millis(fields.map(|it| it.parse::<u64>().unwrap() * 10).sum())
 }
 
-/// Fails evaluations, and waits until they have ended and have reached the receiver if there is one.
-async fn fail(process: &Process, receiver: Option<&Receiver>) {
-    let known = receiver.map_or(0, |it| it.received().len());
-    process.fail_evaluations("without latency", EVENT_COUNT).await;
+/// Fails evaluations, and waits until they have ended and have reached the receivers.
+async fn fail(process: &Process, receivers: &[Receiver], count: usize) {
+    let known: Vec<usize> = receivers.iter().map(|it| it.received().len()).collect();
+    process.fail_evaluations("without latency", count).await;
     let is_empty = async |status: &str| {
         let list = process.key().get(&format!("/v1/eval?status={status}&limit=1")).await.ok();
         list["evaluations"].as_array().unwrap().is_empty()
     };
     while !is_empty("pending").await
         || !is_empty("running").await
-        || receiver.is_some_and(|it| it.received().len() < known + EVENT_COUNT)
+        || receivers.iter().zip(&known).any(|(it, known)| it.received().len() < known + count)
     {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
@@ -46,34 +48,52 @@ async fn fail(process: &Process, receiver: Option<&Receiver>) {
     tokio::time::sleep(Duration::from_secs(2)).await;
 }
 
-async fn costs(database: On) {
-    let logging = Process::start_with(database, &[("LOUPE_LOG", "warn,sqlx::query=debug")]).await;
-    let receiver =
-        Receiver::start(&logging.authority, &["127.0.0.1"], 2099, |_, _| Response::Status(200)).await;
-    logging.webhook(&receiver).await;
-    let before = statements(&logging);
-    fail(&logging, Some(&receiver)).await;
-    let each = (statements(&logging) - before) as f64 / EVENT_COUNT as f64;
-    assert!(before > 0, "statements are not logged");
+/// Starts receivers with a webhook each.
+async fn receivers(process: &Process, count: usize) -> Vec<Receiver> {
+    let mut receivers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let receiver =
+            Receiver::start(&process.authority, &["127.0.0.1"], 2099, |_, _| Response::Status(200)).await;
+        process.webhook(&receiver).await;
+        receivers.push(receiver);
+    }
+    receivers
+}
 
+/// Returns the number of statements for each delivery of [`DELIVERY_COUNT`] to this number of webhooks.
+async fn statements_per_delivery(database: On, webhooks: usize) -> f64 {
+    let process = Process::start_with(database, &[("LOUPE_LOG", "warn,sqlx::query=debug")]).await;
+    let receivers = receivers(&process, webhooks).await;
+    let before = statements(&process);
+    assert!(before > 0, "statements are not logged");
+    fail(&process, &receivers, DELIVERY_COUNT / webhooks).await;
+    (statements(&process) - before) as f64 / DELIVERY_COUNT as f64
+}
+
+/// Returns the processor time of each delivery of [`DELIVERY_COUNT`] to one webhook.
+async fn processor_time_per_delivery(database: On) -> Duration {
     let process = Process::start(database).await;
-    fail(&process, None).await;
+    fail(&process, &[], DELIVERY_COUNT).await;
     let mut times = Vec::new();
-    let receiver =
-        Receiver::start(&process.authority, &["127.0.0.1"], 2099, |_, _| Response::Status(200)).await;
-    for receiver in [None, Some(&receiver)] {
-        if let Some(receiver) = receiver {
-            process.webhook(receiver).await;
-        }
+    for webhooks in [0, 1] {
+        let receivers = receivers(&process, webhooks).await;
         let began = processor_time(&process);
-        fail(&process, receiver).await;
+        fail(&process, &receivers, DELIVERY_COUNT).await;
         times.push(processor_time(&process) - began);
     }
-    let time = times[1].saturating_sub(times[0]) / u32::try_from(EVENT_COUNT).unwrap();
+    times[1].saturating_sub(times[0]) / u32::try_from(DELIVERY_COUNT).unwrap()
+}
+
+async fn costs(database: On) {
+    let one = statements_per_delivery(database, 1).await;
+    let many = statements_per_delivery(database, WEBHOOK_COUNT).await;
+    let time = processor_time_per_delivery(database).await;
     println!(
-        "{database:?}: {each:.2} statements for each of {EVENT_COUNT} deliveries, and {time:?} of processor time"
+        "{database:?}: statements for each of {DELIVERY_COUNT} deliveries: {one:.2} to one webhook, {many:.2} to \
+         {WEBHOOK_COUNT}; {time:?} of processor time"
     );
-    assert!(each <= MAX_STATEMENTS_PER_DELIVERY, "{each} statements for each delivery");
+    assert!(one <= MAX_STATEMENTS_PER_DELIVERY, "{one} statements for each delivery to one webhook");
+    assert!(many <= MAX_STATEMENTS_PER_DELIVERY, "{many} statements for each delivery to many webhooks");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
