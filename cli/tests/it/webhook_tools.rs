@@ -53,6 +53,27 @@ fn verify_accepts_a_known_signature_and_refuses_a_changed_body() {
 }
 
 #[test]
+fn verify_refuses_old_requests_with_a_tolerance() {
+    let stub = stub();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let verify = |age: u64, flags: &[&str]| {
+        let headers = format!("X-Service-Signature: {KNOWN_SIGNATURE}\nwebhook-timestamp: {}\n", now - age);
+        std::fs::write(stub.dir.path().join("headers"), headers).unwrap();
+        let mut command =
+            stub.bare(&[&["webhooks", "verify", "--headers", "headers", "--json"][..], flags].concat());
+        command.env("LOUPE_WEBHOOK_SECRET", KNOWN_SECRET).write_stdin(KNOWN_BODY);
+        run(command)
+    };
+    assert_eq!(verify(86_400, &[]).code, 0, "captured requests are old");
+    assert_eq!(verify(0, &["--tolerance", "5m"]).code, 0);
+    let ran = verify(86_400, &["--tolerance", "5m"]);
+    assert_eq!(ran.code, 6);
+    assert!(ran.stderr.contains("the timestamp is 24h old; the tolerance is 5m"), "{}", ran.stderr);
+    assert_eq!(parsed(&ran.stdout)["valid"], false);
+    assert_eq!(verify(0, &["--tolerance", "soon"]).code, 2);
+}
+
+#[test]
 fn verify_names_the_likely_mistake_without_accepting_it() {
     let stub = stub();
     let digits = &KNOWN_SIGNATURE[7..];
@@ -233,7 +254,7 @@ fn listener_accepts_valid_signatures_and_refuses_invalid_ones() {
 
     let (code, stderr) = listener.end();
     assert_eq!(code, Some(6));
-    assert!(stderr.contains("1 of 2 deliveries had an invalid signature"), "{stderr}");
+    assert!(stderr.contains("1 of 2 deliveries had an invalid signature or timestamp"), "{stderr}");
     let forwarded: Vec<Request> = receiver.requests();
     assert_eq!(forwarded.len(), 1, "only the valid one");
     assert_eq!(forwarded[0].path, "/hook");

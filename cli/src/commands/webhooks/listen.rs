@@ -54,13 +54,16 @@ pub struct ListenArgs {
     /// Forward valid deliveries to this address and return its response
     #[arg(long, value_name = "ADDRESS")]
     forward_to: Option<String>,
-    /// Forward deliveries with an invalid signature, too
+    /// Forward invalid deliveries, too
     #[arg(long, requires = "forward_to")]
     insecure_forward: bool,
+    /// Refuse deliveries whose timestamp differs from the present time by more
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    tolerance: String,
     /// Write each delivery to NNN.body and NNN.headers in this folder
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// End after this many deliveries: with code 0, or 6 if a signature was invalid
+    /// End after this many deliveries: with code 0, or 6 if one was invalid
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     count: Option<u64>,
     /// End after this long; with --count, code 7 if fewer deliveries arrived
@@ -90,6 +93,7 @@ pub async fn run(ctx: &mut Ctx, args: ListenArgs) -> Result {
     ctx.out.check(&RECEIVED_VIEW)?;
     let limit = args.limit.as_deref().map(duration).transpose()?;
     let delay = args.rehearsal.delay.as_deref().map(duration).transpose()?.unwrap_or_default();
+    let tolerance = duration(&args.tolerance)?;
     let forward = match &args.forward_to {
         Some(address) => Some(PostTarget::new("--forward-to", address, FORWARD_TIMEOUT, ctx.observer())?),
         None => None,
@@ -107,6 +111,7 @@ pub async fn run(ctx: &mut Ctx, args: ListenArgs) -> Result {
     let (sender, mut received) = mpsc::channel(1);
     let receiver = Arc::new(WebhookReceiver {
         secret,
+        tolerance,
         forward,
         forwards_invalid: args.insecure_forward,
         rehearsal: Rehearsal { status: args.rehearsal.respond, delay, drops: args.rehearsal.drop },
@@ -155,7 +160,7 @@ fn verdict(count: Option<u64>, left: Option<u64>, invalid: u64) -> Result {
             Err(CliError::new(Exit::TimedOut, message))
         }
         (Some(count), _) if invalid > 0 => {
-            let message = format!("{invalid} of {count} deliveries had an invalid signature");
+            let message = format!("{invalid} of {count} deliveries had an invalid signature or timestamp");
             Err(CliError::new(Exit::Failed, message))
         }
         _ => Ok(()),
@@ -194,9 +199,14 @@ fn print(ctx: &mut Ctx, delivery: &ReceivedDelivery, save: Option<&mut SaveFolde
     if delivery.check.is_valid() || ctx.out.format.is_json() {
         return Ok(());
     }
+    let cause = delivery.check.cause.as_deref();
+    if delivery.check.is_stale {
+        ctx.out.note(&format!("  {}", cause.unwrap_or_default()));
+        return Ok(());
+    }
     let received = delivery.check.received.as_deref().unwrap_or("nothing");
     ctx.out.note(&format!("  computed {}\n  received {received}", delivery.check.computed));
-    if let Some(cause) = &delivery.check.cause {
+    if let Some(cause) = cause {
         ctx.out.note(&format!("  likely cause: {cause}"));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! `loupe webhooks`: webhooks, and tools for the developers of their receivers.
 
 mod change;
+mod freshness;
 mod listen;
 mod mistake;
 mod post;
@@ -98,7 +99,7 @@ pub enum WebhookCommand {
     /// Receive deliveries on this machine: verify, print, save, forward them
     #[command(
         before_help = "Examples:\n  loupe webhooks listen --secret-file hook.key\n  loupe webhooks listen --forward-to http://127.0.0.1:3000/hook \\\n    --save deliveries\n  loupe webhooks listen --respond 500 --delay 5s\n  loupe webhooks listen --port 0 --count 1 --for 1m --json\n",
-        after_help = "Invalid signatures are answered with 401 and not forwarded. With --json, the first line is\n{\"ready\": true, \"url\": ...}, and each delivery is another line.\n"
+        after_help = "Invalid deliveries are answered with 401 and not forwarded. With --json, the first line is\n{\"ready\": true, \"url\": ...}, and each delivery is another line.\n"
     )]
     Listen(listen::ListenArgs),
 }

@@ -32,6 +32,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct WebhookReceiver {
     /// The secret of the webhook.
     pub secret: String,
+    /// By how much the timestamp of a delivery may differ from the present time.
+    pub tolerance: Duration,
     /// The address to which deliveries are forwarded.
     pub forward: Option<PostTarget>,
     /// Whether deliveries with an invalid signature are forwarded.
@@ -97,7 +99,7 @@ impl WebhookReceiver {
             Ok(Err(_)) => return Ok(response(413, "the body is too large, or was not sent in full\n")),
             Err(_) => return Ok(response(408, "the body did not arrive in time\n")),
         };
-        let check = SignatureCheck::new(&headers, &self.secret, &body);
+        let check = SignatureCheck::new(&headers, &self.secret, &body, Some(self.tolerance));
         let accepts = check.is_valid() || self.forwards_invalid;
         let forward = match &self.forward {
             Some(target) if accepts => Some(target.post(&forwarded_headers(&headers), &body).await),
@@ -119,7 +121,7 @@ impl WebhookReceiver {
     /// Returns status and body of the response to a delivery.
     fn outcome(&self, accepts: bool, forward: Option<&PostResult>) -> (u16, String) {
         match (self.rehearsal.status, forward) {
-            _ if !accepts => (401, "the signature is not valid\n".to_owned()),
+            _ if !accepts => (401, "the signature or the timestamp is not valid\n".to_owned()),
             (Some(status), _) => (status, String::new()),
             (None, Some(PostResult { status: 0, error, .. })) => (502, failure(0, error.as_deref()) + "\n"),
             (None, Some(forward)) => (forward.status, forward.body.clone()),
@@ -144,6 +146,7 @@ impl ReceivedDelivery {
     /// Returns the delivery as a row of the output.
     pub fn row(&self) -> Value {
         let signature = match self.check.header {
+            Some(_) if self.check.is_stale => "stale",
             Some(SERVICE_SIGNATURE_HEADER) => "ok",
             Some(STANDARD_SIGNATURE_HEADER) => "standard",
             Some(_) => "previous",

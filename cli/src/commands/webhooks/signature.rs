@@ -17,6 +17,8 @@ pub const STANDARD_SIGNATURE_HEADER: &str = "webhook-signature";
 pub const EVENT_ID_HEADER: &str = "webhook-id";
 /// The header with the time of the attempt, in seconds since 1970.
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
+/// The header with the same time beside the service signature.
+pub const SERVICE_TIMESTAMP_HEADER: &str = "x-service-timestamp";
 
 /// The text before the hexadecimal digits of a service signature.
 pub const SERVICE_PREFIX: &str = "sha256=";

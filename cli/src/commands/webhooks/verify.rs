@@ -1,11 +1,12 @@
 //! `loupe webhooks verify`: verifies the signature of a captured request, without any network.
 
-use std::io::Read;
+use std::{io::Read, time::Duration};
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
+    freshness::staleness,
     mistake::likely_cause,
     secret::WebhookSecretArgs,
     signature::{Headers, SERVICE_SIGNATURE_HEADER, header, service_signature, valid_header},
@@ -13,7 +14,9 @@ use super::{
 };
 use crate::{
     commands::{evals::wait::combine_results, flag_value},
+    config::duration,
     ctx::Ctx,
+    env::now,
     error::{CliError, Result},
     exit::Exit,
 };
@@ -31,6 +34,9 @@ pub struct VerifyArgs {
     /// writes them
     #[arg(long, value_name = "FILE", conflicts_with = "signature")]
     headers: Option<String>,
+    /// Refuse requests whose timestamp differs from the present time by more, such as 5m
+    #[arg(long, value_name = "DURATION", requires = "headers")]
+    tolerance: Option<String>,
     #[command(flatten)]
     secret: WebhookSecretArgs,
 }
@@ -43,33 +49,39 @@ pub struct SignatureCheck {
     pub received: Option<String>,
     /// The service signature that the secret gives.
     pub computed: String,
-    /// The likely cause of a wrong signature.
+    /// Whether a signature is valid, but the timestamp is not.
+    pub is_stale: bool,
+    /// Why the request is refused: the likely cause of a wrong signature, or the timestamp.
     pub cause: Option<String>,
 }
 
 impl SignatureCheck {
-    /// Verifies the signatures of a request.
-    pub fn new(headers: &Headers, secret: &str, body: &[u8]) -> Self {
+    /// Verifies the signatures of a request, and with a tolerance its timestamp.
+    pub fn new(headers: &Headers, secret: &str, body: &[u8], tolerance: Option<Duration>) -> Self {
         let valid = valid_header(headers, secret, body);
         let received = header(headers, SERVICE_SIGNATURE_HEADER).map(str::to_owned);
+        let now = now().timestamp();
+        let staleness = tolerance.filter(|_| valid.is_some()).and_then(|it| staleness(headers, it, now));
+        let is_stale = staleness.is_some();
         let cause = match &received {
-            _ if valid.is_some() => None,
+            _ if valid.is_some() => staleness,
             Some(received) => likely_cause(received, secret, body),
             None => Some("the header X-Service-Signature is missing".to_owned()),
         };
         let computed = service_signature(secret.as_bytes(), body);
-        Self { header: valid, received, computed, cause }
+        Self { header: valid, received, computed, is_stale, cause }
     }
 
-    /// Returns whether a signature is valid.
+    /// Returns whether the request is authentic: a signature is valid, and so is the timestamp if it is checked.
     pub fn is_valid(&self) -> bool {
-        self.header.is_some()
+        self.header.is_some() && !self.is_stale
     }
 }
 
 /// Verifies a captured request. Ends with code 6 if no signature is valid.
 pub fn run(ctx: &mut Ctx, args: VerifyArgs) -> Result {
     ctx.out.check(&VERIFICATION_VIEW)?;
+    let tolerance = args.tolerance.as_deref().map(duration).transpose()?;
     let secret = args.secret.read(ctx)?;
     let headers = match (&args.headers, args.signature) {
         (Some(file), _) => parse_headers(&flag_value::text("--headers", file)?),
@@ -78,7 +90,7 @@ pub fn run(ctx: &mut Ctx, args: VerifyArgs) -> Result {
         }
     };
     let body = read_body()?;
-    let check = SignatureCheck::new(&headers, &secret, &body);
+    let check = SignatureCheck::new(&headers, &secret, &body, tolerance);
     let row = json!({
         "valid": check.is_valid(), "header": check.header, "received": check.received,
         "computed": check.computed, "cause": check.cause,
@@ -90,6 +102,9 @@ pub fn run(ctx: &mut Ctx, args: VerifyArgs) -> Result {
 fn verdict(row: &Value, is_empty: bool) -> Result {
     if row["valid"] == true {
         return Ok(());
+    }
+    if row["header"].is_string() {
+        return Err(CliError::new(Exit::Failed, row["cause"].as_str().unwrap_or_default()));
     }
     let error = CliError::new(Exit::Failed, "the signature is not valid for this body and secret");
     Err(match row["cause"].as_str() {

@@ -237,7 +237,12 @@ fn is_valid(row: &Value) -> bool {
 
 /// Formats the verification of a signature in full.
 pub fn verification_sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
-    let verdict = if is_valid(row) { "the signature is valid" } else { "the signature is not valid" };
+    let is_stale = !is_valid(row) && row["header"].is_string();
+    let verdict = match (is_valid(row), is_stale) {
+        (true, _) => "the signature is valid",
+        (false, true) => "the signature is valid, but the timestamp is not",
+        (false, false) => "the signature is not valid",
+    };
     let mut sheet = Sheet::new(style, columns)
         .head(&cell::mark(!is_valid(row), style), &[verdict])
         .line("header", text_member(row, "header"));
