@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::client::{Body, Call, Client, Notice, Observer};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     config::Settings,
     env::Env,
     error::{CliError, Result, session_required},
+    exit::Exit,
     find,
     output::{self, Output},
 };
@@ -25,16 +27,33 @@ pub struct Ctx {
     pub settings: Settings,
     /// The output of the command.
     pub out: Output,
+    /// The signal that ends the command.
+    pub signal: Signal,
+}
+
+/// The first signal that the process receives. Commands that do not clean up by themselves are cancelled at it.
+#[derive(Clone, Debug)]
+pub struct Signal(pub watch::Receiver<Option<Exit>>);
+
+impl Signal {
+    /// Waits for the signal and returns the exit code of the process.
+    pub async fn received(mut self) -> Exit {
+        match self.0.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::Interrupted),
+            // No signal is awaited any more.
+            Err(_) => std::future::pending().await,
+        }
+    }
 }
 
 impl Ctx {
     /// Creates the environment of a command and prints the warnings about configuration files.
-    pub fn new(global: GlobalArgs, env: Env, settings: Settings) -> Result<Self> {
+    pub fn new(global: GlobalArgs, env: Env, settings: Settings, signal: Signal) -> Result<Self> {
         let mut out = Output::of_process(&global, &env, settings.format.value, settings.utc)?;
         for warning in &settings.warnings {
             out.note(warning);
         }
-        Ok(Self { global, env, settings, out })
+        Ok(Self { global, env, settings, out, signal })
     }
 
     /// Returns a client for the server of this run.

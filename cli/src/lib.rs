@@ -19,11 +19,11 @@ pub mod prompt;
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::FromArgMatches;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use commands::{Cli, command_tree};
 use config::expiry::SessionExpiry;
-use ctx::Ctx;
+use ctx::{Ctx, Signal};
 use env::Env;
 use error::{CliError, Result};
 use exit::Exit;
@@ -31,6 +31,8 @@ use exit::Exit;
 /// Time that a command gets to clean up after a signal. A command that reads stdin on the main thread does not
 /// notice the signal.
 const CLEAN_UP_WAIT: Duration = Duration::from_millis(300);
+/// The same for a command that must send a request to clean up.
+const REQUEST_CLEAN_UP_WAIT: Duration = Duration::from_secs(5);
 
 /// Runs the process's command line.
 #[expect(clippy::disallowed_methods, reason = "the server's way to spawn is not for a command line")]
@@ -52,14 +54,20 @@ pub fn main() -> ExitCode {
             return finish(Err(error), wants_json);
         }
     };
+    let cleans_up = cli.command.as_ref().is_some_and(commands::Command::cleans_up);
     let result = runtime.block_on(async {
-        let (notice, signalled) = oneshot::channel();
-        tokio::spawn(end_on_signal(signals(), notice));
+        let (notice, signal) = watch::channel(None);
+        let wait = if cleans_up { REQUEST_CLEAN_UP_WAIT } else { CLEAN_UP_WAIT };
+        tokio::spawn(end_on_signal(signals(), notice, wait));
+        let work = Box::pin(run(cli, Env::of_process(), wants_json, Signal(signal.clone())));
         tokio::select! {
             // A finished command takes precedence over a signal: Ctrl-C may have been meant for the pager.
             biased;
-            result = Box::pin(run(cli, Env::of_process(), wants_json)) => result,
-            Ok(exit) = signalled => exit.into(),
+            result = work => match *signal.borrow() {
+                Some(exit) if cleans_up => exit.into(),
+                _ => result,
+            },
+            exit = Signal(signal.clone()).received(), if !cleans_up => exit.into(),
         }
     });
     // A prompt's thread may still be waiting for a key in raw mode. The process ends without joining it.
@@ -77,9 +85,9 @@ fn requests_json(args: &[OsString]) -> bool {
         || words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json" | "ndjson"]))
 }
 
-/// Cancels the command at the first signal, so that it cleans up. Ends the process if the command does not
-/// end in time.
-async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
+/// Cancels the command at the first signal, so that it cleans up; a command that sends requests for this ends by itself.
+/// Ends the process if the command does not end in time, or at the second signal.
+async fn end_on_signal(mut signals: Signals, notice: watch::Sender<Option<Exit>>, wait: Duration) {
     let exit = loop {
         match signals.next().await {
             // Ctrl-C reaches the pager too, which keeps running.
@@ -88,13 +96,13 @@ async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
         }
     };
     // The send fails if the command has ended in the meantime, which is harmless.
-    _ = notice.send(exit);
+    _ = notice.send(Some(exit));
     prompt::restore_terminal();
-    tokio::time::sleep(CLEAN_UP_WAIT).await;
+    _ = tokio::time::timeout(wait, signals.next()).await;
     std::process::exit(exit.code().into());
 }
 
-async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
+async fn run(cli: Cli, env: Env, wants_json: bool, signal: Signal) -> ExitCode {
     let Cli { mut global, command } = cli;
     let Some(command) = command else {
         let mut out = match output::Output::of_process(&global, &env, format::Format::Table, false) {
@@ -112,7 +120,7 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
     } else {
         config::Settings::resolve(&global, &env)
     };
-    let ctx = settings.and_then(|settings| Ctx::new(global, env, settings));
+    let ctx = settings.and_then(|settings| Ctx::new(global, env, settings, signal));
     let mut ctx = match ctx {
         Ok(ctx) => ctx,
         Err(error) => return finish(Err(error), wants_json),

@@ -224,6 +224,11 @@ impl Command {
         about_files || matches!(self, Self::Help(_) | Self::Completion(_) | Self::Man(_))
     }
 
+    /// Returns whether the command sends requests to clean up after a signal. It then ends by itself.
+    pub fn cleans_up(&self) -> bool {
+        matches!(self, Self::Webhooks(command) if command.cleans_up())
+    }
+
     /// Returns whether the command runs until it is stopped or reaches its own limit. `--timeout` then
     /// limits each request only.
     pub fn runs_on(&self) -> bool {

@@ -15,6 +15,8 @@ const KNOWN_BODY: &str = "what do ya want for nothing?";
 const KNOWN_SECRET: &str = "Jefe";
 const KNOWN_SIGNATURE: &str = "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
 
+const TEMPORARY_WEBHOOK_ID: &str = "01980f6e-0000-7000-8000-00005e1f09aa";
+
 fn stub() -> Stub {
     Stub::new(|_, _| Reply::json(json!({ "received": true })))
 }
@@ -329,4 +331,73 @@ fn listener_ends_without_deliveries_with_the_code_of_its_limit() {
     assert_eq!(listen(&["--count", "1"]).code, 7);
     let ran = listen(&["--host", "0.0.0.0", "-q"]);
     assert!(ran.stderr.contains("warning: 0.0.0.0:"), "{}", ran.stderr);
+}
+
+/// Starts a listener with a temporary webhook, whose deletion gets this response.
+fn start_with_temporary_webhook(deletion: Reply, more: &[&str]) -> (Stub, Child) {
+    let stub = Stub::new(move |request, _| match request.method.as_str() {
+        "POST" => Reply::status(201, json!({ "id": TEMPORARY_WEBHOOK_ID })),
+        _ => deletion.clone(),
+    });
+    let child = Command::new(env!("CARGO_BIN_EXE_loupe"))
+        .env_clear()
+        .env("LOUPE_CONFIG_DIR", stub.dir.path())
+        .env("LOUPE_URL", stub.url())
+        .env("LOUPE_SESSION_TOKEN", "token")
+        .args(["webhooks", "listen", "--port", "0", "--public-url", "https://tunnel.example.com/", "--json"])
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    (stub, child)
+}
+
+fn requests_of(stub: &Stub) -> Vec<(String, String)> {
+    stub.requests().iter().map(|it| (it.method.clone(), it.path.clone())).collect()
+}
+
+#[test]
+fn temporary_webhook_is_deleted_at_the_end_and_after_signals() {
+    let limits: [(&[&str], Option<&str>, i32); 3] =
+        [(&["--for", "200ms"], None, 0), (&[], Some("-INT"), 130), (&[], Some("-TERM"), 143)];
+    for (more, signal, code) in limits {
+        let (stub, mut child) = start_with_temporary_webhook(Reply::status(204, Value::Null), more);
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(parsed(&line)["ready"], true);
+        if let Some(signal) = signal {
+            assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");
+        let expected = [
+            ("POST".to_owned(), "/v1/webhooks".to_owned()),
+            ("DELETE".to_owned(), format!("/v1/webhooks/{TEMPORARY_WEBHOOK_ID}")),
+        ];
+        assert_eq!(requests_of(&stub), expected, "{signal:?}");
+        let created = parsed(&stub.requests()[0].body);
+        assert_eq!(created["url"], "https://tunnel.example.com/");
+        assert!(created["secret"].as_str().unwrap().starts_with("whsec_"));
+    }
+}
+
+#[test]
+fn webhook_that_the_session_may_not_delete_is_named_at_the_end() {
+    let forbidden = Reply::error(403, "error.forbidden");
+    let (_stub, child) =
+        start_with_temporary_webhook(forbidden, &["--for", "200ms", "--events", "evaluation.failed"]);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains(&format!("loupe webhooks delete {TEMPORARY_WEBHOOK_ID}")), "{stderr}");
+}
+
+#[test]
+fn address_of_a_tunnel_excludes_a_chosen_secret() {
+    let stub = stub();
+    let listen = |args: &[&str]| run(stub.bare(&[&["webhooks", "listen", "--port", "0"][..], args].concat()));
+    assert_eq!(listen(&["--public-url", "https://x.example/", "--secret-file", "hook.key"]).code, 2);
+    assert_eq!(listen(&["--events", "failure.detected"]).code, 2);
+    assert!(stub.requests().is_empty());
 }

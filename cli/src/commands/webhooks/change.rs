@@ -59,7 +59,8 @@ pub struct WebhookRotateArgs {
     secret: NewSecretArgs,
 }
 
-fn words(events: Option<Vec<EventType>>) -> Option<Vec<String>> {
+/// Returns the names of events.
+pub fn words(events: Option<Vec<EventType>>) -> Option<Vec<String>> {
     events.map(|events| events.into_iter().map(|it| it.to_string()).collect())
 }
 

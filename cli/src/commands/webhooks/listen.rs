@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use api::webhook::EventType;
 use clap::Args;
 use serde_json::json;
 use tokio::{
@@ -20,7 +21,8 @@ use super::{
     post::PostTarget,
     receiver::{ReceivedDelivery, Rehearsal, WebhookReceiver},
     save::SaveFolder,
-    secret::WebhookSecretArgs,
+    secret::{self, WebhookSecretArgs},
+    temporary::TemporaryWebhook,
     view::RECEIVED_VIEW,
 };
 use crate::{
@@ -45,6 +47,12 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub struct ListenArgs {
     #[command(flatten)]
     secret: WebhookSecretArgs,
+    /// Create a webhook for this https address, from where a tunnel leads here, and delete it at the end
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "secret_file")]
+    pub public_url: Option<String>,
+    /// Events of this webhook, separated by commas (default: failure.detected)
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',', requires = "public_url")]
+    events: Option<Vec<EventType>>,
     /// Port; 0 for any free port
     #[arg(long, value_name = "PORT", default_value_t = 4400)]
     port: u16,
@@ -98,17 +106,26 @@ pub async fn run(ctx: &mut Ctx, args: ListenArgs) -> Result {
         Some(address) => Some(PostTarget::new("--forward-to", address, FORWARD_TIMEOUT, ctx.observer())?),
         None => None,
     };
-    let secret = args.secret.read(ctx)?;
-    let mut save = args.save.map(SaveFolder::new).transpose()?;
+    let secret = match args.public_url {
+        Some(_) => secret::generate()?,
+        None => args.secret.read(ctx)?,
+    };
+    let save = args.save.map(SaveFolder::new).transpose()?;
     let address = SocketAddr::new(args.host, args.port);
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let why = api::plain::io_error(&error);
         CliError::new(Exit::Unexpected, format!("can't listen on {address}: {why}"))
             .hint("--port 0 takes any free port")
     })?;
-    announce(ctx, &listener, args.forward_to.as_deref())?;
-
-    let (sender, mut received) = mpsc::channel(1);
+    let temporary = match &args.public_url {
+        Some(url) => match TemporaryWebhook::create(ctx, url, args.events, &secret).await? {
+            Some(webhook) => Some(webhook),
+            // A dry run has shown the request.
+            None => return Ok(()),
+        },
+        None => None,
+    };
+    let (sender, received) = mpsc::channel(1);
     let receiver = Arc::new(WebhookReceiver {
         secret,
         tolerance,
@@ -117,30 +134,73 @@ pub async fn run(ctx: &mut Ctx, args: ListenArgs) -> Result {
         rehearsal: Rehearsal { status: args.rehearsal.respond, delay, drops: args.rehearsal.drop },
         sender,
     });
-    let deadline = limit.map(|limit| Instant::now() + limit);
-    let mut connections = JoinSet::new();
-    let (mut left, mut invalid) = (args.count, 0_u64);
-    while left != Some(0) {
-        tokio::select! {
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => _ = connections.spawn(Arc::clone(&receiver).serve(stream)),
-                // For example too many open files; they are free again when other connections end.
-                Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
-            },
-            Some(_) = connections.join_next() => {}
-            Some(delivery) = received.recv() => {
-                print(ctx, &delivery, save.as_mut())?;
-                invalid += u64::from(!delivery.check.is_valid());
-                left = left.map(|left| left - 1);
-            }
-            () = passed(deadline) => break,
-        }
+    let work = DeliveryLoop {
+        listener,
+        receiver,
+        received,
+        save,
+        count: args.count,
+        deadline: limit.map(|limit| Instant::now() + limit),
+        last_wait: delay + LAST_RESPONSE_WAIT,
+        cleans_up: temporary.is_some(),
+    };
+    let announced = announce(ctx, &work.listener, args.forward_to.as_deref(), temporary.is_some());
+    let result = match announced {
+        Ok(()) => work.run(ctx).await,
+        Err(error) => Err(error),
+    };
+    if let Some(webhook) = temporary {
+        webhook.remove(ctx).await;
     }
-    // The last responses are still being sent; further deliveries are not awaited.
-    drop((listener, received));
-    let last_responses = async { while connections.join_next().await.is_some() {} };
-    _ = timeout(delay + LAST_RESPONSE_WAIT, last_responses).await;
-    verdict(args.count, left, invalid)
+    result
+}
+
+/// Receives deliveries until a limit or a signal.
+struct DeliveryLoop {
+    listener: TcpListener,
+    receiver: Arc<WebhookReceiver>,
+    received: mpsc::Receiver<ReceivedDelivery>,
+    save: Option<SaveFolder>,
+    /// Number of deliveries after which the command ends.
+    count: Option<u64>,
+    deadline: Option<Instant>,
+    /// Time that the last responses get.
+    last_wait: Duration,
+    /// Whether a signal ends the loop, so that the command cleans up.
+    cleans_up: bool,
+}
+
+impl DeliveryLoop {
+    async fn run(self, ctx: &mut Ctx) -> Result {
+        let Self { listener, receiver, mut received, mut save, count, deadline, last_wait, cleans_up } = self;
+        let signal = ctx.signal.clone().received();
+        tokio::pin!(signal);
+        let mut connections = JoinSet::new();
+        let (mut left, mut invalid) = (count, 0_u64);
+        while left != Some(0) {
+            tokio::select! {
+                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => _ = connections.spawn(Arc::clone(&receiver).serve(stream)),
+                    // For example too many open files; they are free again when other connections end.
+                    Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
+                },
+                Some(_) = connections.join_next() => {}
+                Some(delivery) = received.recv() => {
+                    print(ctx, &delivery, save.as_mut())?;
+                    invalid += u64::from(!delivery.check.is_valid());
+                    left = left.map(|left| left - 1);
+                }
+                () = passed(deadline) => break,
+                // A command that does not clean up is cancelled.
+                _ = &mut signal, if cleans_up => return Ok(()),
+            }
+        }
+        // The last responses are still being sent; further deliveries are not awaited.
+        drop((listener, received));
+        let last_responses = async { while connections.join_next().await.is_some() {} };
+        _ = timeout(last_wait, last_responses).await;
+        verdict(count, left, invalid)
+    }
 }
 
 /// Waits until the deadline; never returns without one.
@@ -168,7 +228,7 @@ fn verdict(count: Option<u64>, left: Option<u64>, invalid: u64) -> Result {
 }
 
 /// Prints the address: as a note, and in the JSON formats as the first line.
-fn announce(ctx: &mut Ctx, listener: &TcpListener, forward_to: Option<&str>) -> Result {
+fn announce(ctx: &mut Ctx, listener: &TcpListener, forward_to: Option<&str>, has_tunnel: bool) -> Result {
     let address = listener.local_addr().map_err(|error| {
         CliError::new(Exit::Unexpected, format!("no local address: {}", api::plain::io_error(&error)))
     })?;
@@ -179,7 +239,7 @@ fn announce(ctx: &mut Ctx, listener: &TcpListener, forward_to: Option<&str>) -> 
         ));
     }
     ctx.out.note(&format!("Listening on {url} and verifying X-Service-Signature (Ctrl-C to stop)"));
-    if address.ip().is_loopback() {
+    if address.ip().is_loopback() && !has_tunnel {
         ctx.out.note(&format!(
             "The server delivers to public https addresses only. Point a tunnel here, or allow the address on a development server: LOUPE_EGRESS_ALLOW_CIDRS={address}"
         ));

@@ -10,6 +10,7 @@ mod sample;
 mod save;
 mod secret;
 mod signature;
+mod temporary;
 mod trigger;
 mod verify;
 mod view;
@@ -98,7 +99,7 @@ pub enum WebhookCommand {
     Verify(verify::VerifyArgs),
     /// Receive deliveries on this machine: verify, print, save, forward them
     #[command(
-        before_help = "Examples:\n  loupe webhooks listen --secret-file hook.key\n  loupe webhooks listen --forward-to http://127.0.0.1:3000/hook \\\n    --save deliveries\n  loupe webhooks listen --respond 500 --delay 5s\n  loupe webhooks listen --port 0 --count 1 --for 1m --json\n",
+        before_help = "Examples:\n  loupe webhooks listen --secret-file hook.key\n  loupe webhooks listen --forward-to http://127.0.0.1:3000/hook \\\n    --save deliveries\n  loupe webhooks listen --public-url https://hooks.example.com\n  loupe webhooks listen --respond 500 --delay 5s\n  loupe webhooks listen --port 0 --count 1 --for 1m --json\n",
         after_help = "Invalid deliveries are answered with 401 and not forwarded. With --json, the first line is\n{\"ready\": true, \"url\": ...}, and each delivery is another line.\n"
     )]
     Listen(listen::ListenArgs),
@@ -108,6 +109,11 @@ impl WebhookCommand {
     /// Returns whether the command runs until it is stopped.
     pub fn runs_on(&self) -> bool {
         matches!(self, Self::Listen(_))
+    }
+
+    /// Returns whether the command sends requests to clean up after a signal.
+    pub fn cleans_up(&self) -> bool {
+        matches!(self, Self::Listen(args) if args.public_url.is_some())
     }
 }
 

@@ -87,12 +87,16 @@ impl NewSecretArgs {
             // written afterwards.
             secret_file::check(self.secret_file.as_deref(), None)?;
         }
-        let mut key = [0_u8; GENERATED_KEY_BYTES];
-        getrandom::fill(&mut key)
-            .map_err(|_| CliError::new(Exit::Unexpected, "the system has no randomness for a secret"))?;
-        let secret = format!("{STANDARD_SECRET_PREFIX}{}", BASE64_STANDARD.encode(key));
-        Ok(NewSecret { secret, is_generated: true, file: self.secret_file.clone() })
+        Ok(NewSecret { secret: generate()?, is_generated: true, file: self.secret_file.clone() })
     }
+}
+
+/// Generates a secret.
+pub fn generate() -> Result<String> {
+    let mut key = [0_u8; GENERATED_KEY_BYTES];
+    getrandom::fill(&mut key)
+        .map_err(|_| CliError::new(Exit::Unexpected, "the system has no randomness for a secret"))?;
+    Ok(format!("{STANDARD_SECRET_PREFIX}{}", BASE64_STANDARD.encode(key)))
 }
 
 impl NewSecret {
