@@ -210,7 +210,7 @@ impl Dialog {
     /// Returns the change that the button makes; none on the dialog of a secret.
     ///
     /// # Errors
-    /// Returns the position of the invalid field of a form, and the problem.
+    /// Fails with the position of the invalid field of a form, and the problem.
     pub fn change(&self, loaded: &LoadedIds) -> Result<Option<Arc<dyn Change>>, FieldError> {
         match &self.body {
             Body::Form(form) => form.purpose.read(form, loaded).map(Some),

@@ -2,6 +2,8 @@
 //!
 //! The seeds are fixed, so the figures are too.
 
+#![allow(clippy::unwrap_used)]
+
 use experiments::{Decision, Requirements, Sample, Scores, Watch, decide, watch};
 use fastrand::Rng;
 

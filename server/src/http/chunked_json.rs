@@ -143,7 +143,7 @@ impl ChunkedJson {
         }
     }
 
-    /// Like [`Self::of`], for an object that stays open for more members.
+    /// Like [`Self::from_value`], for an object that stays open for more members.
     ///
     /// # Errors
     ///

@@ -46,7 +46,7 @@ pub trait FormPurpose: Debug + Send + Sync {
     /// Returns the change that the form describes.
     ///
     /// # Errors
-    /// Returns the position of the invalid field, and the expected value.
+    /// Fails with the position of the invalid field and the expected value.
     fn read(&self, form: &Form, loaded: &LoadedIds) -> Result<Arc<dyn Change>, FieldError>;
 }
 

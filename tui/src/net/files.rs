@@ -7,7 +7,7 @@ use tokio::{fs::OpenOptions, io::AsyncWriteExt};
 /// Writes a new file, readable by its owner only.
 ///
 /// # Errors
-/// When it exists already or cannot be written.
+/// Fails when it exists already or cannot be written.
 pub async fn write_new(path: &str, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -20,7 +20,7 @@ pub struct FilterField {
 /// selects everything.
 ///
 /// # Errors
-/// The position of the first wrong character, from 0, and the problem.
+/// Fails with the position of the first wrong character, from 0, and the problem.
 pub fn parse_terms(
     text: &str,
     fields: &'static [FilterField],
@@ -56,7 +56,7 @@ pub fn parse_terms(
 /// Checks that a period does not end before it begins.
 ///
 /// # Errors
-/// The problem, at the start of the line.
+/// Fails with the problem, at the start of the line.
 pub fn check_period(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(), LineError> {
     match (from, to) {
         (Some(from), Some(to)) if from > to => Err((0, "nothing is between from and to".to_owned())),
@@ -67,7 +67,7 @@ pub fn check_period(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<()
 /// Parses the value of a term.
 ///
 /// # Errors
-/// The problem.
+/// Fails with the problem.
 pub fn parse_value<T: FromStr<Err: Display>>(value: &str) -> Result<T, String> {
     value.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -329,7 +329,7 @@ impl Shell {
     /// Parses a trace filter, with times in the reader's zone.
     ///
     /// # Errors
-    /// Returns the position of the first wrong character, from 0, and the problem.
+    /// Fails with the position of the first wrong character, from 0, and the problem.
     pub fn parse(&self, text: &str) -> Result<Filter, LineError> {
         self.parse_at(text, self.now)
     }
@@ -337,7 +337,7 @@ impl Shell {
     /// Parses a trace filter whose relative times count from the given instant.
     ///
     /// # Errors
-    /// Returns the position of the first wrong character, from 0, and the problem.
+    /// Fails with the position of the first wrong character, from 0, and the problem.
     pub fn parse_at(&self, text: &str, at: Timestamp) -> Result<Filter, LineError> {
         Filter::parse(text, &self.saved, &self.zone.of(at)).map_err(|error| {
             let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();

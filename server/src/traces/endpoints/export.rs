@@ -2,7 +2,7 @@
 //!
 //! A task reads page after page and passes chunks to the response body through a channel of capacity
 //! two, so that it reads no faster than the client and its memory is independent of the size of the
-//! export. An error truncates the body: a partial export must not look complete. [`lines`] reads and
+//! export. An error truncates the body: a partial export must not look complete. [`jsonl`] reads and
 //! writes the individual traces.
 
 mod jsonl;

@@ -62,7 +62,7 @@ impl EvalsLine {
     /// Parses a line; the clock anchors times such as `-1h`. `field:*` selects everything.
     ///
     /// # Errors
-    /// The position of the first wrong character, from 0, and the problem.
+    /// Fails with the position of the first wrong character, from 0, and the problem.
     pub fn parse(text: &str, clock: &Clock) -> Result<Self, LineError> {
         let mut line = Self::default();
         parse_terms(text, FIELDS, |field, at, value| line.add(field, at, value, clock))?;

@@ -41,7 +41,7 @@ pub const FIELDS: &[FilterField] = &[
 /// Parses a line; the clock anchors times such as `-1h`. `field:*` selects everything.
 ///
 /// # Errors
-/// Returns the position of the first wrong character, from 0, and the problem.
+/// Fails with the position of the first wrong character, from 0, and the problem.
 pub fn parse(text: &str, clock: &Clock) -> Result<ClusterFilter, LineError> {
     let mut filter = ClusterFilter::default();
     parse_terms(text, FIELDS, |field, _, value| add(&mut filter, field.name, value, clock))?;

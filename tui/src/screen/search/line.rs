@@ -53,7 +53,7 @@ impl SearchLine {
     /// Parses a line; the clock anchors times such as `-7d`.
     ///
     /// # Errors
-    /// The position of the first wrong character, from 0, and the problem.
+    /// Fails with the position of the first wrong character, from 0, and the problem.
     pub fn parse(text: &str, clock: &Clock) -> Result<Self, LineError> {
         let mut line = Self::default();
         for (at, word) in split(text) {

@@ -96,7 +96,7 @@ impl ScreenRequests for Search {
 /// Runs the search that a line describes.
 ///
 /// # Errors
-/// Returns the position of the first wrong character, from 0, and the problem.
+/// Fails with the position of the first wrong character, from 0, and the problem.
 pub fn submit(search: &mut Search, shell: &mut Shell, text: &str) -> Result<Vec<Effect>, LineError> {
     let line = SearchLine::parse(text, &Clock::of(&shell.zone.of(shell.now)))?;
     let project_id = match &line.project {

@@ -29,6 +29,15 @@ use present::format::moment;
 pub enum WebhooksChange {
     /// Create a webhook.
     Create(Box<NewWebhook>),
+    /// Change the address or the events of a webhook.
+    Update {
+        /// The id.
+        id: Uuid,
+        /// The address before.
+        url: String,
+        /// The new values.
+        change: Box<WebhookChange>,
+    },
     /// Enable or disable a webhook.
     SetEnabled {
         /// The id.
@@ -69,6 +78,7 @@ impl Change for WebhooksChange {
     fn title(&self) -> &'static str {
         match self {
             Self::Create(_) => "New webhook",
+            Self::Update { .. } => "Change a webhook",
             Self::SetEnabled { on: true, .. } => "Enable a webhook",
             Self::SetEnabled { on: false, .. } => "Disable a webhook",
             Self::RotateSecret { .. } => "New webhook secret",
@@ -80,6 +90,7 @@ impl Change for WebhooksChange {
     fn verb(&self) -> &'static str {
         match self {
             Self::Create(_) => "Create",
+            Self::Update { .. } => "Change",
             Self::SetEnabled { on: true, .. } => "Enable",
             Self::SetEnabled { on: false, .. } => "Disable",
             Self::RotateSecret { .. } => "Replace",
@@ -90,7 +101,7 @@ impl Change for WebhooksChange {
 
     fn consequences(&self) -> &'static str {
         match self {
-            Self::Create(_) => "",
+            Self::Create(_) | Self::Update { .. } => "",
             Self::SetEnabled { on: true, .. } => {
                 "Events from now on are delivered. Events that occurred while it was disabled are not."
             }
@@ -113,7 +124,10 @@ impl Change for WebhooksChange {
     fn name(&self) -> &str {
         match self {
             Self::Create(new) => &new.url,
-            Self::SetEnabled { url, .. } | Self::RotateSecret { url, .. } | Self::Delete { url, .. } => url,
+            Self::Update { url, .. }
+            | Self::SetEnabled { url, .. }
+            | Self::RotateSecret { url, .. }
+            | Self::Delete { url, .. } => url,
             Self::Redeliver { name, .. } => name,
         }
     }
@@ -121,9 +135,10 @@ impl Change for WebhooksChange {
     fn id(&self) -> Option<Uuid> {
         match self {
             Self::Create(_) => None,
-            Self::SetEnabled { id, .. } | Self::RotateSecret { id, .. } | Self::Delete { id, .. } => {
-                Some(*id)
-            }
+            Self::Update { id, .. }
+            | Self::SetEnabled { id, .. }
+            | Self::RotateSecret { id, .. }
+            | Self::Delete { id, .. } => Some(*id),
             Self::Redeliver { delivery, .. } => Some(*delivery),
         }
     }
@@ -132,6 +147,7 @@ impl Change for WebhooksChange {
         let name = self.name();
         match self {
             Self::Create(_) => format!("webhook {name} was created"),
+            Self::Update { .. } => format!("webhook {name} was changed"),
             Self::SetEnabled { on: true, .. } => format!("webhook {name} is enabled"),
             Self::SetEnabled { on: false, .. } => format!("webhook {name} is disabled"),
             Self::RotateSecret { .. } => format!("webhook {name} has a new secret"),
@@ -143,6 +159,9 @@ impl Change for WebhooksChange {
     fn request(&self, request: RequestId, auth: Auth) -> Request {
         match self {
             Self::Create(new) => Request::new(request, calls::create_webhook(new).with(auth)),
+            Self::Update { id, change, .. } => {
+                Request::new(request, calls::update_webhook(*id, change).with(auth))
+            }
             Self::SetEnabled { id, on, .. } => {
                 let change = WebhookChange { enabled: Some(*on), ..WebhookChange::default() };
                 Request::new(request, calls::update_webhook(*id, &change).with(auth))
@@ -186,7 +205,9 @@ impl ScreenChanges for Webhooks {
             WebhooksChange::Redeliver { .. } => {
                 response.decoded::<WebhookDelivery>()?;
             }
-            WebhooksChange::SetEnabled { .. } | WebhooksChange::Delete { .. } => {}
+            WebhooksChange::Update { .. }
+            | WebhooksChange::SetEnabled { .. }
+            | WebhooksChange::Delete { .. } => {}
         }
         shell.notify(change.done());
         Ok(reload(self, shell))
@@ -213,6 +234,9 @@ impl ScreenChanges for Webhooks {
                 self.list.selected = made.unwrap_or(self.list.selected);
                 ChangeOutcome::of(made.is_some())
             }
+            WebhooksChange::Update { id, change, .. } => {
+                ChangeOutcome::of(webhook(id).is_some_and(|it| has_values(it, change)))
+            }
             WebhooksChange::SetEnabled { id, on, .. } => {
                 ChangeOutcome::of(webhook(id).is_some_and(|it| it.enabled == *on))
             }
@@ -229,6 +253,13 @@ impl ScreenChanges for Webhooks {
     fn change_refused(&mut self, shell: &mut Shell, _change: &WebhooksChange) -> Vec<Effect> {
         reload(self, shell)
     }
+}
+
+/// Whether a webhook has the new values of a change.
+fn has_values(webhook: &Webhook, change: &WebhookChange) -> bool {
+    let events = || webhook.events.iter().map(|it| it.as_str());
+    change.url.as_ref().is_none_or(|it| *it == webhook.url)
+        && change.events.as_ref().is_none_or(|it| events().eq(it.iter().map(String::as_str)))
 }
 
 /// Requests the webhooks and the deliveries at once.

@@ -1,8 +1,9 @@
-//! The form of a new webhook.
+//! The forms of a new webhook and of its changes.
 
 use std::sync::Arc;
 
-use api::webhook::{EventType, NewWebhook};
+use api::webhook::{EventType, NewWebhook, Webhook, WebhookChange};
+use uuid::Uuid;
 
 use super::change::WebhooksChange;
 use crate::{
@@ -39,10 +40,7 @@ impl FormPurpose for NewWebhookForm {
     }
 
     fn read(&self, form: &Form, _loaded: &LoadedIds) -> Result<Arc<dyn Change>, FieldError> {
-        let url = form.typed(URL_FIELD);
-        if !url.starts_with("https://") {
-            return Err(form.error(URL_FIELD, "an address that begins with https:// is required"));
-        }
+        let url = url(form)?;
         let secret = form.typed(SECRET_FIELD);
         if secret.chars().count() < MIN_SECRET_CHARS {
             return Err(form.error(SECRET_FIELD, "the secret needs at least 16 characters"));
@@ -54,6 +52,46 @@ impl FormPurpose for NewWebhookForm {
             enabled: Some(form.word(STATE_FIELD).as_deref() != Some(DISABLED_WORD)),
         }))))
     }
+}
+
+/// Changes the address and the events of a webhook.
+#[derive(Clone, Debug)]
+struct WebhookUpdateForm {
+    id: Uuid,
+    url: String,
+    events: Vec<String>,
+}
+
+impl FormPurpose for WebhookUpdateForm {
+    fn title(&self) -> &'static str {
+        "Change a webhook"
+    }
+
+    fn verb(&self) -> &'static str {
+        "Change"
+    }
+
+    fn read(&self, form: &Form, _loaded: &LoadedIds) -> Result<Arc<dyn Change>, FieldError> {
+        let (url, events) = (url(form)?, events(form)?);
+        let change = WebhookChange {
+            url: (url != self.url).then(|| url.to_owned()),
+            events: (events != self.events).then_some(events),
+            enabled: None,
+        };
+        if change == WebhookChange::default() {
+            return Err(form.error(URL_FIELD, "neither the address nor the events have changed"));
+        }
+        Ok(Arc::new(WebhooksChange::Update { id: self.id, url: self.url.clone(), change: Box::new(change) }))
+    }
+}
+
+/// Returns the address.
+fn url(form: &Form) -> Result<&str, FieldError> {
+    let url = form.typed(URL_FIELD);
+    if !url.starts_with("https://") {
+        return Err(form.error(URL_FIELD, "an address that begins with https:// is required"));
+    }
+    Ok(url)
 }
 
 /// Returns the subscribed events, which are separated by commas or blanks.
@@ -90,4 +128,11 @@ pub fn new_webhook() -> Form {
         Field::choice(STATE_FIELD, Choice::of(&["enabled", DISABLED_WORD])),
     ];
     Form::new(Arc::new(NewWebhookForm), fields)
+}
+
+/// Returns the form that changes a webhook, filled with its address and events.
+pub fn webhook_update(webhook: &Webhook) -> Form {
+    let events: Vec<String> = webhook.events.iter().map(|it| it.as_str().to_owned()).collect();
+    let fields = vec![Field::text(URL_FIELD, &webhook.url), Field::text(EVENTS_FIELD, &events.join(", "))];
+    Form::new(Arc::new(WebhookUpdateForm { id: webhook.id, url: webhook.url.clone(), events }), fields)
 }

@@ -13,6 +13,8 @@ use crate::keymap::{
 
 /// Creates a webhook.
 pub const NEW_WEBHOOK: Action = Action::Custom("webhooks.create");
+/// Changes the address and the events of the webhook.
+pub const UPDATE_WEBHOOK: Action = Action::Custom("webhooks.update");
 /// Sends a ping to the webhook.
 pub const TEST_WEBHOOK: Action = Action::Custom("webhooks.test");
 /// Deletes the webhook.
@@ -68,6 +70,7 @@ pub const SCREEN_BINDINGS: &[Binding] = bindings! {
     NEW_WEBHOOK, "webhooks.create", ["c"], WEBHOOK_KEYS, "create a webhook", "new" => Role::Member;
     TEST_WEBHOOK, "webhooks.test", ["T"], WEBHOOK_KEYS, "send a ping to the webhook and show the response", "test" => Role::Member;
     SHOW_PING, "webhooks.ping", ["z"], WEBHOOK_KEYS, "the response to the last ping in full";
+    UPDATE_WEBHOOK, "webhooks.update", ["u"], WEBHOOK_KEYS, "change the address and the events of the webhook" => Role::Member;
     Action::Enable, "webhooks.enable", ["E"], WEBHOOK_KEYS, "enable or disable the webhook, after a confirmation", "on/off" => Role::Member;
     ROTATE_SECRET, "webhooks.rotate-secret", ["S"], WEBHOOK_KEYS, "replace the secret; the new one is shown once", "secret" => Role::Member;
     DELETE_WEBHOOK, "webhooks.delete", ["d"], WEBHOOK_KEYS, "delete the webhook, after a confirmation", "delete" => Role::Owner;

@@ -353,6 +353,39 @@ fn new_webhook_is_created_with_a_masked_secret() {
 }
 
 #[test]
+fn changed_fields_of_a_webhook_are_sent() {
+    let mut state = hooked((80, 24), UNICODE_THEME);
+    press(&mut state, "u");
+    wait(&mut state);
+    for _ in 0..3 {
+        key(&mut state, KeyCode::Tab);
+    }
+    assert!(key(&mut state, KeyCode::Enter).is_empty());
+    let complaint = state.shell.dialog.as_ref().unwrap().complaint.clone().unwrap();
+    assert!(complaint.contains("have changed"), "{complaint}");
+    key(&mut state, KeyCode::Tab);
+    press(&mut state, ", evaluation.failed");
+    snap("webhooks-update", &state);
+    key(&mut state, KeyCode::Tab);
+    key(&mut state, KeyCode::Tab);
+    let effects = key(&mut state, KeyCode::Enter);
+    let changes = sent_changes::<WebhooksChange>(&state, &effects);
+    let [WebhooksChange::Update { id: changed, change, .. }] = &changes[..] else {
+        panic!("{changes:?} {effects:?}")
+    };
+    assert_eq!((*changed, &change.url, change.enabled), (id(81), &None, None));
+    let events = ["failure.detected", "anomaly.detected", "evaluation.failed"];
+    assert_eq!(change.events.as_ref().unwrap(), &events);
+    // The response is lost; the list shows that the change was made.
+    let effects = reply(&mut state, &effects, Err(offline()));
+    let list = requests(&effects).into_iter().find(|it| it.gets("/v1/webhooks")).unwrap();
+    let mut all = webhooks();
+    all[0].events.push(EventType::EvaluationFailed);
+    update(&mut state, Msg::Reply(list.id, Ok(Response::new(all))));
+    assert!(state.shell.toast.as_ref().unwrap().text.contains("its response was lost"));
+}
+
+#[test]
 fn form_of_a_webhook_names_the_invalid_field() {
     for (events, problem) in
         [(",failure.detectd", "there is no event `failure.detectd`"), (",ping", "sent to every webhook")]

@@ -18,7 +18,10 @@ use crate::{
         SCREEN_DIGIT,
         change::WebhooksChange,
         form,
-        keys::{DELETE_WEBHOOK, NEW_WEBHOOK, REDELIVER_EVENT, ROTATE_SECRET, SHOW_PING, TEST_WEBHOOK},
+        keys::{
+            DELETE_WEBHOOK, NEW_WEBHOOK, REDELIVER_EVENT, ROTATE_SECRET, SHOW_PING, TEST_WEBHOOK,
+            UPDATE_WEBHOOK,
+        },
         layout::{WebhooksLayout, parts},
         state::{PingResult, Webhooks, WebhooksRequest, WebhooksSection, ZoomedText},
         view::zoomed_len,
@@ -67,7 +70,7 @@ impl ScreenActions for Webhooks {
                 }
                 None => shell.notify("no delivery is selected"),
             },
-            Action::Enable | DELETE_WEBHOOK | ROTATE_SECRET | TEST_WEBHOOK | SHOW_PING => {
+            Action::Enable | UPDATE_WEBHOOK | DELETE_WEBHOOK | ROTATE_SECRET | TEST_WEBHOOK | SHOW_PING => {
                 let Some(webhook) = self.current() else {
                     shell.notify("no webhook is selected");
                     return Vec::new();
@@ -75,6 +78,10 @@ impl ScreenActions for Webhooks {
                 let (id, url) = (webhook.id, webhook.url.clone());
                 let change = match action {
                     TEST_WEBHOOK => return test(self, shell, id),
+                    UPDATE_WEBHOOK => {
+                        shell.dialog = Some(Dialog::form(form::webhook_update(webhook), shell.now));
+                        return Vec::new();
+                    }
                     SHOW_PING if self.ping().is_none() => {
                         let key = shell.key(super::keys::WEBHOOKS_SCOPE, TEST_WEBHOOK);
                         shell.notify(format!("no ping was sent yet; {key} sends one"));

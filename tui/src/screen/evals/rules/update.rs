@@ -165,7 +165,7 @@ fn add(shell: &mut Shell) -> Vec<Effect> {
 /// Requests the decisions of the selected rule, on a trace or the newest ones.
 ///
 /// # Errors
-/// Returns the position of the first wrong character, from 0, and the problem.
+/// Fails with the position of the first wrong character, from 0, and the problem.
 pub fn why(
     evals: &mut Evals,
     shell: &mut Shell,

@@ -282,7 +282,7 @@ fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 /// Puts another filter in force.
 ///
 /// # Errors
-/// Returns the position of the first wrong character, from 0, and the problem.
+/// Fails with the position of the first wrong character, from 0, and the problem.
 pub fn submit(
     evals: &mut Evals,
     shell: &mut Shell,
