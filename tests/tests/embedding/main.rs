@@ -1,7 +1,7 @@
 //! Embedding in the background: the choice of provider and key, and the effect of failing providers on ingest
 //! and jobs.
 //!
-//! Providers are real servers on the loopback address, exempted like an operator would.
+//! Providers are real servers on the loopback address, which the configuration allows as an operator would.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "providers run beside the test")]

@@ -11,10 +11,11 @@ use uuid::Uuid;
 
 use super::{POOL, enqueue, now, stored};
 
-/// Number of runs on each database, and of commands in each.
+/// Number of runs on each database.
 const RUN_COUNT: u64 = 200;
+/// Number of commands in each run.
 const COMMANDS_PER_RUN: usize = 40;
-/// The same as in [`super::Work`].
+/// Maximum number of attempts of the job kind [`super::Work`].
 const MAX_ATTEMPTS: i32 = 3;
 
 on_both_databases! {

@@ -18,7 +18,7 @@ use crate::{
 
 use super::{App, dialog::outcome, typing, update::resolve};
 
-/// Microseconds before the end of a session at which it is announced.
+/// How long before the end of a session the console announces it, in microseconds.
 const EXPIRES_SOON_MICROS: i64 = 300_000_000;
 
 /// Applies the options and returns the first effects of a console.

@@ -67,7 +67,7 @@ struct MessageCandidate {
 
 const NO_RANK: u8 = u8::MAX;
 
-/// Returns how likely the value of a key is the message; the lowest is the likeliest.
+/// Ranks the keys by how likely their value is the message: the lowest rank is the most likely.
 fn rank_of(key: &str) -> u8 {
     match key {
         // A gateway repeats the provider's response here, and its own message says nothing.

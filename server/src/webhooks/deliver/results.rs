@@ -102,7 +102,7 @@ fn next_states(batch: &EndedBatch<'_>, is_disabled: bool, now: i64) -> Vec<(Uuid
     attempted.chain(cancelled).chain(rest).collect()
 }
 
-/// Returns since when the attempts of a webhook fail.
+/// Returns the time since which all attempts of a webhook have failed.
 fn failing_since(batch: &EndedBatch<'_>, before: Option<i64>, now: i64) -> Option<i64> {
     match (batch.has_success(), batch.failed().is_some()) {
         (true, false) => None,

@@ -228,7 +228,7 @@ pub fn filter(evals: &Evals, shell: &Shell) -> EvaluationFilter {
     filter_at(evals, shell, shell.now)
 }
 
-/// Returns the filter of the line with times that count from another instant. The line was validated before.
+/// Returns the filter of the line, whose relative times count back from `at`. The line was validated before.
 fn filter_at(evals: &Evals, shell: &Shell, at: Timestamp) -> EvaluationFilter {
     let line = EvalsLine::parse(&evals.text, &Clock::of(&shell.zone.of(at))).unwrap_or_default();
     // A trace or a rule belongs to one project, which can differ from the project shown.
