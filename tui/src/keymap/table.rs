@@ -133,8 +133,8 @@ pub struct Binding {
     pub role: Option<Role>,
 }
 
-/// Builds a table of bindings: action, name, keys, group, help, and where they apply the word of the footer and
-/// `=>` the role that the action requires.
+/// Builds a table of bindings. Each has an action, a name, keys, a group and a help text. Two parts are optional: the word
+/// in the footer and, after `=>`, the role that the action requires.
 macro_rules! bindings {
     ($($action:expr, $name:literal, [$($key:literal),+], $group:expr, $help:literal
         $(, $footer:literal)? $(=> $role:expr)?);+ $(;)?) => {

@@ -1,8 +1,8 @@
 //! Handling of refusals, failures and silence of the server.
 //!
 //! No failure stops the console for good. A temporary failure is retried after a growing, randomly spread
-//! wait. Any other failure is probed every [`PROBE_INTERVAL_MICROS`], because a role, a plan or a proxy can
-//! change while the console is open.
+//! wait. After any other failure, the console asks again every [`PROBE_INTERVAL_MICROS`], because a role, a
+//! plan or a proxy can change while the console is open.
 
 use super::{
     Link, Outage, Shell,
