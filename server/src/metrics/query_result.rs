@@ -135,7 +135,7 @@ impl MetricsResult {
         }
     }
 
-    /// Adds a fact to a group only.
+    /// Adds a fact to a group, but not to the totals.
     pub fn add_to_group(&mut self, key: Option<Arc<str>>, fact: &Fact, weight: i64) {
         let point = self.query.point(fact.at);
         let group = self.groups.entry(key).or_default();

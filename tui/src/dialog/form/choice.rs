@@ -25,13 +25,13 @@ impl Choice {
         Self { options, ..Self::default() }
     }
 
-    /// Returns a choice among values, at the one of this word if there is one.
+    /// Returns a choice among values. The value of this word is selected, or else the first.
     pub fn among(options: Vec<(String, String)>, word: Option<&str>) -> Self {
         let at = options.iter().position(|(it, _)| Some(it.as_str()) == word).unwrap_or(0);
         Self { options, at, ..Self::default() }
     }
 
-    /// Returns a choice whose values are not loaded yet, at this word if there is one. Letters filter the values.
+    /// Returns a choice whose values are not loaded yet; this word will be selected. Letters filter the values.
     pub fn awaiting(word: Option<&str>) -> Self {
         let letters = Some(Input::new(InputKind::Dialog, ""));
         Self { letters, open: true, ..Self::of(word.as_slice()) }
