@@ -110,7 +110,7 @@ const CLI_MODULES: &[Arrows<'_>] = &[
     ("output", &["args", "env", "error", "exit", "format"]),
     ("config", &["args", "env", "error", "exit", "format"]),
     ("find", &["config", "error", "exit", "pages"]),
-    ("ctx", &["args", "config", "env", "error", "find", "output"]),
+    ("ctx", &["args", "config", "env", "error", "exit", "find", "output"]),
     ("prompt", &["ctx", "error", "exit"]),
     (
         "commands",
