@@ -5,8 +5,8 @@
 //! stores the results of batches that end together. Deliveries that are due later have one job for each webhook, whose
 //! ID follows from the webhook's.
 //!
-//! After a failed attempt, all due deliveries of the webhook are postponed: the receiver is probed with one request
-//! instead of one for each event.
+//! After two failed attempts in a row, all due deliveries of the webhook are postponed: the receiver is probed with one
+//! request instead of one for each event.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

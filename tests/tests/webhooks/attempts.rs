@@ -123,25 +123,41 @@ with_receivers! {
         assert!(canary.received().is_empty());
     }
 
-    /// After a failed attempt, the receiver is probed with one delivery, and the others are not counted.
-    async fn failure_postpones_the_other_deliveries(home: Installation) {
-        let receiver = home.receiver(|_, before| Response::Status(if before < 3 { 500 } else { 200 })).await;
+    async fn occasional_failures_do_not_delay_the_other_deliveries(home: Installation) {
+        let fails = |before: usize| before.is_multiple_of(4);
+        let receiver = home.receiver(move |_, before| Response::Status(if fails(before) { 500 } else { 200 })).await;
         let id = home.webhook(&receiver).await;
         home.publish(0..20).await;
         home.app.drain().await;
-        assert_eq!(receiver.received().len(), 1);
+        assert_eq!(receiver.received().len(), 20, "without waiting");
+        let pending = async || {
+            home.deliveries(&id).await.iter().filter(|it| it["status"] == "pending").count()
+        };
+        assert_eq!(pending().await, 5);
         home.app.advance(7);
         home.app.drain().await;
+        assert_eq!((receiver.received().len(), pending().await), (25, 2), "requests 21 and 25 failed");
+    }
+
+    /// After two failed attempts in a row, the receiver is probed with one delivery, and the others are not counted.
+    async fn outage_postpones_the_other_deliveries(home: Installation) {
+        let receiver = home.receiver(|_, before| Response::Status(if before < 4 { 500 } else { 200 })).await;
+        let id = home.webhook(&receiver).await;
+        home.publish(0..20).await;
+        home.app.drain().await;
         assert_eq!(receiver.received().len(), 2);
-        home.app.advance(120);
+        home.app.advance(7);
         home.app.drain().await;
         assert_eq!(receiver.received().len(), 3);
+        home.app.advance(120);
+        home.app.drain().await;
+        assert_eq!(receiver.received().len(), 4);
         home.app.advance(600);
         home.app.drain().await;
         let deliveries = home.deliveries(&id).await;
         assert!(deliveries.iter().all(|it| it["status"] == "delivered"));
         let attempts: usize = deliveries.iter().map(|it| it["attempts"].as_array().unwrap().len()).sum();
-        assert_eq!((deliveries.len(), attempts, receiver.received().len()), (20, 23, 23));
+        assert_eq!((deliveries.len(), attempts, receiver.received().len()), (20, 24, 24));
         assert_eq!(home.app.drain().await, 0);
     }
 
@@ -230,13 +246,13 @@ with_receivers! {
         let (disabled, deleted) = (home.webhook(&receiver).await, home.webhook(&receiver).await);
         home.publish(0..600).await;
         home.app.drain().await;
-        assert_eq!(receiver.received().len(), 2);
+        assert_eq!(receiver.received().len(), 4, "two for each webhook");
         home.change(&disabled, json!({"enabled": false})).await;
         home.key().delete(&format!("/v1/webhooks/{deleted}")).await.ok();
         home.app.drain().await;
         assert!(home.deliveries(&disabled).await.iter().all(|it| it["status"] == "cancelled"));
         home.app.advance(5 * DAY);
         home.app.drain().await;
-        assert_eq!((receiver.received().len(), home.app.drain().await), (2, 0));
+        assert_eq!((receiver.received().len(), home.app.drain().await), (4, 0));
     }
 }

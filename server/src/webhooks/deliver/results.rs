@@ -15,8 +15,8 @@ use crate::{
     error::Result,
 };
 
-/// Maximum time in microseconds by which the other due deliveries are postponed after a failed attempt, unless the
-/// receiver demands more.
+/// Maximum time in microseconds by which the other due deliveries of a failing receiver are postponed, unless it demands
+/// more.
 const MAX_POSTPONE_MICROS: i64 = 60_000_000;
 /// Time in microseconds without a success after which a webhook is disabled.
 const MAX_FAILING_MICROS: i64 = 5 * 86_400_000_000;
@@ -39,22 +39,23 @@ pub async fn store(app: &App, tenant: Uuid, ended: &[EndedBatch<'_>], now: i64) 
     let rows: BTreeMap<Uuid, webhook::Model> = rows.into_iter().map(|it| (it.id, it)).collect();
     let mut states: HashMap<(i64, DeliveryState), Vec<Uuid>> = HashMap::new();
     let mut disabled: BTreeMap<Uuid, webhook::Model> = BTreeMap::new();
+    let mut postponed: Vec<(Uuid, i64)> = Vec::new();
     for batch in ended {
-        let row = rows.get(&batch.webhook.id).and_then(|it| disabled_row(batch, it, now));
+        let row = rows.get(&batch.webhook.id);
+        let postponed_to = postponed_to(batch, row.and_then(|it| it.failing_since), now);
+        postponed.extend(postponed_to.map(|it| (batch.webhook.id, it)));
+        let row = row.and_then(|it| disabled_row(batch, it, now));
         let is_disabled = row.is_some();
         disabled.extend(row.map(|it| (it.id, it)));
-        for (delivery, state) in next_states(batch, is_disabled, now) {
+        for (delivery, state) in next_states(batch, is_disabled, postponed_to.unwrap_or(now)) {
             states.entry((batch.claimed_until, state)).or_default().push(delivery);
         }
     }
     for ((claimed_until, state), ids) in states {
         deliveries::change(&txn, tenant, &ids, claimed_until, state, now).await?;
     }
-    for batch in ended {
-        if let Some(failed) = batch.failed() {
-            let until = postponed_to(failed, now);
-            deliveries::postpone(&txn, tenant, batch.webhook.id, now, until).await?;
-        }
+    for (webhook, until) in postponed {
+        deliveries::postpone(&txn, tenant, webhook, now, until).await?;
     }
     let attempts = ended.iter().flat_map(|it| &it.attempted).map(DeliveryAttempt::row);
     deliveries::add_attempts(&txn, attempts.collect()).await?;
@@ -88,9 +89,9 @@ pub async fn store(app: &App, tenant: Uuid, ended: &[EndedBatch<'_>], now: i64) 
     Ok(disabled.into_keys().collect())
 }
 
-/// Returns the next state of each delivery of a batch.
-fn next_states(batch: &EndedBatch<'_>, is_disabled: bool, now: i64) -> Vec<(Uuid, DeliveryState)> {
-    let due_at = Some(batch.failed().map_or(now, |it| postponed_to(it, now)));
+/// Returns the next state of each delivery of a batch. Those that were not attempted are due at `rest_due_at`.
+fn next_states(batch: &EndedBatch<'_>, is_disabled: bool, rest_due_at: i64) -> Vec<(Uuid, DeliveryState)> {
+    let due_at = Some(rest_due_at);
     let attempted = batch.attempted.iter().map(|it| (it.delivery.id, it.state(is_disabled)));
     let cancelled = batch.without_event.iter().map(|it| {
         (it.id, DeliveryState { status: DeliveryStatus::Cancelled, due_at: None, attempts: it.attempts })
@@ -135,8 +136,15 @@ fn disabled_row(batch: &EndedBatch<'_>, locked: &webhook::Model, now: i64) -> Op
     Some(webhook::Model { enabled: false, disabled_reason: Some(reason), updated_at: now, ..locked.clone() })
 }
 
-/// Returns until when the other due deliveries are postponed after a failed attempt.
-fn postponed_to(failed: &DeliveryAttempt, now: i64) -> i64 {
+/// Returns until when the other due deliveries of the webhook are postponed: after two failed attempts in a row, or when
+/// the receiver demands a delay. A single failure postpones nothing, so that a receiver that fails now and then still gets
+/// all events in time.
+fn postponed_to(batch: &EndedBatch<'_>, failing_since: Option<i64>, now: i64) -> Option<i64> {
+    let failed = batch.failed()?;
+    let is_repeated = failing_since.is_some() && !batch.has_success();
+    if !is_repeated && failed.result.retry_after.is_none() {
+        return None;
+    }
     let at_most = now + MAX_POSTPONE_MICROS.max(failed.result.retry_after.unwrap_or(0));
-    failed.next.unwrap_or(at_most).min(at_most)
+    Some(failed.next.unwrap_or(at_most).min(at_most))
 }
