@@ -20,7 +20,7 @@ pub struct WorkerPool {
     /// Whether a commit that enqueues a job wakes the pool. Jobs of other pools gather until the next poll, which costs
     /// fewer transactions.
     pub wakes_after_commit: bool,
-    /// How long a claimed job waits before it runs, so that a kind that merges waiting jobs has some to merge.
+    /// Minimum age of a job when it runs, so that a kind that merges waiting jobs has some to merge.
     pub gathering_time: Duration,
 }
 

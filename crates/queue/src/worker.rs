@@ -114,8 +114,9 @@ async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, poll: &Po
     let mut last = Uuid::nil();
     // No job is claimed while the server stops: released jobs are due immediately.
     while let Some((jobs, permit)) = next_jobs(context, pool, poll, &mut last).await {
-        if !pool.gathering_time.is_zero() {
-            context.pause(pool.gathering_time).await;
+        let wait = jobs.first().map_or(Duration::ZERO, |it| gathering_wait(pool, it, context.now()));
+        if !wait.is_zero() {
+            context.pause(wait).await;
         }
         for job in jobs {
             if context.is_stopping() {
@@ -135,6 +136,13 @@ async fn work<C: Context>(context: &Arc<C>, pool: &'static WorkerPool, poll: &Po
             poll.wake_up.notify_one();
         }
     }
+}
+
+/// Returns how long a claimed job waits until it runs. A job that has waited in the queue does not wait again: otherwise
+/// the time would limit the number of jobs per second when many wait.
+fn gathering_wait(pool: &WorkerPool, job: &job::Model, now: i64) -> Duration {
+    let age = u64::try_from(now - job.created_at).unwrap_or(0);
+    pool.gathering_time.saturating_sub(Duration::from_micros(age))
 }
 
 /// Waits for due jobs of a pool and claims them. Returns `None` when the server stops.
@@ -247,5 +255,44 @@ async fn run_with_heartbeat<C: Context>(context: &Arc<C>, job: &job::Model) -> J
                 Err(error) => tracing::warn!(%error, "could not send the heartbeat of a job"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_wait_until_they_have_the_gathering_time_as_age() {
+        let pool = WorkerPool {
+            name: "gathering",
+            concurrency: 1,
+            concurrency_per_tenant: 1,
+            batch: 1,
+            wakes_after_commit: true,
+            gathering_time: Duration::from_millis(200),
+        };
+        let job = job::Model {
+            tenant_id: Uuid::nil(),
+            id: Uuid::nil(),
+            lane: pool.name.to_owned(),
+            kind: "example".to_owned(),
+            payload: String::new(),
+            status: "running".to_owned(),
+            run_at: 1_000_000,
+            attempts: 1,
+            max_attempts: 1,
+            lease_until: None,
+            fence: 1,
+            last_error: None,
+            created_at: 1_000_000,
+        };
+        // A clock of another process may be behind.
+        for (age, wait) in [(-50_000, 200), (0, 200), (150_000, 50), (200_000, 0), (9_000_000, 0)] {
+            let expected = Duration::from_millis(wait);
+            assert_eq!(gathering_wait(&pool, &job, job.created_at + age), expected, "{age} µs");
+        }
+        let other = WorkerPool { gathering_time: Duration::ZERO, ..pool };
+        assert_eq!(gathering_wait(&other, &job, job.created_at), Duration::ZERO);
     }
 }
