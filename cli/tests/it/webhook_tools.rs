@@ -5,7 +5,10 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
+use sha2::Sha256;
 
 use crate::stub::{Ran, Reply, Request, Stub, run};
 
@@ -54,6 +57,17 @@ fn verify_accepts_a_known_signature_and_refuses_a_changed_body() {
     assert!(stub.requests().is_empty());
 }
 
+/// Returns the headers of a request that was signed at this time, in seconds since 1970.
+fn signed_headers(time: u64) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(KNOWN_SECRET.as_bytes()).unwrap();
+    mac.update(format!("event.{time}.{KNOWN_BODY}").as_bytes());
+    let signature = BASE64_STANDARD.encode(mac.finalize().into_bytes());
+    format!(
+        "X-Service-Signature: {KNOWN_SIGNATURE}\nwebhook-id: event\nwebhook-timestamp: {time}\n\
+         webhook-signature: v1,{signature}\n"
+    )
+}
+
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -62,21 +76,24 @@ fn verify_accepts_a_known_signature_and_refuses_a_changed_body() {
 fn verify_refuses_old_requests_with_a_tolerance() {
     let stub = stub();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    let verify = |age: u64, flags: &[&str]| {
-        let headers = format!("X-Service-Signature: {KNOWN_SIGNATURE}\nwebhook-timestamp: {}\n", now - age);
+    let verify = |headers: &str, flags: &[&str]| {
         std::fs::write(stub.dir.path().join("headers"), headers).unwrap();
         let mut command =
             stub.bare(&[&["webhooks", "verify", "--headers", "headers", "--json"][..], flags].concat());
         command.env("LOUPE_WEBHOOK_SECRET", KNOWN_SECRET).write_stdin(KNOWN_BODY);
         run(command)
     };
-    assert_eq!(verify(86_400, &[]).code, 0, "captured requests are old");
-    assert_eq!(verify(0, &["--tolerance", "5m"]).code, 0);
-    let ran = verify(86_400, &["--tolerance", "5m"]);
+    let (old, new) = (signed_headers(now - 86_400), signed_headers(now));
+    assert_eq!(verify(&old, &[]).code, 0, "captured requests are old");
+    assert_eq!(verify(&new, &["--tolerance", "5m"]).code, 0);
+    let ran = verify(&old, &["--tolerance", "5m"]);
     assert_eq!(ran.code, 6);
     assert!(ran.stderr.contains("the timestamp is 24h old; the tolerance is 5m"), "{}", ran.stderr);
     assert_eq!(parsed(&ran.stdout)["valid"], false);
-    assert_eq!(verify(0, &["--tolerance", "soon"]).code, 2);
+    let changed = old.replace(&(now - 86_400).to_string(), &now.to_string());
+    let ran = verify(&changed, &["--tolerance", "5m"]);
+    assert!(ran.code == 6 && ran.stderr.contains("not signed"), "{} {}", ran.code, ran.stderr);
+    assert_eq!(verify(&new, &["--tolerance", "soon"]).code, 2);
 }
 
 #[test]

@@ -1,20 +1,24 @@
-//! Checks the time of a delivery, so that a recorded request can't be replayed later.
+//! Checks the signed time of a delivery, so that a recorded request can't be sent again later.
 
 use std::time::Duration;
 
-use super::signature::{Headers, SERVICE_TIMESTAMP_HEADER, TIMESTAMP_HEADER, header};
+use super::signature::{Headers, TIMESTAMP_HEADER, has_standard_signature, header};
 use crate::config::expiry::approximate_duration;
 
-/// Returns why the time of a request differs from `now` (in seconds since 1970) by more than the tolerance; `None` if it
-/// does not.
-pub fn staleness(headers: &Headers, tolerance: Duration, now: i64) -> Option<String> {
-    let received =
-        [TIMESTAMP_HEADER, SERVICE_TIMESTAMP_HEADER].into_iter().find_map(|it| header(headers, it));
-    let Some(received) = received else {
-        return Some(format!("the header {TIMESTAMP_HEADER} is missing"));
-    };
-    let Ok(time) = received.trim().parse::<i64>() else {
-        return Some(format!("the header {TIMESTAMP_HEADER} is no number of seconds"));
+/// Returns why the signed time of a request differs from `now` (in seconds since 1970) by more than the tolerance; `None`
+/// if it does not. Only the signature of Standard Webhooks covers the time, so it must be valid.
+pub fn staleness(
+    headers: &Headers,
+    secret: &str,
+    body: &[u8],
+    tolerance: Duration,
+    now: i64,
+) -> Option<String> {
+    if !has_standard_signature(headers, secret, body) {
+        return Some("the timestamp is not signed: webhook-signature is missing or not valid".to_owned());
+    }
+    let Some(time) = header(headers, TIMESTAMP_HEADER).and_then(|it| it.parse::<i64>().ok()) else {
+        return Some(format!("the header {TIMESTAMP_HEADER} is not a number of seconds"));
     };
     let age = now.saturating_sub(time);
     let limit = i64::try_from(tolerance.as_secs()).unwrap_or(i64::MAX);
@@ -29,34 +33,49 @@ pub fn staleness(headers: &Headers, tolerance: Duration, now: i64) -> Option<Str
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::signature::{EVENT_ID_HEADER, STANDARD_SIGNATURE_HEADER, standard_signature},
+        *,
+    };
 
-    #[test]
-    fn timestamps_outside_the_tolerance_are_refused() {
-        let minutes = |it: u64| Duration::from_secs(it * 60);
-        let now = 1_700_000_000;
-        let check = |value: &str, tolerance| {
-            let headers = vec![(TIMESTAMP_HEADER.to_owned(), value.to_owned())];
-            staleness(&headers, tolerance, now).unwrap_or_default()
-        };
-        for fresh in [now, now - 300, now + 300] {
-            assert_eq!(check(&fresh.to_string(), minutes(5)), "");
-        }
-        let old = (now - 720).to_string();
-        assert_eq!(check(&old, minutes(5)), "the timestamp is 12m old; the tolerance is 5m");
-        assert_eq!(check(&old, minutes(12)), "");
-        let early = check(&(now + 301).to_string(), minutes(5));
-        assert_eq!(early, "the timestamp is 5m in the future; the tolerance is 5m");
-        for text in ["", "soon", "1e9", "99999999999999999999"] {
-            assert!(check(text, minutes(5)).contains("no number"), "{text}");
-        }
-        assert!(!check(&i64::MIN.to_string(), minutes(5)).is_empty());
+    const SECRET: &str = "0123456789abcdef";
+    const NOW: i64 = 1_700_000_000;
+
+    fn signed(time: &str) -> Headers {
+        let signature = standard_signature(SECRET, "event", time, b"{}");
+        [(EVENT_ID_HEADER, "event"), (TIMESTAMP_HEADER, time), (STANDARD_SIGNATURE_HEADER, &signature)]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    fn check(headers: &Headers, minutes: u64) -> String {
+        let tolerance = Duration::from_secs(minutes * 60);
+        staleness(headers, SECRET, b"{}", tolerance, NOW).unwrap_or_default()
     }
 
     #[test]
-    fn timestamp_of_the_service_is_used_without_that_of_standard_webhooks() {
-        let headers = vec![(SERVICE_TIMESTAMP_HEADER.to_owned(), "1000".to_owned())];
-        assert_eq!(staleness(&headers, Duration::from_secs(10), 1_005), None);
-        assert!(staleness(&Vec::new(), Duration::MAX, 0).is_some());
+    fn times_outside_the_tolerance_are_refused() {
+        for fresh in [NOW, NOW - 300, NOW + 300] {
+            assert_eq!(check(&signed(&fresh.to_string()), 5), "");
+        }
+        let old = signed(&(NOW - 720).to_string());
+        assert_eq!(check(&old, 5), "the timestamp is 12m old; the tolerance is 5m");
+        assert_eq!(check(&old, 12), "");
+        let early = signed(&(NOW + 301).to_string());
+        assert_eq!(check(&early, 5), "the timestamp is 5m in the future; the tolerance is 5m");
+        for text in ["", "soon", "1e9", "99999999999999999999"] {
+            assert!(check(&signed(text), 5).contains("not a number"), "{text}");
+        }
+        assert!(!check(&signed(&i64::MIN.to_string()), 5).is_empty());
+    }
+
+    #[test]
+    fn changed_and_unsigned_times_are_refused() {
+        let mut changed = signed(&(NOW - 720).to_string());
+        changed[1].1 = NOW.to_string();
+        let unsigned = vec![(TIMESTAMP_HEADER.to_owned(), NOW.to_string())];
+        for headers in [changed, unsigned, Headers::new()] {
+            assert!(check(&headers, 5).contains("not signed"), "{headers:?}");
+        }
     }
 }

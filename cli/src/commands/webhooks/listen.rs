@@ -65,9 +65,9 @@ pub struct ListenArgs {
     /// Forward invalid deliveries, too
     #[arg(long, requires = "forward_to")]
     insecure_forward: bool,
-    /// Refuse deliveries whose timestamp differs from the present time by more
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    tolerance: String,
+    /// Refuse deliveries whose signed timestamp differs from the present time by more, such as 5m
+    #[arg(long, value_name = "DURATION")]
+    tolerance: Option<String>,
     /// Write each delivery to NNN.body and NNN.headers in this folder
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -101,7 +101,7 @@ pub async fn run(ctx: &mut Ctx, args: ListenArgs) -> Result {
     ctx.out.check(&RECEIVED_VIEW)?;
     let limit = args.limit.as_deref().map(duration).transpose()?;
     let delay = args.rehearsal.delay.as_deref().map(duration).transpose()?.unwrap_or_default();
-    let tolerance = duration(&args.tolerance)?;
+    let tolerance = args.tolerance.as_deref().map(duration).transpose()?;
     let forward = match &args.forward_to {
         Some(address) => Some(PostTarget::new("--forward-to", address, FORWARD_TIMEOUT, ctx.observer())?),
         None => None,

@@ -32,8 +32,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct WebhookReceiver {
     /// The secret of the webhook.
     pub secret: String,
-    /// By how much the timestamp of a delivery may differ from the present time.
-    pub tolerance: Duration,
+    /// By how much the signed timestamp of a delivery may differ from the present time, if it is checked.
+    pub tolerance: Option<Duration>,
     /// The address to which deliveries are forwarded.
     pub forward: Option<PostTarget>,
     /// Whether deliveries with an invalid signature are forwarded.
@@ -99,7 +99,7 @@ impl WebhookReceiver {
             Ok(Err(_)) => return Ok(response(413, "the body is too large, or was not sent in full\n")),
             Err(_) => return Ok(response(408, "the body did not arrive in time\n")),
         };
-        let check = SignatureCheck::new(&headers, &self.secret, &body, Some(self.tolerance));
+        let check = SignatureCheck::new(&headers, &self.secret, &body, self.tolerance);
         let accepts = check.is_valid() || self.forwards_invalid;
         let forward = match &self.forward {
             Some(target) if accepts => Some(target.post(&forwarded_headers(&headers), &body).await),

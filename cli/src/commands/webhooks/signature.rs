@@ -17,8 +17,6 @@ pub const STANDARD_SIGNATURE_HEADER: &str = "webhook-signature";
 pub const EVENT_ID_HEADER: &str = "webhook-id";
 /// The header with the time of the attempt, in seconds since 1970.
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
-/// The header with the same time beside the service signature.
-pub const SERVICE_TIMESTAMP_HEADER: &str = "x-service-timestamp";
 
 /// The text before the hexadecimal digits of a service signature.
 pub const SERVICE_PREFIX: &str = "sha256=";
@@ -64,13 +62,22 @@ pub fn valid_header(headers: &Headers, secret: &str, body: &[u8]) -> Option<&'st
     {
         return Some(name);
     }
-    let id = header(headers, EVENT_ID_HEADER)?;
-    let timestamp = header(headers, TIMESTAMP_HEADER)?;
-    let is_standard = header(headers, STANDARD_SIGNATURE_HEADER)?.split(' ').any(|text| {
+    has_standard_signature(headers, secret, body).then_some(STANDARD_SIGNATURE_HEADER)
+}
+
+/// Returns whether one of the signatures of Standard Webhooks is valid. They cover the event's ID and the time.
+pub fn has_standard_signature(headers: &Headers, secret: &str, body: &[u8]) -> bool {
+    let (Some(id), Some(timestamp), Some(signatures)) = (
+        header(headers, EVENT_ID_HEADER),
+        header(headers, TIMESTAMP_HEADER),
+        header(headers, STANDARD_SIGNATURE_HEADER),
+    ) else {
+        return false;
+    };
+    signatures.split(' ').any(|text| {
         let digest = text.strip_prefix(STANDARD_PREFIX).and_then(|it| BASE64_STANDARD.decode(it).ok());
         digest.is_some_and(|it| standard_mac(secret, id, timestamp, body).verify_slice(&it).is_ok())
-    });
-    is_standard.then_some(STANDARD_SIGNATURE_HEADER)
+    })
 }
 
 /// Returns the key of Standard Webhooks: the decoded part after `whsec_`, otherwise the secret's bytes.

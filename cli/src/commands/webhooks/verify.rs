@@ -34,7 +34,7 @@ pub struct VerifyArgs {
     /// writes them
     #[arg(long, value_name = "FILE", conflicts_with = "signature")]
     headers: Option<String>,
-    /// Refuse requests whose timestamp differs from the present time by more, such as 5m
+    /// Refuse requests whose signed timestamp differs from the present time by more, such as 5m
     #[arg(long, value_name = "DURATION", requires = "headers")]
     tolerance: Option<String>,
     #[command(flatten)]
@@ -61,7 +61,8 @@ impl SignatureCheck {
         let valid = valid_header(headers, secret, body);
         let received = header(headers, SERVICE_SIGNATURE_HEADER).map(str::to_owned);
         let now = now().timestamp();
-        let staleness = tolerance.filter(|_| valid.is_some()).and_then(|it| staleness(headers, it, now));
+        let tolerance = tolerance.filter(|_| valid.is_some());
+        let staleness = tolerance.and_then(|it| staleness(headers, secret, body, it, now));
         let is_stale = staleness.is_some();
         let cause = match &received {
             _ if valid.is_some() => staleness,
