@@ -99,24 +99,36 @@ pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<
     insert_once(db, job).await
 }
 
-/// Ensures that a job with an ID chosen by its kind runs at its `run_at` or earlier, after the caller's
-/// transaction is committed.
+/// Ensures that jobs with IDs chosen by their kind run at their `run_at` or earlier, after the caller's transaction is
+/// committed.
 ///
-/// A waiting job with this ID is moved forward if necessary, and cannot be claimed until the transaction ends. If
-/// the job is running, it may have read its rows already, so another one is enqueued.
+/// A waiting job with the same ID is moved forward if necessary, and cannot be claimed until the transaction ends. If
+/// the job is running, it may have read its rows already, so another one is enqueued. Callers with overlapping jobs pass
+/// them in the same order, so that none waits for the other.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn enqueue_by(txn: &impl ConnectionTrait, job: job::Model) -> Result<(), DbErr> {
+pub async fn enqueue_by(txn: &impl ConnectionTrait, jobs: Vec<job::Model>) -> Result<(), DbErr> {
+    if jobs.is_empty() || upsert(txn, &jobs).await? == jobs.len() as u64 {
+        return Ok(());
+    }
+    // Some are running. The others are in place, and remain unchanged.
+    for job in jobs {
+        if upsert(txn, std::slice::from_ref(&job)).await? == 0 {
+            let another = job::ActiveModel::from(job::Model { id: new_id(), ..job });
+            job::Entity::insert(another).exec_without_returning(txn).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Inserts jobs, or moves waiting ones with the same ID forward. Returns the number of jobs that now wait.
+async fn upsert(txn: &impl ConnectionTrait, jobs: &[job::Model]) -> Result<u64, DbErr> {
     let earlier = "CASE WHEN excluded.run_at < job.run_at THEN excluded.run_at ELSE job.run_at END";
     let keep = OnConflict::columns([job::Column::TenantId, job::Column::Id])
         .value(job::Column::RunAt, Expr::cust(earlier))
         .action_and_where(Expr::cust("job.status = 'ready'"))
         .to_owned();
-    let row = job::ActiveModel::from(job.clone());
-    if job::Entity::insert(row).on_conflict(keep).exec_without_returning(txn).await? == 0 {
-        let another = job::ActiveModel::from(job::Model { id: new_id(), ..job });
-        job::Entity::insert(another).exec_without_returning(txn).await?;
-    }
-    Ok(())
+    let rows = jobs.iter().map(|it| job::ActiveModel::from(it.clone()));
+    job::Entity::insert_many(rows).on_conflict(keep).exec_without_returning(txn).await
 }

@@ -20,7 +20,7 @@ use entities::{job, tenant, webhook, webhook_delivery};
 use futures::{StreamExt, stream::FuturesUnordered};
 use outbound::Bytes;
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use store::{derived_id, webhooks::deliveries};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -56,12 +56,26 @@ const CANCELLED_PER_STATEMENT: u64 = 500;
 /// Sends the due deliveries of webhooks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DeliverWebhooks {
-    /// The webhooks.
+    /// The webhooks. Jobs of earlier versions have one, with the key `webhook`.
+    #[serde(alias = "webhook", deserialize_with = "one_or_several")]
     pub webhooks: Vec<Uuid>,
 }
 
+fn one_or_several<'de, D: Deserializer<'de>>(payload: D) -> std::result::Result<Vec<Uuid>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrSeveral {
+        One(Uuid),
+        Several(Vec<Uuid>),
+    }
+    Ok(match OneOrSeveral::deserialize(payload)? {
+        OneOrSeveral::One(webhook) => vec![webhook],
+        OneOrSeveral::Several(webhooks) => webhooks,
+    })
+}
+
 impl Job for DeliverWebhooks {
-    const KIND: &'static str = "deliver_webhooks";
+    const KIND: &'static str = "deliver_webhook";
     const POOL: &'static WorkerPool = &pools::WEBHOOKS_POOL;
     // A delivery is never lost because its job failed.
     const MAX_ATTEMPTS: i32 = i32::MAX;
@@ -115,7 +129,7 @@ impl<'a> DeliveryRun<'a> {
     async fn run(&self, webhooks: Vec<Uuid>) -> Result<JobResult> {
         let app = self.app;
         let started = app.clock.now();
-        // The webhooks whose deliveries are claimed next, and those that another run continues.
+        // The webhooks whose deliveries are claimed next, as soon as there are permits.
         let mut due: BTreeSet<Uuid> = webhooks.into_iter().collect();
         let mut later = NextDue::new();
         let mut sending = FuturesUnordered::new();
@@ -255,17 +269,17 @@ impl<'a> DeliveryRun<'a> {
 
     /// Ensures that a run begins when the next delivery of each webhook is due. Returns the result of this run.
     async fn wake_at(&self, due: NextDue) -> Result<JobResult> {
-        let mut result = JobResult::Done;
-        for (webhook, at) in due {
-            let waiting = derived_id(webhook, DeliverWebhooks::KIND);
-            if self.job == waiting {
-                result = JobResult::Snooze { until: at };
-                continue;
+        let (mut result, mut waiting) = (JobResult::Done, Vec::new());
+        let now = self.app.clock.now();
+        for (webhook, run_at) in due {
+            let id = derived_id(webhook, DeliverWebhooks::KIND);
+            if self.job == id {
+                result = JobResult::Snooze { until: run_at };
+            } else {
+                waiting.push(job::Model { id, run_at, ..job(self.tenant, vec![webhook], now) });
             }
-            let now = self.app.clock.now();
-            let job = job::Model { id: waiting, run_at: at, ..job(self.tenant, vec![webhook], now) };
-            queue::enqueue_by(&self.app.db.write, job).await?;
         }
+        queue::enqueue_by(&self.app.db.write, waiting).await?;
         Ok(result)
     }
 }
@@ -278,4 +292,19 @@ async fn ended_batches<'a>(sending: &mut FuturesUnordered<SendingBatch<'a>>) -> 
         ended.push(batch);
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_of_earlier_versions_are_read() {
+        let id = Uuid::from_u128(7);
+        let new = serde_json::to_string(&DeliverWebhooks { webhooks: vec![id, id] }).unwrap();
+        for (payload, expected) in [(format!("{{\"webhook\":\"{id}\"}}"), vec![id]), (new, vec![id, id])] {
+            let job: DeliverWebhooks = serde_json::from_str(&payload).unwrap();
+            assert_eq!(job.webhooks, expected, "{payload}");
+        }
+    }
 }

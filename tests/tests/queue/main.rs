@@ -4,6 +4,7 @@
 
 mod guarantees;
 mod merging_jobs;
+mod scheduling;
 mod simulation;
 mod worker;
 
