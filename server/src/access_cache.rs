@@ -1,4 +1,4 @@
-//! The access cache: keys, tenants, members, projects, credentials, rules, webhooks and prices, so that requests
+//! The access cache: keys, tenants, members, projects, credentials, rules, policies, webhooks and prices, so that requests
 //! are authorized without database reads.
 //!
 //! Every change of this data increments one row, the *cache version*, in the same transaction. The
@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    access::api_key::ApiKey, error::Result, failures::rule_set::FailureRules, ingest::prices::PriceBook,
-    rule_set::RuleSet, subscriptions::Subscriptions,
+    access::api_key::ApiKey, control::policy_set::PolicySet, error::Result, failures::rule_set::FailureRules,
+    ingest::prices::PriceBook, rule_set::RuleSet, subscriptions::Subscriptions,
 };
 
 /// Time for which the cache is valid after the version was read.
@@ -51,6 +51,7 @@ pub struct AccessCache {
     rule_sets: VersionedCache<Uuid, Arc<RuleSet>>,
     subscriptions: VersionedCache<Uuid, Arc<Subscriptions>>,
     failure_rules: VersionedCache<Uuid, Arc<FailureRules>>,
+    policies: VersionedCache<Uuid, Arc<PolicySet>>,
 }
 
 impl AccessCache {
@@ -72,6 +73,7 @@ impl AccessCache {
             rule_sets: VersionedCache::new(&validity, |_| true),
             subscriptions: VersionedCache::new(&validity, |_| true),
             failure_rules: VersionedCache::new(&validity, |_| true),
+            policies: VersionedCache::new(&validity, |_| true),
             validity,
         }
     }
@@ -239,6 +241,16 @@ impl AccessCache {
     pub async fn failure_rules(&self, tenant: Uuid) -> Result<Arc<FailureRules>> {
         let read = async || Ok(Arc::new(FailureRules::read(self.db.current(), tenant).await?));
         self.failure_rules.get(tenant, read).await
+    }
+
+    /// Returns a tenant's enabled policies that have a trigger.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn policies(&self, tenant: Uuid) -> Result<Arc<PolicySet>> {
+        let read = async || Ok(Arc::new(PolicySet::read(self.db.current(), tenant).await?));
+        self.policies.get(tenant, read).await
     }
 }
 

@@ -15,6 +15,7 @@ pub mod evaluation_request;
 pub mod llm_evaluation;
 pub mod matching;
 pub mod preview;
+pub mod remediation_firing;
 pub mod rule_decisions;
 pub mod rule_firing;
 pub mod rules;

@@ -232,7 +232,12 @@ impl Judge {
         }
     }
 
-    fn tenant_endpoint(
+    /// Returns the endpoint of a tenant's own credential.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the key cannot be unsealed.
+    pub fn tenant_endpoint(
         &self,
         row: &provider_credential::Model,
         provider: Provider,

@@ -70,6 +70,16 @@ pub const FAILURES_POOL: WorkerPool = WorkerPool {
     gathering_time: Duration::from_millis(200),
 };
 
+/// Triggers of policies, and control actions, most of which wait for a provider.
+pub const ACTIONS_POOL: WorkerPool = WorkerPool {
+    name: "actions",
+    concurrency: 16,
+    concurrency_per_tenant: 8,
+    batch: 1,
+    wakes_after_commit: true,
+    gathering_time: Duration::ZERO,
+};
+
 const fn one_worker(name: &'static str) -> WorkerPool {
     WorkerPool {
         name,

@@ -11,7 +11,7 @@ use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{app::App, evals::rule_firing, feature::Feature, pools};
+use crate::{app::App, control::triggers, error::Result, evals::rule_firing, feature::Feature, pools};
 
 /// Readiness of traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<TraceReady>(), ..Feature::NONE };
@@ -35,12 +35,19 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
     new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }
 
-// Marks the traces that are ready and fires eval rules on them.
+// Marks the traces that are ready, fires eval rules on them, and triggers policies on their failures.
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
-        match rule_firing::mark_ready_and_fire(app, row.tenant_id, &self.traces, self.ready_at).await {
+        match self.work(app, row.tenant_id).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
+    }
+}
+
+impl TraceReady {
+    async fn work(&self, app: &App, tenant: Uuid) -> Result<()> {
+        rule_firing::mark_ready_and_fire(app, tenant, &self.traces, self.ready_at).await?;
+        triggers::traces_ready(app, tenant, &self.traces).await
     }
 }

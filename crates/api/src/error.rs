@@ -115,6 +115,8 @@ codes! {
     MethodNotAllowed = "method_not_allowed", 405;
     /// The resource exists already.
     Conflict = "conflict", 409;
+    /// The state of the resource does not allow the change.
+    InvalidState = "invalid_state", 409;
     /// The last active project of a tenant cannot be archived.
     CannotArchiveLast = "error.project.cannot_archive_last", 409;
     /// A request with the same idempotency key is still in progress.

@@ -8,7 +8,9 @@ pub mod anomaly;
 pub mod audit;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod control;
 pub mod credential;
+pub mod deployment;
 pub mod enums;
 pub mod error;
 pub mod eval;
@@ -27,6 +29,7 @@ pub mod model;
 pub mod object;
 pub mod page;
 pub mod plain;
+pub mod policy;
 #[cfg(feature = "profile")]
 pub mod profile;
 pub mod project;

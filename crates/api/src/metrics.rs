@@ -177,6 +177,16 @@ words! {
     }
 }
 
+impl ProjectWindow {
+    /// Returns the length in microseconds.
+    pub const fn micros(self) -> i64 {
+        match self {
+            Self::Week => 7 * 86_400_000_000,
+            Self::Month => 30 * 86_400_000_000,
+        }
+    }
+}
+
 /// Response of `GET /v1/projects/{id}/metrics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

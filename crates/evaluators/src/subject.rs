@@ -22,7 +22,7 @@ mod tools;
 pub use calls::Call;
 pub use documents::Document;
 pub(crate) use measures::is_cost_within;
-pub use messages::Message;
+pub use messages::{Message, ToolResult};
 pub use reading::Reading;
 pub use tools::Tool;
 pub(crate) use tools::read as read_tools;
@@ -91,4 +91,39 @@ pub struct ConversationTurn {
     pub input: Option<String>,
     /// The output.
     pub output: Option<String>,
+}
+
+/// A model call as a span recorded it, independent of the convention of the span.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedCall {
+    /// The parsed input, if it is JSON.
+    pub input: Option<Value>,
+    /// The messages in the input; a plain text is one message of the user.
+    pub messages: Vec<Message>,
+    /// The tools that were offered to the model.
+    pub tools: Vec<Tool>,
+}
+
+impl RecordedCall {
+    /// Derives the call from the input and the metadata of a span. There are no messages if the input has none.
+    pub fn of(input: Option<&str>, metadata: Map<String, Value>) -> Self {
+        let mut budget = json::Budget::new();
+        let text = input.filter(|it| !it.trim().is_empty());
+        let parsed = text.and_then(|it| budget.parse(it));
+        let messages = match (&parsed, text) {
+            (Some(value), _) => messages::read(value).unwrap_or_default(),
+            (None, Some(text)) => {
+                vec![Message { role: "user".to_owned(), text: text.to_owned(), ..Message::default() }]
+            }
+            (None, None) => Vec::new(),
+        };
+        let step = Step {
+            kind: SpanType::Llm,
+            input: input.map(str::to_owned),
+            metadata: metadata.clone(),
+            ..Step::default()
+        };
+        let subject = Subject { metadata, steps: vec![step], ..Subject::default() };
+        Self { tools: tools::of(&subject, &mut budget), input: parsed, messages }
+    }
 }

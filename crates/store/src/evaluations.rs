@@ -212,6 +212,29 @@ pub async fn evaluated_by_rules(
     Ok(found)
 }
 
+/// Returns the complete evaluations of a trace as ingested that eval rules created until a time (microseconds), newest
+/// first, as pairs of rule and evaluation.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn complete_by_rule(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    trace: Uuid,
+    until: i64,
+) -> Result<Vec<(Uuid, Uuid)>, DbErr> {
+    let query = Entity::find()
+        .select_only()
+        .columns([Column::RuleId, Column::Id])
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.eq(trace))
+        .filter(Column::SourceActionId.eq(Uuid::nil()))
+        .filter(Column::RuleId.is_not_null())
+        .filter(Column::Status.eq(EvaluationStatus::Complete.as_str()))
+        .filter(Column::CreatedAt.lte(until));
+    query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id).into_tuple().all(txn).await
+}
+
 /// Starts the given evaluations that have not ended. Returns their updated rows.
 ///
 /// # Errors

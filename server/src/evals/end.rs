@@ -1,4 +1,5 @@
-//! Stores the results of evaluations, publishes events of failed ones, and lets failure rules see the scores.
+//! Stores the results of evaluations, publishes events of failed ones, and enqueues what depends on scores: failure rules,
+//! policies and remediation regressions.
 
 use api::{
     eval::{EvaluationFailed, EvaluationStatus},
@@ -11,14 +12,15 @@ use uuid::Uuid;
 use super::view;
 use crate::{
     app::App,
+    control::triggers,
     error::Result,
-    failures::scores,
+    failures::{regressions, scores},
     subscriptions::Subscriptions,
     webhooks::{NewEvent, publish},
 };
 
-/// Ends evaluations. Those that failed are events, if a webhook subscribes to them; scores that may match a failure rule
-/// cause a job. A transaction ends all of them, or as many as it may publish events.
+/// Ends evaluations. Those that failed are events, if a webhook subscribes to them; scores that may match a failure rule,
+/// trigger a policy or be a remediation regression cause a job. A transaction ends all of them, or as many as it may publish events.
 ///
 /// # Errors
 ///
@@ -55,9 +57,12 @@ async fn store_together(
 ) -> Result<()> {
     let now = app.clock.now();
     let rules = app.access_cache.failure_rules(tenant).await?;
+    let policies = app.access_cache.policies(tenant).await?;
     let txn = app.db.begin().await?;
     let ended = evaluations::end(&txn, tenant, results, now).await?;
     let mut jobs = scores::jobs(&rules, tenant, &ended, now);
+    jobs.extend(triggers::jobs(&policies, tenant, &ended, now));
+    jobs.extend(regressions::jobs(tenant, &ended, now));
     queue::enqueue_all(&txn, jobs.clone()).await?;
     if let Some(subscriptions) = subscriptions {
         let failed = ended.into_iter().filter(|it| it.status == EvaluationStatus::Failed.as_str());

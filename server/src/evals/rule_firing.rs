@@ -177,7 +177,11 @@ fn conditions(active_rules: &HashMap<Uuid, Vec<&Arc<ParsedRule>>>) -> Vec<ReadyC
 
 /// Whether a rule matches a trace, judged by the rule and the trace alone. `kinds` contains the span types
 /// of each trace.
-fn selects(rule: &ParsedRule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<String>>) -> bool {
+pub(super) fn selects(
+    rule: &ParsedRule,
+    trace: &trace::Model,
+    kinds: &HashMap<Uuid, HashSet<String>>,
+) -> bool {
     let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
     rule.row.project_id == trace.project_id
         && mismatch_reason(&rule.filter, trace, has).is_none()
@@ -185,7 +189,7 @@ fn selects(rule: &ParsedRule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSe
 }
 
 /// Returns the evaluation of a trace for a rule.
-fn new_evaluation(
+pub(super) fn new_evaluation(
     tenant: Uuid,
     rule: &ParsedRule,
     trace: &trace::Model,
@@ -204,11 +208,16 @@ fn new_evaluation(
     }
 }
 
-struct FiringBatch {
-    tenant: Uuid,
-    now: i64,
-    rows: Vec<(Arc<ParsedRule>, evaluation::Model)>,
-    decisions: Vec<rule_decision::Model>,
+/// Evaluations to create, and the decisions to create none.
+pub(super) struct FiringBatch {
+    /// The tenant.
+    pub(super) tenant: Uuid,
+    /// Microseconds.
+    pub(super) now: i64,
+    /// The evaluations, each with its rule.
+    pub(super) rows: Vec<(Arc<ParsedRule>, evaluation::Model)>,
+    /// Why rules create no evaluation.
+    pub(super) decisions: Vec<rule_decision::Model>,
 }
 
 impl FiringBatch {
@@ -224,7 +233,7 @@ impl FiringBatch {
     }
 
     /// Drops the evaluations that exceed the monthly quota.
-    async fn drop_beyond_quota(&mut self, txn: &store::Transaction, plan: Plan) -> Result<()> {
+    pub(super) async fn drop_beyond_quota(&mut self, txn: &store::Transaction, plan: Plan) -> Result<()> {
         let requested = self.rows.iter().filter(|it| it.1.quota_month.is_some()).count();
         let requested = i64::try_from(requested).unwrap_or(i64::MAX);
         let quota = Quota::LlmEvaluations;

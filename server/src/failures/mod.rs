@@ -13,6 +13,7 @@ mod firing;
 mod ready_match;
 pub mod record;
 pub mod recorder;
+pub mod regressions;
 pub mod rule_set;
 pub mod scores;
 mod view;
@@ -40,6 +41,7 @@ pub const FEATURE: Feature = Feature {
         registry.register::<record::RecordFailures>();
         registry.register::<ready_match::MatchReadyTraces>();
         registry.register::<scores::MatchScores>();
+        registry.register::<regressions::DetectRegressions>();
     },
     housekeeping: &[
         &ClusterExpiry(RowExpiry { rows: EXPIRING_CLUSTERS, after: CLUSTER_TTL }),

@@ -10,7 +10,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use store::{projects, rates::RateBucket};
+use store::{control_actions, projects, rates::RateBucket};
 
 use crate::{
     access::{Access, Caller, Keys},
@@ -96,8 +96,10 @@ pub async fn of_project(
     let window: ProjectWindow = word(&query, "window")?.ok_or_else(needed("window"))?;
     projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
     let value = match metric {
-        // There are no policies yet, so none has reached its cap.
-        ProjectMetric::RetryCapHit => 0,
+        ProjectMetric::RetryCapHit => {
+            let since = app.clock.now().saturating_sub(window.micros());
+            control_actions::retry_cap_hits(&app.db, caller.tenant_id, id, since).await?
+        }
     };
     Ok(Json(ProjectMetricValue { metric, value, window }))
 }

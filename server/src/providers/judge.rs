@@ -4,9 +4,9 @@
 //! error about it ([`JudgeProviderFailure::UnsupportedFeature`]) names the feature to omit. `evaluators::judge` builds prompts and
 //! parses replies; [`crate::judging`] retries.
 
-mod anthropic;
+pub(super) mod anthropic;
 mod failure;
-mod openai;
+pub(super) mod openai;
 mod request_features;
 
 use std::{fmt, time::Duration};
@@ -111,44 +111,58 @@ impl JudgeClient {
         now: i64,
     ) -> Result<JudgeReply, JudgeProviderFailure> {
         let is_anthropic = endpoint.provider == Provider::Anthropic;
-        let (address, body, headers) = if is_anthropic {
-            let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC_URL);
-            // Some users include the version in the address, as in OpenAI's.
-            let address = format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base));
-            (address, anthropic::request(endpoint, prompt, features), anthropic::headers(&endpoint.key))
-        } else {
-            let base = endpoint.base_url.as_deref().unwrap_or(OPENAI);
-            let address = format!("{base}/chat/completions");
-            (address, openai::request(endpoint, prompt, features), openai::headers(&endpoint.key))
+        let body = match is_anthropic {
+            true => anthropic::request(endpoint, prompt, features),
+            false => openai::request(endpoint, prompt, features),
         };
-        let url: Url = address.parse().map_err(|_| JudgeProviderFailure::denied("its address is invalid"))?;
-        let headers = headers
-            .ok_or_else(|| JudgeProviderFailure::denied("its key contains characters that can't be sent"))?;
-        let body = body.to_string().into_bytes();
-        let post = JsonPost { url, set_by: endpoint.set_by, headers, timeout, max_body: MAX_RESPONSE_BYTES };
-        let reply =
-            self.0.send(post.with_body(body)).await.map_err(|it| JudgeProviderFailure::unreached(&it))?;
-        if reply.status != StatusCode::OK {
-            return Err(JudgeProviderFailure::of(
-                reply.status,
-                &reply.headers,
-                &reply.body,
-                &endpoint.key,
-                now,
-            ));
-        }
-        let body = reply.complete().map_err(|it| JudgeProviderFailure::InvalidResponse(it.to_string()))?;
-        let body: Value = serde_json::from_slice(body).map_err(|_| {
-            JudgeProviderFailure::InvalidResponse(
-                "its response is not JSON: is its address correct?".to_owned(),
-            )
-        })?;
+        let limits = ExchangeLimits { timeout, max_response_bytes: MAX_RESPONSE_BYTES };
+        let body = exchange(&self.0, endpoint, &body, limits, now).await?;
         let parsed = if is_anthropic { anthropic::parse_reply(&body) } else { openai::parse_reply(&body) };
-        parsed.map_err(|invalid| match invalid {
-            InvalidReply::Error(error) => JudgeProviderFailure::of_ok_response(&error, &endpoint.key),
-            InvalidReply::OtherProtocol(what) => JudgeProviderFailure::InvalidResponse(what.to_owned()),
-        })
+        parsed.map_err(|invalid| invalid.into_failure(endpoint))
     }
+}
+
+/// The limits of a request to a model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExchangeLimits {
+    /// Timeout of everything, from name resolution to the end of the response.
+    pub(super) timeout: Duration,
+    /// Maximum number of bytes of the response.
+    pub(super) max_response_bytes: usize,
+}
+
+/// Sends a body in the protocol of the endpoint's provider. Returns the JSON of a response with status 200.
+pub(super) async fn exchange(
+    client: &OutboundClient,
+    endpoint: &JudgeEndpoint,
+    body: &Value,
+    limits: ExchangeLimits,
+    now: i64,
+) -> Result<Value, JudgeProviderFailure> {
+    let (address, headers) = if endpoint.provider == Provider::Anthropic {
+        let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC_URL);
+        // Some users include the version in the address, as in OpenAI's.
+        let address = format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base));
+        (address, anthropic::headers(&endpoint.key))
+    } else {
+        let base = endpoint.base_url.as_deref().unwrap_or(OPENAI);
+        (format!("{base}/chat/completions"), openai::headers(&endpoint.key))
+    };
+    let url: Url = address.parse().map_err(|_| JudgeProviderFailure::denied("its address is invalid"))?;
+    let headers = headers
+        .ok_or_else(|| JudgeProviderFailure::denied("its key contains characters that can't be sent"))?;
+    let body = body.to_string().into_bytes();
+    let ExchangeLimits { timeout, max_response_bytes } = limits;
+    let post = JsonPost { url, set_by: endpoint.set_by, headers, timeout, max_body: max_response_bytes };
+    let reply = client.send(post.with_body(body)).await.map_err(|it| JudgeProviderFailure::unreached(&it))?;
+    if reply.status != StatusCode::OK {
+        let key = &endpoint.key;
+        return Err(JudgeProviderFailure::of(reply.status, &reply.headers, &reply.body, key, now));
+    }
+    let body = reply.complete().map_err(|it| JudgeProviderFailure::InvalidResponse(it.to_string()))?;
+    serde_json::from_slice(body).map_err(|_| {
+        JudgeProviderFailure::InvalidResponse("its response is not JSON: is its address correct?".to_owned())
+    })
 }
 
 /// Returns the schema without bounds, which some structured-output modes reject; the parser of the
@@ -164,6 +178,6 @@ fn without_bounds(schema: &Value) -> Value {
 }
 
 /// Returns a token count of a response.
-fn count(usage: &Value, pointer: &str) -> Option<i64> {
+pub(super) fn count(usage: &Value, pointer: &str) -> Option<i64> {
     usage.pointer(pointer).and_then(Value::as_i64).filter(|it| *it >= 0)
 }

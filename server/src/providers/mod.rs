@@ -4,6 +4,7 @@
 //! `json_post` builds requests to model providers, `provider_error` parses their error responses, and
 //! `circuit_breaker` contains the circuit breakers.
 
+pub mod chat;
 pub mod circuit_breaker;
 pub mod embedding;
 mod json_post;

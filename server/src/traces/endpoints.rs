@@ -109,8 +109,7 @@ pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<
     let texts = store::traces::TextBlocks::of_traces(&app.db, tenant, std::slice::from_ref(&row)).await?;
     let counted = texts.of_trace(&app.db, &row, &mut memory).await?;
     let mut trace = view::trace(row, counted.texts, false);
-    // No control action has been executed on any trace: they arrive with the control loop.
-    trace.control_loop_depth = Some(0);
+    trace.control_loop_depth = Some(store::control_actions::executed_retries(&app.db, tenant, id).await?);
     let mut page = PageWriter::begin_object(memory, trace, counted.reserved).await?;
     page.next_array(b",\"spans\":[", true);
     let next = write_spans(&app, &mut page, (tenant, id), None, DETAIL_SPANS).await?;

@@ -10,12 +10,13 @@ use super::{Findings, MAX_DESCRIBED_FINDINGS};
 use crate::{db::Db, traces::child_tables};
 
 /// Every table with a tenant.
-pub const TENANT_TABLES: [&str; 37] = [
+pub const TENANT_TABLES: [&str; 39] = [
     "anomaly",
     "anomaly_detector",
     "api_key",
     "audit_record",
     "body",
+    "control_action",
     "eval_bulk",
     "eval_rule",
     "evaluation",
@@ -35,6 +36,7 @@ pub const TENANT_TABLES: [&str; 37] = [
     "metric_delta",
     "metric_node",
     "model_price",
+    "policy",
     "project",
     "provider_credential",
     "quota_use",
@@ -52,10 +54,11 @@ pub const TENANT_TABLES: [&str; 37] = [
 
 /// Every table whose rows belong to a project, with the column that identifies a row. Rows without a project belong
 /// to all projects of the tenant.
-pub const PROJECT_TABLES: [(&str, &str); 14] = [
+pub const PROJECT_TABLES: [(&str, &str); 16] = [
     ("anomaly", "id"),
     ("anomaly_detector", "project_id"),
     ("api_key", "id"),
+    ("control_action", "id"),
     ("eval_rule", "id"),
     ("evaluation", "id"),
     ("failure", "id"),
@@ -64,6 +67,7 @@ pub const PROJECT_TABLES: [(&str, &str); 14] = [
     ("failure_rule", "id"),
     ("feedback", "id"),
     ("metric_node", "project_id"),
+    ("policy", "id"),
     ("span_vector", "id"),
     ("trace", "id"),
     ("webhook_event", "id"),

@@ -21,6 +21,8 @@ pub struct Allowance {
     pub embedding: HashSet<Uuid>,
     /// The slot in which this writer counts traces without a limit.
     pub slot: i16,
+    /// Whether chunks of traces that are not stored are refused.
+    pub existing_traces_only: bool,
 }
 
 /// The number of traces counted for each tenant before the insert.

@@ -34,7 +34,7 @@ pub enum ChunkOutcome {
         /// Whether the stored trace came from the same JSON text.
         identical: bool,
     },
-    /// The trace is new and exceeds the monthly quota. Nothing was stored.
+    /// The trace is new, and exceeds the monthly quota or must not be created. Nothing was stored.
     Refused,
 }
 
@@ -143,6 +143,9 @@ impl<'a> Group<'a> {
             if seen.insert(key(&chunk.trace)) { firsts.push(i) } else { late.push(i) }
         }
         firsts.sort_unstable_by_key(|it| key(&self.chunks[*it].trace));
+        if self.allowance.existing_traces_only {
+            return self.known_only(store, firsts, late).await;
+        }
         let (counted, refused) =
             quota::count_new_traces(store, self.chunks, &firsts, self.allowance, self.now).await?;
         if !refused.is_empty() {
@@ -157,7 +160,27 @@ impl<'a> Group<'a> {
         Ok(late)
     }
 
-    /// Marks chunks that exceed the quota, and later chunks of the same traces.
+    /// Locks the traces of chunks, and refuses those that are not stored. Returns the indexes of the others.
+    async fn known_only(
+        &mut self,
+        store: &mut impl WriteStatements,
+        firsts: Vec<usize>,
+        mut late: Vec<usize>,
+    ) -> sqlx::Result<Vec<usize>> {
+        let mut refused = HashSet::new();
+        for place in firsts {
+            let trace = &self.chunks[place].trace;
+            match store.lock_traces(trace.tenant_id, &[trace.id]).await?.is_empty() {
+                true => _ = refused.insert(place),
+                false => late.push(place),
+            }
+        }
+        self.refuse(&refused, &mut late);
+        late.sort_unstable();
+        Ok(late)
+    }
+
+    /// Marks refused chunks, and later chunks of the same traces.
     fn refuse(&mut self, refused: &HashSet<usize>, late: &mut Vec<usize>) {
         let traces: HashSet<Key> = refused.iter().map(|it| key(&self.chunks[*it].trace)).collect();
         let (chunks, outcomes) = (&self.chunks, &mut self.outcomes);

@@ -1,7 +1,8 @@
 //! The webhook events in the OpenAPI document: the request that a webhook receives for each type of event.
 
 use api::{
-    Timestamp, anomaly::Anomaly, eval::EvaluationFailed, failure::FailureDetected, webhook::EventType,
+    Timestamp, anomaly::Anomaly, control::ActionPendingApproval, eval::EvaluationFailed,
+    failure::FailureDetected, webhook::EventType,
 };
 use utoipa::{
     PartialSchema, ToSchema,
@@ -17,12 +18,14 @@ pub fn add(document: &mut OpenApi) {
     let failure = data::<FailureDetected>(document);
     let anomaly = data::<Anomaly>(document);
     let evaluation = data::<EvaluationFailed>(document);
+    let action = data::<ActionPendingApproval>(document);
     let ping = ObjectBuilder::new().property("webhook_id", uuid(Type::String)).required("webhook_id").into();
     let mut webhooks = PathsBuilder::new();
     for (event, summary, data) in [
         (EventType::FailureDetected, "A trace matched a failure rule.", failure),
         (EventType::AnomalyDetected, "A metric of a project differs from its usual values.", anomaly),
         (EventType::EvaluationFailed, "An evaluation ended without a score.", evaluation),
+        (EventType::ControlActionPendingApproval, "A control action waits for approval.", action),
         (EventType::Ping, "A test of the webhook.", ping),
     ] {
         let content = ContentBuilder::new().schema(Some(payload(event, data))).build();

@@ -83,7 +83,8 @@ pub fn parse_reply(body: &Value) -> Result<JudgeReply, InvalidReply> {
     Ok(JudgeReply { text, is_cut, declined, usage: usage(&body["usage"]) })
 }
 
-fn usage(usage: &Value) -> Usage {
+/// Returns the token counts of a response.
+pub(in crate::providers) fn usage(usage: &Value) -> Usage {
     Usage {
         prompt: count(usage, "/input_tokens"),
         completion: count(usage, "/output_tokens"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use outbound::{HeaderMap, SendError, StatusCode};
 use serde_json::Value;
 
-use super::RequestFeature;
+use super::{JudgeEndpoint, RequestFeature};
 use crate::providers::provider_error::{
     ProviderError, parse_error, redacted_line, retry_after as parse_retry_after,
 };
@@ -57,6 +57,16 @@ pub enum InvalidReply {
     Error(Value),
     /// The response belongs to another protocol.
     OtherProtocol(&'static str),
+}
+
+impl InvalidReply {
+    /// Returns the failure of the request.
+    pub(in crate::providers) fn into_failure(self, endpoint: &JudgeEndpoint) -> JudgeProviderFailure {
+        match self {
+            Self::Error(error) => JudgeProviderFailure::of_ok_response(&error, &endpoint.key),
+            Self::OtherProtocol(what) => JudgeProviderFailure::InvalidResponse(what.to_owned()),
+        }
+    }
 }
 
 /// Phrases for an account without credit.

@@ -129,7 +129,8 @@ fn content(message: &Value) -> Option<String> {
     }
 }
 
-fn usage(usage: &Value) -> Usage {
+/// Returns the token counts of a response.
+pub(in crate::providers) fn usage(usage: &Value) -> Usage {
     Usage {
         prompt: count(usage, "/prompt_tokens"),
         completion: count(usage, "/completion_tokens"),

@@ -1,7 +1,7 @@
 //! Writes a trace as a line of JSON: the trace detail with all spans and events.
 
 use entities::{event, trace};
-use store::traces::Texts;
+use store::{control_actions, traces::Texts};
 
 use super::{ExportError, ExportWriter, reader::SpanBlock};
 use crate::{http::chunked_json::ChunkedJson, memory::Reservation, traces::view};
@@ -32,9 +32,10 @@ impl<'a> JsonlLine<'a> {
         row: trace::Model,
         texts: Texts,
     ) -> Result<Self, ExportError> {
+        let retries = control_actions::executed_retries(&writer.app.db, row.tenant_id, row.id).await?;
         let mut trace = view::trace(row, texts, false);
-        // As in the detail: no control action has been executed on any trace.
-        trace.control_loop_depth = Some(0);
+        // As in the detail.
+        trace.control_loop_depth = Some(retries);
         // Spans and events come last in the object, which stays open for them.
         writer.write(ChunkedJson::from_open_object(trace)?).await?;
         writer.push(",\"spans\":[").await?;

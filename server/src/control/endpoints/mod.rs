@@ -1,0 +1,11 @@
+//! Endpoints of the control loop.
+
+mod actions;
+mod policies;
+
+use crate::http::route::Route;
+
+/// Returns the routes of the control loop.
+pub fn routes() -> Vec<Route> {
+    [policies::routes(), actions::routes()].concat()
+}

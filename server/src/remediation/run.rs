@@ -1,0 +1,294 @@
+//! The job that executes a control action.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    Plan,
+    control::{ActionConfig, ActionStatus, ActionType},
+};
+use entities::{control_action, job, span};
+use queue::{JobResult, RunJob};
+use serde_json::{Map, Value};
+use store::{
+    Transaction, control_actions, policies,
+    traces::{self, PackedSpans},
+};
+use uuid::Uuid;
+
+use super::{
+    credential,
+    request::{self, RebuiltRequest},
+    span::{self as remediated_span, RemediatedOutput},
+};
+use crate::{
+    app::App,
+    control::requests::RunAction,
+    error::Result,
+    evals::remediation_firing::{self, RemediationRules},
+    providers::{
+        chat,
+        judge::{JudgeEndpoint, JudgeProviderFailure},
+    },
+};
+
+/// Timeout of a call to a provider.
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum number of calls of an action whose provider fails temporarily.
+const MAX_CALLS: i32 = 3;
+/// Delay before the second call in microseconds, doubled before the third.
+const RETRY_DELAY_MICROS: i64 = 2_000_000;
+/// Maximum of that delay, even if the provider requires more.
+const MAX_RETRY_DELAY_MICROS: i64 = 60_000_000;
+/// Maximum size in bytes of the recorded texts of a span that are sent again.
+const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+/// Microseconds of a day.
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// The reason of an action whose worker was lost during a call.
+const INTERRUPTED: &str = "the server stopped while it waited for the provider: the provider may have been called and \
+    charged for it, so the call is not repeated";
+
+impl RunJob<App> for RunAction {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
+        match work(app, row.tenant_id, self.action).await {
+            Ok(result) => result,
+            Err(error) => JobResult::Retry { why: error.to_string() },
+        }
+    }
+}
+
+async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<JobResult> {
+    // Actions are deleted with their traces.
+    let Some(action) = control_actions::get(app.db.current(), tenant, id).await? else {
+        return Ok(JobResult::Done);
+    };
+    if action.status == ActionStatus::Running.as_str() {
+        return recover(app, &action).await;
+    }
+    if action.status != ActionStatus::Queued.as_str() {
+        return Ok(JobResult::Done);
+    }
+    let prepared = match prepare(app, &action).await {
+        Ok(prepared) => prepared,
+        Err(error) if error.is_temporary() => return Err(error),
+        Err(error) => {
+            tracing::error!(%tenant, action = %id, error = format!("{error:#}"), "a control action can't be executed");
+            Err("an internal error occurred; the log of the server has the details".to_owned())
+        }
+    };
+    let call = match prepared {
+        Ok(call) => call,
+        Err(why) => return fail(app, &action, &why).await,
+    };
+    let Some(action) = begin_call(app, &action, &call.original).await? else { return Ok(JobResult::Done) };
+    execute(app, action, call).await
+}
+
+/// A call to a provider, ready to be sent.
+struct PreparedCall {
+    original: span::Model,
+    input: Option<String>,
+    request: RebuiltRequest,
+    endpoint: JudgeEndpoint,
+}
+
+/// Reads the span and rebuilds its request. Returns a message for the user if that is not possible.
+async fn prepare(
+    app: &App,
+    action: &control_action::Model,
+) -> Result<std::result::Result<PreparedCall, String>> {
+    let (tenant, fail) = (action.tenant_id, |why: &str| Ok(Err(why.to_owned())));
+    let Some(tenant_row) = app.access_cache.tenant(tenant).await? else {
+        return fail("the tenant was deleted");
+    };
+    if tenant_row.plan.parse::<Plan>().map_err(anyhow::Error::from)? < Plan::Team {
+        return fail("the plan does not include the control loop any more");
+    }
+    let Some(span_id) = action.span_id else {
+        return fail("the trace has no span whose request could be repeated");
+    };
+    let db = app.db.primary();
+    let Some(original) = traces::some_spans(&db, tenant, &[(action.trace_id, span_id)]).await?.pop() else {
+        return fail("the span was deleted");
+    };
+    let spans = std::slice::from_ref(&original);
+    let mut packed = PackedSpans::some_of(&db, tenant, spans, Some(span_id), MAX_TEXT_BYTES).await?;
+    let texts = packed.take(&original)?;
+    if texts.input.as_ref().is_some_and(|it| it.len() > MAX_TEXT_BYTES) {
+        return fail("the recorded messages are larger than 4 MiB");
+    }
+    let config: ActionConfig = serde_json::from_str(&action.action_config).map_err(anyhow::Error::from)?;
+    let metadata: Map<String, Value> =
+        texts.metadata.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default();
+    let Some(request) = request::rebuild(texts.input.as_deref(), metadata.clone(), &config) else {
+        return fail(
+            "the span has no recorded messages: its instrumentation must record the content of messages",
+        );
+    };
+    let is_fallback = action.requested_type == ActionType::FallbackModel.as_str();
+    let model = config.model.filter(|_| is_fallback).or_else(|| original.model.clone());
+    let Some(model) = model else { return fail("the span has no recorded model") };
+    // The recorded provider may not have the other model.
+    let recorded = if is_fallback { &Map::new() } else { &metadata };
+    let credentials = app.access_cache.credentials(tenant).await?;
+    let (credential, provider) = match credential::select(&credentials, &model, recorded) {
+        Ok(selected) => selected,
+        Err(why) => return Ok(Err(why)),
+    };
+    let Ok(endpoint) = app.judge.tenant_endpoint(credential, provider, &model) else {
+        return fail("the stored key of the provider can't be decrypted: an owner must store it again");
+    };
+    Ok(Ok(PreparedCall { original, input: texts.input, request, endpoint }))
+}
+
+/// Records that a call begins. Returns the changed action; `None` if it must not be called.
+async fn begin_call(
+    app: &App,
+    action: &control_action::Model,
+    original: &span::Model,
+) -> Result<Option<control_action::Model>> {
+    let (tenant, now) = (action.tenant_id, app.clock.now());
+    let txn = app.db.begin().await?;
+    traces::lock_in_order(&txn, tenant, &[action.trace_id]).await?;
+    let policy = match action.policy_id {
+        // The lock makes actions of the policy wait for each other, so that they don't exceed its budget.
+        Some(policy) => policies::lock(&txn, tenant, policy).await?,
+        None => None,
+    };
+    let row = control_actions::lock(&txn, tenant, action.id).await?;
+    let Some(mut row) = row.filter(|it| it.status == ActionStatus::Queued.as_str()) else { return Ok(None) };
+    if let Some((policy, budget)) = policy.and_then(|it| Some((it.id, it.daily_budget?))) {
+        let midnight = now.div_euclid(DAY_MICROS) * DAY_MICROS;
+        // The estimate of this action's earlier call counts, too.
+        let spent = control_actions::spent(&txn, &app.db, tenant, policy, midnight).await?;
+        if spent >= budget {
+            let why = "the policy's daily budget is used up; it starts again at midnight UTC";
+            end(&txn, row, ActionStatus::Failed, Some(why), now).await?;
+            txn.commit().await?;
+            return Ok(None);
+        }
+    }
+    row.status = ActionStatus::Running.as_str().to_owned();
+    row.attempts += 1;
+    (row.called_at, row.updated_at) = (Some(now), now);
+    row.cost = original.cost;
+    control_actions::replace(&txn, row.clone()).await?;
+    txn.commit().await?;
+    Ok(Some(row))
+}
+
+/// Calls the provider and stores the output.
+async fn execute(app: &App, action: control_action::Model, call: PreparedCall) -> Result<JobResult> {
+    let PreparedCall { original, input, request, endpoint } = call;
+    let started_at = app.clock.now();
+    let pending = chat::send(&app.outbound, &endpoint, &request.chat, CALL_TIMEOUT, started_at);
+    let stopping = app.stopping();
+    let reply = tokio::select! {
+        reply = pending => reply,
+        // Another worker, or this process after a restart, records that the call was interrupted.
+        () = stopping.cancelled() => return Ok(JobResult::Snooze { until: app.clock.now() }),
+    };
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(failure) => return provider_failed(app, &action, &failure).await,
+    };
+    let input = match input.filter(|_| !request.has_new_messages) {
+        Some(recorded) => recorded,
+        None => serde_json::to_string(&request.chat.messages).map_err(anyhow::Error::from)?,
+    };
+    let ended_at = app.clock.now();
+    let output = RemediatedOutput { reply, input, model: endpoint.model, started_at, ended_at };
+    match remediated_span::store(app, &action, &original, output).await? {
+        Some(span) => complete(app, &action, span).await,
+        None => Ok(JobResult::Done),
+    }
+}
+
+/// Ends an action whose worker was lost during a call. If its output is stored, it succeeds.
+async fn recover(app: &App, action: &control_action::Model) -> Result<JobResult> {
+    let span = (action.trace_id, remediated_span::id_of(action.id));
+    match traces::some_spans(&app.db.primary(), action.tenant_id, &[span]).await?.pop() {
+        Some(span) => complete(app, action, span).await,
+        None => fail(app, action, INTERRUPTED).await,
+    }
+}
+
+/// Ends an action with its output, and creates the evaluations of the output, in one transaction.
+async fn complete(app: &App, action: &control_action::Model, span: span::Model) -> Result<JobResult> {
+    let (tenant, now) = (action.tenant_id, app.clock.now());
+    let rules = RemediationRules::read(app, tenant, action.trace_id).await?;
+    let txn = app.db.begin().await?;
+    traces::lock_in_order(&txn, tenant, &[action.trace_id]).await?;
+    let row = control_actions::lock(&txn, tenant, action.id).await?;
+    let Some(mut row) = row.filter(|it| it.status == ActionStatus::Running.as_str()) else {
+        return Ok(JobResult::Done);
+    };
+    row.remediated_span_id = Some(span.id);
+    row.cost = span.cost;
+    remediation_firing::fire(&txn, rules, &row, span.id, now).await?;
+    end(&txn, row, ActionStatus::Succeeded, None, now).await?;
+    txn.commit().await?;
+    Ok(JobResult::Done)
+}
+
+/// Handles a call without a reply: an action whose provider fails temporarily is repeated, any other one fails.
+async fn provider_failed(
+    app: &App,
+    action: &control_action::Model,
+    failure: &JudgeProviderFailure,
+) -> Result<JobResult> {
+    let JudgeProviderFailure::Temporary { retry_after, .. } = failure else {
+        return fail(app, action, &format!("the provider: {failure}")).await;
+    };
+    if action.attempts >= MAX_CALLS {
+        let why = format!("the provider failed {} times, the last time: {failure}", action.attempts);
+        return fail(app, action, &why).await;
+    }
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    let row = control_actions::lock(&txn, action.tenant_id, action.id).await?;
+    let Some(mut row) = row.filter(|it| it.status == ActionStatus::Running.as_str()) else {
+        return Ok(JobResult::Done);
+    };
+    row.status = ActionStatus::Queued.as_str().to_owned();
+    row.cost = None;
+    row.updated_at = now;
+    control_actions::replace(&txn, row).await?;
+    txn.commit().await?;
+    let backoff = RETRY_DELAY_MICROS << (action.attempts - 1).clamp(0, 10);
+    let required = retry_after.map_or(0, |it| i64::try_from(it.as_micros()).unwrap_or(i64::MAX));
+    Ok(JobResult::Snooze { until: now + required.max(backoff).min(MAX_RETRY_DELAY_MICROS) })
+}
+
+/// Ends an action without an output.
+async fn fail(app: &App, action: &control_action::Model, why: &str) -> Result<JobResult> {
+    let (tenant, now) = (action.tenant_id, app.clock.now());
+    let txn = app.db.begin().await?;
+    traces::lock_in_order(&txn, tenant, &[action.trace_id]).await?;
+    let row = control_actions::lock(&txn, tenant, action.id).await?;
+    let is_open = |it: &control_action::Model| it.status == action.status && it.attempts == action.attempts;
+    if let Some(row) = row.filter(is_open) {
+        end(&txn, row, ActionStatus::Failed, Some(why), now).await?;
+        txn.commit().await?;
+    }
+    Ok(JobResult::Done)
+}
+
+/// Stores the end of an action. An action that failed before it called the provider counts no more.
+async fn end(
+    txn: &Transaction,
+    mut row: control_action::Model,
+    status: ActionStatus,
+    why: Option<&str>,
+    now: i64,
+) -> Result<()> {
+    row.status = status.as_str().to_owned();
+    if status == ActionStatus::Failed {
+        row.is_counted &= row.attempts > 0;
+        row.cost = None;
+    }
+    row.error = why.map(str::to_owned);
+    (row.completed_at, row.updated_at) = (Some(now), now);
+    control_actions::replace(txn, row).await?;
+    Ok(())
+}
