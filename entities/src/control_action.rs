@@ -56,6 +56,8 @@ pub struct Model {
     pub called_at: Option<i64>,
     /// Cost in pico-dollars; while it runs, that of the original span.
     pub cost: Option<i64>,
+    /// The cosine similarity of the embedded outputs; null until a diff needs it.
+    pub similarity: Option<f64>,
     /// Time at which it ended, microseconds.
     pub completed_at: Option<i64>,
     /// Microseconds.

@@ -28,8 +28,10 @@ pub struct Model {
     pub max_score: Option<f64>,
     /// A word of [`api::control::ActionType`], not `escalate`.
     pub action_type: String,
-    /// JSON object: [`api::control::ActionConfig`].
+    /// JSON object: [`api::control::ActionConfig`], without the secret of the callback.
     pub action_config: String,
+    /// Signs requests to the callback, sealed; null without a callback.
+    pub callback_secret: Option<Vec<u8>>,
     /// Whether its actions wait for approval.
     pub require_approval: bool,
     /// Number of retries on a trace from which retries are escalated.

@@ -221,6 +221,13 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             key.post("/v1/ingest", &json!({"id": "twice"})).await.ok();
             key.post("/v1/ingest", &json!({"id": "twice"})).await
         }
+        ErrorCode::InvalidState => {
+            app.set_plan(Plan::Team).await;
+            let trace = key.post("/v1/ingest", &json!({"input": "a"})).await.ok()["id"].clone();
+            let action = json!({"trace_id": trace, "action_type": "retry"});
+            let action = owner.post("/v1/control/actions", &action).await.ok()["id"].clone();
+            owner.post(&format!("/v1/control/actions/{}/reject", action.as_str().unwrap()), &json!({})).await
+        }
         ErrorCode::CannotArchiveLast => archive(&app.project.to_string()).await,
         ErrorCode::PayloadTooLarge => {
             key.post_bytes("/v1/ingest", "application/json", vec![b' '; 5_000]).await

@@ -5,12 +5,12 @@
 
 use api::control::{ActionFilter, ActionStatus, ActionType, EscalationReason};
 use entities::{
-    control_action::{Entity, Model},
+    control_action::{Column, Entity, Model},
     dialect::Dialect,
 };
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
-    IntoActiveModel, QuerySelect, Statement, Value,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
+    IntoActiveModel, QueryFilter, QuerySelect, Statement, Value,
 };
 use uuid::Uuid;
 
@@ -59,6 +59,19 @@ pub async fn add(txn: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
 /// Fails when the database fails.
 pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     row.into_active_model().reset_all().update(txn).await?;
+    Ok(())
+}
+
+/// Stores the cosine similarity of an action's outputs.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn set_similarity(db: &Db, tenant: Uuid, id: Uuid, similarity: f64) -> Result<(), DbErr> {
+    let change = Entity::update_many()
+        .col_expr(Column::Similarity, similarity.into())
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::Id.eq(id));
+    change.exec(&db.write).await?;
     Ok(())
 }
 

@@ -235,6 +235,23 @@ pub async fn complete_by_rule(
     query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id).into_tuple().all(txn).await
 }
 
+/// Returns the evaluations of the output of a control action on a trace, oldest first.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn of_action(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    trace: Uuid,
+    action: Uuid,
+) -> Result<Vec<Model>, DbErr> {
+    let query = Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.eq(trace))
+        .filter(Column::SourceActionId.eq(action));
+    query.order_by_asc(Column::Id).all(db).await
+}
+
 /// Starts the given evaluations that have not ended. Returns their updated rows.
 ///
 /// # Errors

@@ -60,8 +60,17 @@ pub const WEBHOOK_PREVIOUS_SECRET: SealedColumn = SealedColumn {
     name: "webhook.previous_secret",
 };
 
+/// The column of the secrets with which policies sign requests to their callbacks.
+pub const CALLBACK_SECRET: SealedColumn = SealedColumn {
+    table: "policy",
+    column: "callback_secret",
+    row: "id",
+    is_uuid: true,
+    name: "policy.callback_secret",
+};
+
 /// All columns of sealed secrets. `loupe-server admin rotate-master-key` seals these again.
-pub const ALL: &[SealedColumn] = &[PROVIDER_KEY, WEBHOOK_SECRET, WEBHOOK_PREVIOUS_SECRET];
+pub const ALL: &[SealedColumn] = &[PROVIDER_KEY, WEBHOOK_SECRET, WEBHOOK_PREVIOUS_SECRET, CALLBACK_SECRET];
 
 /// Returns a tenant's secrets: the identifier of each row, and its sealed secret.
 ///

@@ -3,6 +3,7 @@
 //! An action is requested in one transaction under the lock of its trace ([`requests`]). There the limits of the policy
 //! decide whether it is queued or waits for a person ([`gates`]). [`crate::remediation`] executes queued actions.
 
+pub mod diff;
 mod endpoints;
 pub mod gates;
 pub mod policy_set;

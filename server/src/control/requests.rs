@@ -168,6 +168,7 @@ pub async fn request(
         attempts: 0,
         called_at: None,
         cost: None,
+        similarity: None,
         completed_at: None,
         created_at: now,
         updated_at: now,

@@ -89,7 +89,7 @@ async fn work(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
 }
 
 /// Whether a score is lower than its baseline, by at least the drop that the rule requires.
-fn is_regression(baseline: f64, score: f64, min_score_drop: Option<f64>) -> bool {
+pub fn is_regression(baseline: f64, score: f64, min_score_drop: Option<f64>) -> bool {
     let drop = baseline - score;
     drop > SCORE_TOLERANCE && drop >= min_score_drop.unwrap_or(0.0) - SCORE_TOLERANCE
 }

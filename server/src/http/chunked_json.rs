@@ -90,6 +90,13 @@ impl LargeTexts for api::search::SearchResult {
     }
 }
 
+impl LargeTexts for api::control::RemediationDiff {
+    fn extract_texts(&mut self, extractor: &mut TextExtractor) {
+        extractor.text(&mut self.original_output);
+        extractor.text(&mut self.remediated_output);
+    }
+}
+
 /// Extracts large texts from a value and leaves placeholders.
 #[derive(Default)]
 pub struct TextExtractor {

@@ -37,6 +37,8 @@ pub struct ChatReply {
     pub model: Option<String>,
     /// The token usage.
     pub usage: Usage,
+    /// The cost in US dollars, if the reply states it.
+    pub cost: Option<f64>,
 }
 
 /// Sends a request. `now` is in microseconds.

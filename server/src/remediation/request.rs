@@ -125,7 +125,7 @@ fn message(message: &Message) -> Vec<Value> {
 
 /// Changes the system message as the action requires. Returns whether there is a change.
 fn modify(messages: &mut Vec<Value>, config: &ActionConfig) -> bool {
-    let ActionConfig { model: _, system_suffix, prompt_template, temperature: _ } = config;
+    let ActionConfig { system_suffix, prompt_template, .. } = config;
     if system_suffix.is_none() && prompt_template.is_none() {
         return false;
     }

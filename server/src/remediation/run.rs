@@ -7,15 +7,18 @@ use api::{
     control::{ActionConfig, ActionStatus, ActionType},
 };
 use entities::{control_action, job, span};
+use outbound::Url;
 use queue::{JobResult, RunJob};
 use serde_json::{Map, Value};
 use store::{
     Transaction, control_actions, policies,
+    sealed::CALLBACK_SECRET,
     traces::{self, PackedSpans},
 };
 use uuid::Uuid;
 
 use super::{
+    callback::{self, CallbackTarget},
     credential,
     request::{self, RebuiltRequest},
     span::{self as remediated_span, RemediatedOutput},
@@ -26,7 +29,7 @@ use crate::{
     error::Result,
     evals::remediation_firing::{self, RemediationRules},
     providers::{
-        chat,
+        chat::{self, ChatReply, ChatRequest},
         judge::{JudgeEndpoint, JudgeProviderFailure},
     },
 };
@@ -45,8 +48,8 @@ const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 const DAY_MICROS: i64 = 86_400_000_000;
 
 /// The reason of an action whose worker was lost during a call.
-const INTERRUPTED: &str = "the server stopped while it waited for the provider: the provider may have been called and \
-    charged for it, so the call is not repeated";
+const INTERRUPTED: &str = "the server stopped while it waited for the response: the provider or callback may have been \
+    called, so the call is not repeated";
 
 impl RunJob<App> for RunAction {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
@@ -89,7 +92,32 @@ struct PreparedCall {
     original: span::Model,
     input: Option<String>,
     request: RebuiltRequest,
-    endpoint: JudgeEndpoint,
+    executor: Executor,
+}
+
+/// The service that repeats the request.
+enum Executor {
+    /// The tenant's provider.
+    Provider(JudgeEndpoint),
+    /// The callback of the policy, with the requested model.
+    Callback(CallbackTarget, Option<String>),
+}
+
+impl Executor {
+    /// Returns the noun with which a message begins.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Provider(_) => "the provider",
+            Self::Callback(..) => "the callback",
+        }
+    }
+
+    fn model(self) -> Option<String> {
+        match self {
+            Self::Provider(endpoint) => Some(endpoint.model),
+            Self::Callback(_, model) => model,
+        }
+    }
 }
 
 /// Reads the span and rebuilds its request. Returns a message for the user if that is not possible.
@@ -127,6 +155,12 @@ async fn prepare(
     };
     let is_fallback = action.requested_type == ActionType::FallbackModel.as_str();
     let model = config.model.filter(|_| is_fallback).or_else(|| original.model.clone());
+    if config.callback_url.is_some() {
+        return Ok(callback_target(app, action).await?.map(|target| {
+            let executor = Executor::Callback(target, model);
+            PreparedCall { original, input: texts.input, request, executor }
+        }));
+    }
     let Some(model) = model else { return fail("the span has no recorded model") };
     // The recorded provider may not have the other model.
     let recorded = if is_fallback { &Map::new() } else { &metadata };
@@ -138,7 +172,31 @@ async fn prepare(
     let Ok(endpoint) = app.judge.tenant_endpoint(credential, provider, &model) else {
         return fail("the stored key of the provider can't be decrypted: an owner must store it again");
     };
-    Ok(Ok(PreparedCall { original, input: texts.input, request, endpoint }))
+    let executor = Executor::Provider(endpoint);
+    Ok(Ok(PreparedCall { original, input: texts.input, request, executor }))
+}
+
+/// Returns the callback of an action's policy as it is now: its secret never signs requests to an earlier address.
+async fn callback_target(
+    app: &App,
+    action: &control_action::Model,
+) -> Result<std::result::Result<CallbackTarget, String>> {
+    let tenant = action.tenant_id;
+    let policy = match action.policy_id {
+        Some(policy) => policies::get(app.db.current(), tenant, policy).await?,
+        None => None,
+    };
+    let Some(policy) = policy else { return Ok(Err("the policy with the callback was deleted".to_owned())) };
+    let config: ActionConfig = serde_json::from_str(&policy.action_config).map_err(anyhow::Error::from)?;
+    let url = config.callback_url.and_then(|it| Url::parse(&it).ok());
+    let (Some(url), Some(sealed)) = (url, policy.callback_secret) else {
+        return Ok(Err("the policy has no callback any more".to_owned()));
+    };
+    let place = policy.id.simple().to_string();
+    let secret = app.sealer.unseal(CALLBACK_SECRET.location(tenant, &place), &sealed);
+    Ok(secret.map(|secret| CallbackTarget { url, secret }).map_err(|_| {
+        "the stored secret of the callback can't be decrypted: an owner must store it again".to_owned()
+    }))
 }
 
 /// Records that a call begins. Returns the changed action; `None` if it must not be called.
@@ -179,9 +237,9 @@ async fn begin_call(
 
 /// Calls the provider and stores the output.
 async fn execute(app: &App, action: control_action::Model, call: PreparedCall) -> Result<JobResult> {
-    let PreparedCall { original, input, request, endpoint } = call;
+    let PreparedCall { original, input, request, executor } = call;
     let started_at = app.clock.now();
-    let pending = chat::send(&app.outbound, &endpoint, &request.chat, CALL_TIMEOUT, started_at);
+    let pending = send(app, &executor, &action, &request.chat, started_at);
     let stopping = app.stopping();
     let reply = tokio::select! {
         reply = pending => reply,
@@ -190,17 +248,32 @@ async fn execute(app: &App, action: control_action::Model, call: PreparedCall) -
     };
     let reply = match reply {
         Ok(reply) => reply,
-        Err(failure) => return provider_failed(app, &action, &failure).await,
+        Err(failure) => return call_failed(app, &action, executor.name(), &failure).await,
     };
     let input = match input.filter(|_| !request.has_new_messages) {
         Some(recorded) => recorded,
         None => serde_json::to_string(&request.chat.messages).map_err(anyhow::Error::from)?,
     };
     let ended_at = app.clock.now();
-    let output = RemediatedOutput { reply, input, model: endpoint.model, started_at, ended_at };
+    let output = RemediatedOutput { reply, input, model: executor.model(), started_at, ended_at };
     match remediated_span::store(app, &action, &original, output).await? {
         Some(span) => complete(app, &action, span).await,
         None => Ok(JobResult::Done),
+    }
+}
+
+async fn send(
+    app: &App,
+    executor: &Executor,
+    action: &control_action::Model,
+    request: &ChatRequest,
+    now: i64,
+) -> std::result::Result<ChatReply, JudgeProviderFailure> {
+    match executor {
+        Executor::Provider(endpoint) => chat::send(&app.outbound, endpoint, request, CALL_TIMEOUT, now).await,
+        Executor::Callback(target, model) => {
+            callback::send(&app.outbound, target, action, model.as_deref(), request, CALL_TIMEOUT, now).await
+        }
     }
 }
 
@@ -231,17 +304,18 @@ async fn complete(app: &App, action: &control_action::Model, span: span::Model) 
     Ok(JobResult::Done)
 }
 
-/// Handles a call without a reply: an action whose provider fails temporarily is repeated, any other one fails.
-async fn provider_failed(
+/// Handles a call without a reply: a temporary failure of the executor is retried, any other one ends the action.
+async fn call_failed(
     app: &App,
     action: &control_action::Model,
+    executor: &str,
     failure: &JudgeProviderFailure,
 ) -> Result<JobResult> {
     let JudgeProviderFailure::Temporary { retry_after, .. } = failure else {
-        return fail(app, action, &format!("the provider: {failure}")).await;
+        return fail(app, action, &format!("{executor}: {failure}")).await;
     };
     if action.attempts >= MAX_CALLS {
-        let why = format!("the provider failed {} times, the last time: {failure}", action.attempts);
+        let why = format!("{executor} failed {} times, the last time: {failure}", action.attempts);
         return fail(app, action, &why).await;
     }
     let now = app.clock.now();

@@ -25,8 +25,8 @@ pub struct RemediatedOutput {
     pub reply: ChatReply,
     /// The input that the span shows.
     pub input: String,
-    /// The requested model.
-    pub model: String,
+    /// The requested model; a callback may choose it itself.
+    pub model: Option<String>,
     /// Start of the call, microseconds.
     pub started_at: i64,
     /// End of the call, microseconds.
@@ -88,9 +88,9 @@ fn draft(action: &control_action::Model, original: &span::Model, output: Remedia
         "original_span_id": original.id,
     });
     let mut metadata = json!({"remediation": remediation});
-    let responding = reply.model.unwrap_or_else(|| model.clone());
-    if responding != model {
-        metadata["request_model"] = Value::from(model.as_str());
+    let responding = reply.model.or_else(|| model.clone());
+    if let Some(model) = model.as_deref().filter(|it| responding.as_deref() != Some(*it)) {
+        metadata["request_model"] = Value::from(model);
     }
     let mut otel_id = [0; 8];
     otel_id.copy_from_slice(&id_of(action.id).as_bytes()[..8]);
@@ -106,11 +106,11 @@ fn draft(action: &control_action::Model, original: &span::Model, output: Remedia
         output: Some(reply.output.replace('\0', "")),
         error: None,
         failure: None,
-        model: Some(responding.replace('\0', "")),
-        request_model: Some(model),
+        model: responding.map(|it| it.replace('\0', "")),
+        request_model: model,
         response_id: None,
         usage: reply.usage,
-        sent_cost: None,
+        sent_cost: reply.cost,
         hints: TraceHints::default(),
         trace_input: None,
         trace_output: None,

@@ -5,9 +5,11 @@
 //! ([`send`], signed by [`signature`]), and stores the results together. [`schedule`] decides about the next
 //! attempt.
 
+pub mod address;
 pub mod deliver;
 mod endpoints;
 pub mod event;
+pub mod headers;
 pub mod schedule;
 pub mod send;
 pub mod sending_limits;

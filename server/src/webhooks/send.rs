@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use api::webhook::EventType;
-use outbound::{
-    AddressOwner, Bytes, HeaderMap, Method, OutboundRequest, StatusCode,
-    header::{HeaderName, HeaderValue, RETRY_AFTER},
-};
+use outbound::{AddressOwner, Bytes, HeaderMap, Method, OutboundRequest, StatusCode, header::RETRY_AFTER};
 use uuid::Uuid;
 
 use super::{
+    headers::{SignedMessage, signed_headers},
     schedule,
-    signature::{service_signature, standard_signature},
     target::WebhookTarget,
 };
 use crate::app::App;
@@ -53,11 +50,18 @@ pub struct SendResult {
 /// Sends a message to a webhook.
 pub async fn send(app: &App, target: &WebhookTarget, message: WebhookMessage) -> SendResult {
     let started_at = app.clock.now();
+    let signed = SignedMessage {
+        id: message.event,
+        event: message.event_type.as_str(),
+        delivery: message.delivery,
+        body: message.payload.as_ref(),
+    };
+    let previous = target.previous_secret.as_deref();
     let request = OutboundRequest {
         method: Method::POST,
         url: target.url.clone(),
         set_by: AddressOwner::Tenant,
-        headers: headers(target, &message, started_at),
+        headers: signed_headers(&target.secret, previous, &signed, started_at),
         body: message.payload,
         timeout: ATTEMPT_TIMEOUT,
         max_body: MAX_RESPONSE_BYTES,
@@ -82,33 +86,6 @@ pub async fn send(app: &App, target: &WebhookTarget, message: WebhookMessage) ->
             retry_after: None,
         },
     }
-}
-
-/// Returns the headers of a request that is sent at `now`.
-fn headers(target: &WebhookTarget, message: &WebhookMessage, now: i64) -> HeaderMap {
-    let (id, timestamp) = (message.event.to_string(), now.div_euclid(1_000_000).to_string());
-    let body = message.payload.as_ref();
-    let secrets = || std::iter::once(&target.secret).chain(&target.previous_secret);
-    let standard: Vec<String> = secrets().map(|it| standard_signature(it, &id, &timestamp, body)).collect();
-    let mut headers = HeaderMap::new();
-    let mut insert = |name, value: &str| {
-        // All values are visible ASCII.
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    };
-    insert("content-type", "application/json");
-    insert("x-service-signature", &service_signature(&target.secret, body));
-    if let Some(previous) = &target.previous_secret {
-        insert("x-service-signature-previous", &service_signature(previous, body));
-    }
-    insert("x-service-event", message.event_type.as_str());
-    insert("x-service-delivery", &message.delivery.to_string());
-    insert("x-service-timestamp", &timestamp);
-    insert("webhook-id", &id);
-    insert("webhook-timestamp", &timestamp);
-    insert("webhook-signature", &standard.join(" "));
-    headers
 }
 
 /// Returns why a status is a failure.

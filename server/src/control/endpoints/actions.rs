@@ -131,6 +131,8 @@ pub async fn create(
         }
         None => None,
     };
+    let has_own_callback =
+        action_config.as_ref().is_some_and(|it| it.callback_url.is_some() || it.callback_secret.is_some());
     let config = match (action_config, &policy) {
         (Some(config), _) => config,
         (None, Some(policy)) if policy.action_type == action_type.as_str() => {
@@ -139,6 +141,10 @@ pub async fn create(
         (None, _) => Default::default(),
     };
     check_config(action_type, &config)?;
+    if has_own_callback {
+        let message = "is only allowed in a policy; name the policy with policy_id instead";
+        return Err(Problem::field("action_config.callback_url", message).into());
+    }
     let span_id = match span_id {
         Some(span) => {
             if traces::some_spans(&app.db.primary(), tenant, &[(trace_id, span)]).await?.is_empty() {

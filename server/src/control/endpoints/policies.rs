@@ -19,7 +19,7 @@ use axum::{
 use entities::policy;
 use semantics::money;
 use serde_json::json;
-use store::{new_id, policies as table};
+use store::{new_id, policies as table, sealed::CALLBACK_SECRET};
 
 use crate::{
     access::{Access, Caller},
@@ -33,6 +33,7 @@ use crate::{
         read::ApiJson,
         route::{Route, route},
     },
+    webhooks::address::{URL_ERRORS, check_secret, check_url},
 };
 
 /// A policy was created.
@@ -63,9 +64,13 @@ pub fn routes() -> Vec<Route> {
         route!(list, Access::viewer().plan(Plan::Team)),
         route!(create, Access::owner().plan(Plan::Team))
             .audited(POLICY_CREATE)
+            .errors(URL_ERRORS)
             .errors(&[ErrorCode::NotFound, ErrorCode::Conflict]),
         route!(detail, Access::viewer().plan(Plan::Team)),
-        route!(update, Access::owner().plan(Plan::Team)).audited(POLICY_UPDATE),
+        route!(update, Access::owner().plan(Plan::Team))
+            .audited(POLICY_UPDATE)
+            .errors(URL_ERRORS)
+            .errors(&[ErrorCode::Conflict]),
         // A lowered plan keeps the policies, which can be deleted.
         route!(delete, Access::owner()).audited(POLICY_DELETE),
     ]
@@ -137,6 +142,7 @@ pub async fn create(
         metric_name: None,
         max_score: None,
         action_config: "{}".to_owned(),
+        callback_secret: None,
         require_approval: false,
         max_retry_depth: DEFAULT_MAX_RETRY_DEPTH,
         max_cascade_depth: DEFAULT_MAX_CASCADE_DEPTH,
@@ -158,7 +164,8 @@ pub async fn create(
         cooldown_seconds,
         daily_budget_usd: Some(daily_budget_usd),
     };
-    let row = changed(blank, change)?;
+    let ChangedPolicy { row, new_secret } = changed(blank.clone(), change)?;
+    let row = with_callback(&app, &blank, row, new_secret).await?;
     check_metric(&app, &row).await?;
     let txn = app.db.begin().await?;
     // A lock, so that concurrent requests can't exceed the limit.
@@ -188,14 +195,19 @@ pub async fn update(
     ApiJson(change): ApiJson<PolicyChange>,
 ) -> Result<Json<Policy>> {
     let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
-    let txn = app.db.begin().await?;
-    let was = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("policy"))?;
-    let row = changed(was.clone(), change)?;
+    // The address is resolved before the transaction begins.
+    let was = table::get(app.db.current(), tenant, id).await?.ok_or_else(|| not_found("policy"))?;
+    let ChangedPolicy { row, new_secret } = changed(was.clone(), change)?;
+    let row = with_callback(&app, &was, row, new_secret).await?;
     if row == was {
         return Ok(Json(view::policy(was)?));
     }
     if (&row.trigger_type, &row.metric_name) != (&was.trigger_type, &was.metric_name) {
         check_metric(&app, &row).await?;
+    }
+    let txn = app.db.begin().await?;
+    if table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("policy"))? != was {
+        return Err(problem(ErrorCode::Conflict, "the policy was changed at the same time; try again"));
     }
     let row = policy::Model { updated_at: now, ..row };
     table::replace(&txn, row.clone()).await?;
@@ -224,8 +236,14 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// A policy with a change applied, without the changes of its callback's secret.
+struct ChangedPolicy {
+    row: policy::Model,
+    new_secret: Option<String>,
+}
+
 /// Returns a policy with a change applied.
-fn changed(was: policy::Model, change: PolicyChange) -> Result<policy::Model> {
+fn changed(was: policy::Model, change: PolicyChange) -> Result<ChangedPolicy> {
     let PolicyChange {
         name,
         enabled,
@@ -249,10 +267,12 @@ fn changed(was: policy::Model, change: PolicyChange) -> Result<policy::Model> {
     if let Some(word) = action_type {
         row.action_type = requestable_type(&word)?.as_str().to_owned();
     }
-    if let Some(config) = action_config {
+    let mut new_secret = None;
+    if let Some(mut config) = action_config {
+        new_secret = config.callback_secret.take();
         row.action_config = serde_json::to_string(&config).map_err(anyhow::Error::from)?;
     }
-    let config: ActionConfig = serde_json::from_str(&row.action_config).map_err(anyhow::Error::from)?;
+    let config = config_of(&row)?;
     check_config(row.action_type.parse().map_err(anyhow::Error::from)?, &config)?;
     row.require_approval = require_approval.unwrap_or(row.require_approval);
     if let Some(depth) = max_retry_depth {
@@ -269,7 +289,47 @@ fn changed(was: policy::Model, change: PolicyChange) -> Result<policy::Model> {
         let pico = |usd: f64| money::from_usd(usd).filter(|it| *it > 0).ok_or_else(invalid);
         row.daily_budget = budget.map(pico).transpose()?;
     }
+    Ok(ChangedPolicy { row, new_secret })
+}
+
+/// Validates the address of a callback, and seals its secret. The secret of an unchanged address is kept: a stored secret
+/// is never used for an address that its owner did not name with it.
+async fn with_callback(
+    app: &App,
+    was: &policy::Model,
+    mut row: policy::Model,
+    new_secret: Option<String>,
+) -> Result<policy::Model> {
+    const SECRET_FIELD: &str = "action_config.callback_secret";
+    let (url, url_before) = (config_of(&row)?.callback_url, config_of(was)?.callback_url);
+    let Some(url) = url else {
+        if new_secret.is_some() {
+            return Err(Problem::field(SECRET_FIELD, "is only allowed with callback_url").into());
+        }
+        row.callback_secret = None;
+        return Ok(row);
+    };
+    let is_changed = url_before.is_none_or(|it| it != url);
+    if is_changed {
+        check_url(app, "action_config.callback_url", &url).await?;
+    }
+    match new_secret {
+        Some(secret) => {
+            check_secret(SECRET_FIELD, &secret)?;
+            let place = row.id.simple().to_string();
+            row.callback_secret =
+                Some(app.sealer.seal(CALLBACK_SECRET.location(row.tenant_id, &place), &secret)?);
+        }
+        None if is_changed => {
+            return Err(Problem::field(SECRET_FIELD, "is required for a new callback_url").into());
+        }
+        None => {}
+    }
     Ok(row)
+}
+
+fn config_of(row: &policy::Model) -> Result<ActionConfig> {
+    Ok(serde_json::from_str(&row.action_config).map_err(anyhow::Error::from)?)
 }
 
 fn set_trigger(row: &mut policy::Model, trigger: Option<NewPolicyTrigger>) -> Result<()> {
@@ -325,7 +385,14 @@ pub fn requestable_type(word: &str) -> Result<ActionType> {
 ///
 /// Fails with `validation_failed` if a value is missing, invalid, or of no use to the type.
 pub fn check_config(action_type: ActionType, config: &ActionConfig) -> Result<()> {
-    let ActionConfig { model, system_suffix, prompt_template, temperature } = config;
+    let ActionConfig {
+        model,
+        system_suffix,
+        prompt_template,
+        temperature,
+        callback_url: _,
+        callback_secret: _,
+    } = config;
     let (fallback, prompt) = (ActionType::FallbackModel, ActionType::PromptModification);
     match model {
         Some(_) if action_type != fallback => return Err(only_for("action_config.model", fallback.as_str())),

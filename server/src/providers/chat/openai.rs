@@ -43,7 +43,7 @@ pub fn parse_reply(body: &Value) -> Result<ChatReply, InvalidReply> {
         return Err(InvalidReply::OtherProtocol("its reply has no text and no tool call"));
     }
     let model = body.get("model").and_then(Value::as_str).map(str::to_owned);
-    Ok(ChatReply { output: output(text, calls), model, usage: usage(&body["usage"]) })
+    Ok(ChatReply { output: output(text, calls), model, usage: usage(&body["usage"]), cost: None })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use entities::webhook;
 use serde_json::json;
 use store::{new_id, sealed::WEBHOOK_SECRET, webhooks as table};
 
-use super::{WEBHOOK_CREATE, WEBHOOK_DELETE, WEBHOOK_UPDATE, check_secret, check_url, wire};
+use super::{WEBHOOK_CREATE, WEBHOOK_DELETE, WEBHOOK_UPDATE, wire};
 use crate::{
     access::Caller,
     app::App,
@@ -25,7 +25,10 @@ use crate::{
         query::{Query, path_id},
         read::ApiJson,
     },
-    webhooks::deliver,
+    webhooks::{
+        address::{check_secret, check_url},
+        deliver,
+    },
 };
 
 /// Maximum number of webhooks of a tenant: every event may have a delivery to each.
@@ -68,12 +71,12 @@ pub async fn create(
     ApiJson(body): ApiJson<NewWebhook>,
 ) -> Result<(StatusCode, Json<Webhook>)> {
     let (tenant, now, id) = (caller.tenant_id, app.clock.now(), new_id());
-    check_secret(&body.secret)?;
+    check_secret("secret", &body.secret)?;
     let events = match &body.events {
         Some(words) => events_text(words)?,
         None => events_text(&[EventType::FailureDetected.as_str().to_owned()])?,
     };
-    check_url(&app, &body.url).await?;
+    check_url(&app, "url", &body.url).await?;
     let place = id.simple().to_string();
     let row = webhook::Model {
         tenant_id: tenant,
@@ -119,7 +122,7 @@ pub async fn update(
     let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
     let events = change.events.as_deref().map(events_text).transpose()?;
     if let Some(url) = &change.url {
-        check_url(&app, url).await?;
+        check_url(&app, "url", url).await?;
     }
     let txn = app.db.begin().await?;
     let mut row = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("webhook"))?;

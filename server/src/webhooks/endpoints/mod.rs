@@ -10,10 +10,10 @@ use entities::webhook;
 
 use crate::{
     access::{Access, Keys},
-    app::App,
     audit::AuditAction,
-    error::{Problem, Result},
+    error::Result,
     http::route::{Route, route},
+    webhooks::address::URL_ERRORS,
 };
 
 /// A webhook was created.
@@ -26,10 +26,6 @@ const WEBHOOK_DELETE: AuditAction = AuditAction::new("webhook.delete", "webhook"
 const WEBHOOK_ROTATE_SECRET: AuditAction = AuditAction::new("webhook.rotate_secret", "webhook");
 /// An event was delivered again.
 const WEBHOOK_REDELIVER: AuditAction = AuditAction::new("webhook.redeliver", "webhook");
-
-/// Error codes of an address that is rejected.
-const URL_ERRORS: &[ErrorCode] =
-    &[ErrorCode::WebhookUrlNotHttps, ErrorCode::WebhookUrlPrivateIp, ErrorCode::WebhookUrlUnresolvable];
 
 /// Returns the routes of webhooks.
 pub fn routes() -> Vec<Route> {
@@ -53,38 +49,6 @@ pub fn routes() -> Vec<Route> {
         route!(deliveries::deliveries, viewer),
         route!(deliveries::redeliver, member).audited(WEBHOOK_REDELIVER).errors(&[ErrorCode::Conflict]),
     ]
-}
-
-/// Validates a secret.
-fn check_secret(secret: &str) -> Result<()> {
-    /// Number of characters that a secret has at least.
-    const MIN_SECRET: usize = 16;
-    /// Maximum number of characters of a secret.
-    const MAX_SECRET: usize = 1_000;
-    if (MIN_SECRET..=MAX_SECRET).contains(&secret.chars().count()) {
-        return Ok(());
-    }
-    let message = format!("must have {MIN_SECRET} to {MAX_SECRET} characters");
-    Err(Problem::field("secret", message).into())
-}
-
-/// Fails if requests can't be sent to an address.
-async fn check_url(app: &App, url: &str) -> Result<()> {
-    match app.outbound.check(url).await {
-        Ok(_) => Ok(()),
-        Err(rejection) => Err(url_problem(rejection, url).into()),
-    }
-}
-
-/// Returns the error for a rejected address.
-fn url_problem(rejection: outbound::AddressRejection, url: &str) -> Problem {
-    use outbound::AddressRejection::{NotHttps, Private, Unresolvable};
-    let code = match rejection {
-        NotHttps => ErrorCode::WebhookUrlNotHttps,
-        Private => ErrorCode::WebhookUrlPrivateIp,
-        Unresolvable => ErrorCode::WebhookUrlUnresolvable,
-    };
-    Problem { code, ..Problem::field("url", outbound::remedy::describe(rejection, url)) }
 }
 
 fn wire(row: webhook::Model) -> Result<Webhook> {

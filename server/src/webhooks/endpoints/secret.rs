@@ -13,14 +13,14 @@ use axum::{
 use entities::webhook;
 use store::sealed::{WEBHOOK_PREVIOUS_SECRET, WEBHOOK_SECRET};
 
-use super::{WEBHOOK_ROTATE_SECRET, check_secret};
+use super::WEBHOOK_ROTATE_SECRET;
 use crate::{
     access::Caller,
     app::App,
     audit::{self, AuditEvent},
     error::{Result, not_found},
     http::{query::path_id, read::ApiJson},
-    webhooks::signature,
+    webhooks::{address::check_secret, signature},
 };
 
 /// Time in microseconds for which the previous secret also signs.
@@ -42,7 +42,7 @@ pub async fn rotate(
     let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
     let (secret, generated) = match body.secret {
         Some(secret) => {
-            check_secret(&secret)?;
+            check_secret("secret", &secret)?;
             (secret, None)
         }
         None => {

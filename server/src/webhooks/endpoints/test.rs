@@ -14,13 +14,13 @@ use outbound::AddressRejection;
 use serde_json::json;
 use store::new_id;
 
-use super::url_problem;
 use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, not_found, problem},
     http::query::path_id,
     webhooks::{
+        address::url_problem,
         event::Payload,
         send::{self, WebhookMessage},
         target::WebhookTarget,
@@ -52,7 +52,7 @@ pub async fn test(
     match app.outbound.check(&row.url).await {
         // A name that does not resolve at the moment is a receiver that can't be reached.
         Ok(_) | Err(AddressRejection::Unresolvable) => {}
-        Err(rejection) => return Err(url_problem(rejection, &row.url).into()),
+        Err(rejection) => return Err(url_problem("url", rejection, &row.url).into()),
     }
     let Some(_permit) = app.webhook_tests.acquire(&tenant, MAX_WAITING_TESTS, TEST_WAIT).await else {
         return Err(problem(
