@@ -51,6 +51,12 @@ const DAY_MICROS: i64 = 86_400_000_000;
 const INTERRUPTED: &str = "the server stopped while it waited for the response: the provider or callback may have been \
     called, so the call is not repeated";
 
+/// The reason of an action whose cost would be unknown although its policy has a budget.
+const NO_PRICE: &str = "the price of the model is unknown, so the policy's daily budget can't be kept: an owner sets the \
+    price with PUT /v1/models/{name}";
+/// The reason of an action that exceeds the budget of its policy.
+const BUDGET_USED_UP: &str = "the policy's daily budget is used up: it starts again at midnight UTC";
+
 impl RunJob<App> for RunAction {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row.tenant_id, self.action).await {
@@ -83,7 +89,7 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<JobResult> {
         Ok(call) => call,
         Err(why) => return fail(app, &action, &why).await,
     };
-    let Some(action) = begin_call(app, &action, &call.original).await? else { return Ok(JobResult::Done) };
+    let Some(action) = begin_call(app, &action, &call).await? else { return Ok(JobResult::Done) };
     execute(app, action, call).await
 }
 
@@ -203,9 +209,10 @@ async fn callback_target(
 async fn begin_call(
     app: &App,
     action: &control_action::Model,
-    original: &span::Model,
+    call: &PreparedCall,
 ) -> Result<Option<control_action::Model>> {
     let (tenant, now) = (action.tenant_id, app.clock.now());
+    let has_price = has_price(app, tenant, &call.executor).await?;
     let txn = app.db.begin().await?;
     traces::lock_in_order(&txn, tenant, &[action.trace_id]).await?;
     let policy = match action.policy_id {
@@ -217,11 +224,16 @@ async fn begin_call(
     let Some(mut row) = row.filter(|it| it.status == ActionStatus::Queued.as_str()) else { return Ok(None) };
     if let Some((policy, budget)) = policy.and_then(|it| Some((it.id, it.daily_budget?))) {
         let midnight = now.div_euclid(DAY_MICROS) * DAY_MICROS;
-        // The estimate of this action's earlier call counts, too.
         let spent = control_actions::spent(&txn, &app.db, tenant, policy, midnight).await?;
-        if spent >= budget {
-            let why = "the policy's daily budget is used up; it starts again at midnight UTC";
-            end(&txn, row, ActionStatus::Failed, Some(why), now).await?;
+        let why = if !has_price {
+            Some(NO_PRICE)
+        } else if spent >= budget {
+            Some(BUDGET_USED_UP)
+        } else {
+            None
+        };
+        if why.is_some() {
+            end(&txn, row, ActionStatus::Failed, why, now).await?;
             txn.commit().await?;
             return Ok(None);
         }
@@ -229,10 +241,27 @@ async fn begin_call(
     row.status = ActionStatus::Running.as_str().to_owned();
     row.attempts += 1;
     (row.called_at, row.updated_at) = (Some(now), now);
-    row.cost = original.cost;
+    // An estimate, which counts towards the budget until the call ends.
+    row.cost = call.original.cost;
     control_actions::replace(&txn, row.clone()).await?;
     txn.commit().await?;
     Ok(Some(row))
+}
+
+/// Whether the cost of a call will be known. A callback states its own cost.
+async fn has_price(app: &App, tenant: Uuid, executor: &Executor) -> Result<bool> {
+    match executor {
+        Executor::Provider(endpoint) => {
+            Ok(app.access_cache.price_book(tenant).await?.find(&endpoint.model).is_some())
+        }
+        Executor::Callback(..) => Ok(true),
+    }
+}
+
+/// Whether an action still runs its current call. A worker that was suspended for longer than its lease has lost it.
+async fn is_current(app: &App, action: &control_action::Model) -> Result<bool> {
+    let row = control_actions::get(app.db.current(), action.tenant_id, action.id).await?;
+    Ok(row.is_some_and(|it| it.status == action.status && it.attempts == action.attempts))
 }
 
 /// Calls the provider and stores the output.
@@ -254,6 +283,9 @@ async fn execute(app: &App, action: control_action::Model, call: PreparedCall) -
         Some(recorded) => recorded,
         None => serde_json::to_string(&request.chat.messages).map_err(anyhow::Error::from)?,
     };
+    if !is_current(app, &action).await? {
+        return Ok(JobResult::Done);
+    }
     let ended_at = app.clock.now();
     let output = RemediatedOutput { reply, input, model: executor.model(), started_at, ended_at };
     match remediated_span::store(app, &action, &original, output).await? {
