@@ -11,11 +11,17 @@ pub struct Migration;
 
 /// Name, table, columns and condition of the indexes. The ids of actions are ordered by time, so an index that ends with
 /// the id has the order of the list.
-const INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
+const CONTROL_LOOP_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
     ("ix_policy_time", "policy", "tenant_id, created_at, id", None),
     ("ix_control_action_trace", "control_action", "tenant_id, trace_id, id", None),
     ("ix_control_action_project", "control_action", "tenant_id, project_id, id", None),
     ("ix_control_action_policy", "control_action", "tenant_id, policy_id, id", Some("policy_id IS NOT NULL")),
+    (
+        "ix_control_action_called",
+        "control_action",
+        "tenant_id, policy_id, called_at",
+        Some("called_at IS NOT NULL"),
+    ),
     ("ix_control_action_pending", "control_action", "tenant_id, id", Some("status = 'pending_approval'")),
     (
         "ix_control_action_retry_cap",
@@ -36,7 +42,7 @@ impl MigrationTrait for Migration {
         for table in [policies(), control_actions()] {
             create_clustered(manager, table).await?;
         }
-        for (name, table, columns, condition) in INDEXES {
+        for (name, table, columns, condition) in CONTROL_LOOP_INDEXES {
             create_index(manager, name, table, columns, *condition).await?;
         }
         Ok(())

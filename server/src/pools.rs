@@ -70,7 +70,7 @@ pub const FAILURES_POOL: WorkerPool = WorkerPool {
     gathering_time: Duration::from_millis(200),
 };
 
-/// Triggers of policies, and control actions, most of which wait for a provider.
+/// Triggers of policies, and control actions, which wait for a provider.
 pub const ACTIONS_POOL: WorkerPool = WorkerPool {
     name: "actions",
     concurrency: 16,

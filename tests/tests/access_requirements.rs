@@ -89,6 +89,12 @@ const RULE_TEST_BODY: &str = r#"{"trace_id":"0190a000-0000-7000-8000-00000000000
 /// A failure rule for an unknown project.
 const FAILURE_RULE_BODY: &str = r#"{"name":"n","project_id":"0190a000-0000-7000-8000-000000000000"}"#;
 
+/// A policy for an unknown project.
+const POLICY_BODY: &str = r#"{"project_id":"0190a000-0000-7000-8000-000000000000","action_type":"retry"}"#;
+
+/// A control action on an unknown trace.
+const ACTION_BODY: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","action_type":"retry"}"#;
+
 /// A webhook with an address that is not https.
 const WEBHOOK_BODY: &str = r#"{"url":"http://example.com/","secret":"0123456789abcdef"}"#;
 
@@ -195,6 +201,21 @@ fn cases() -> Vec<Case> {
         send(Method::PATCH, "/v1/failure-rules/{id}", INGEST_ROUTE, missing, (JSON_TYPE, "{}"))
             .from(Plan::Pro),
         send(Method::DELETE, "/v1/failure-rules/{id}", OWNER_ROUTE, missing, ("", "")),
+        get("/v1/policies", SESSION_ROUTE, ok).from(Plan::Team),
+        send(Method::POST, "/v1/policies", SESSION_OWNER_ROUTE, missing, (JSON_TYPE, POLICY_BODY))
+            .from(Plan::Team),
+        get("/v1/policies/{id}", SESSION_ROUTE, missing).from(Plan::Team),
+        send(Method::PATCH, "/v1/policies/{id}", SESSION_OWNER_ROUTE, missing, (JSON_TYPE, "{}"))
+            .from(Plan::Team),
+        send(Method::DELETE, "/v1/policies/{id}", SESSION_OWNER_ROUTE, missing, ("", "")),
+        get("/v1/control/actions", SESSION_ROUTE, ok).from(Plan::Team),
+        send(Method::POST, "/v1/control/actions", SESSION_MEMBER_ROUTE, missing, (JSON_TYPE, ACTION_BODY))
+            .from(Plan::Team),
+        get("/v1/control/actions/{id}", SESSION_ROUTE, missing).from(Plan::Team),
+        send(Method::POST, "/v1/control/actions/{id}/approve", SESSION_OWNER_ROUTE, missing, ("", ""))
+            .from(Plan::Team),
+        send(Method::POST, "/v1/control/actions/{id}/reject", SESSION_OWNER_ROUTE, missing, ("", ""))
+            .from(Plan::Team),
         get("/v1/webhooks", FULL_KEY_READ_ROUTE, ok).from(Plan::Pro),
         send(
             Method::POST,
@@ -435,6 +456,13 @@ on_both_databases! {
         let failure_rule = rules["failure_rules"][0]["id"].as_str().unwrap().to_owned();
 
         let webhook = json!({"url": "https://93.184.216.34/", "secret": "0123456789abcdef"});
+        let others_owner = app.session_of(other, Role::Owner);
+        let policy = json!({"project_id": project, "action_type": "retry", "require_approval": true});
+        let policy = others_owner.post("/v1/policies", &policy).await.ok()["id"].as_str().unwrap().to_owned();
+        let action = json!({"trace_id": trace, "action_type": "retry", "policy_id": policy});
+        let action = others_owner.post("/v1/control/actions", &action).await.ok();
+        let action = action["id"].as_str().unwrap().to_owned();
+
         let webhook = others_key.post("/v1/webhooks", &webhook).await.ok()["id"].as_str().unwrap().to_owned();
 
         let targets = [
@@ -443,6 +471,12 @@ on_both_databases! {
             (Method::GET, "/v1/failure-rules/{id}", &failure_rule),
             (Method::PATCH, "/v1/failure-rules/{id}", &failure_rule),
             (Method::DELETE, "/v1/failure-rules/{id}", &failure_rule),
+            (Method::GET, "/v1/policies/{id}", &policy),
+            (Method::PATCH, "/v1/policies/{id}", &policy),
+            (Method::DELETE, "/v1/policies/{id}", &policy),
+            (Method::GET, "/v1/control/actions/{id}", &action),
+            (Method::POST, "/v1/control/actions/{id}/approve", &action),
+            (Method::POST, "/v1/control/actions/{id}/reject", &action),
             (Method::GET, "/v1/webhooks/{id}", &webhook),
             (Method::PATCH, "/v1/webhooks/{id}", &webhook),
             (Method::DELETE, "/v1/webhooks/{id}", &webhook),

@@ -111,7 +111,16 @@ fn enum_values_equal_the_wire_format() {
 fn events_are_described_with_their_data() {
     let document = document();
     let described: Vec<&String> = document["webhooks"].as_object().unwrap().keys().collect();
-    assert_eq!(described, ["anomaly.detected", "evaluation.failed", "failure.detected", "ping"]);
+    assert_eq!(
+        described,
+        [
+            "anomaly.detected",
+            "control_action.pending_approval",
+            "evaluation.failed",
+            "failure.detected",
+            "ping"
+        ]
+    );
     let schemas = document["components"]["schemas"].as_object().unwrap();
     for name in ["FailureDetected", "FailedTrace", "LowScore", "FiredRule", "Anomaly", "EvaluationFailed"] {
         assert!(schemas.contains_key(name), "{name}");

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Timestamp, enums::words, policy::TriggerType};
+use crate::{Timestamp, enums::words};
 
 words! {
     /// What a control action does.
@@ -21,7 +21,7 @@ words! {
 
 impl ActionType {
     /// The types that can be requested.
-    pub const REQUESTABLE: [Self; 3] = [Self::Retry, Self::FallbackModel, Self::PromptModification];
+    pub const REQUESTABLE_TYPES: [Self; 3] = [Self::Retry, Self::FallbackModel, Self::PromptModification];
 }
 
 words! {
@@ -49,6 +49,16 @@ words! {
         RetryThresholdExceeded = "retry_threshold_exceeded",
         /// The trace has as many actions as `max_cascade_depth` allows.
         CascadeDepthExhausted = "cascade_depth_exhausted",
+    }
+}
+
+words! {
+    /// What triggers a policy.
+    TriggerType {
+        /// A failing span of a trace that is ready.
+        Failure = "failure",
+        /// An evaluation with a low score.
+        Evaluation = "evaluation",
     }
 }
 
@@ -178,7 +188,7 @@ pub struct NewControlAction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_id: Option<Uuid>,
     /// How the request is changed; default: the policy's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::one")]
     pub action_config: Option<ActionConfig>,
 }
 

@@ -70,6 +70,15 @@ where
     Ok(object.map(|Object(it)| it))
 }
 
+/// For `deserialize_with` beside `default`: distinguishes null from an absent field, as [`given`], and takes objects only.
+pub(crate) fn given_one<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    one(deserializer).map(Some)
+}
+
 /// Maximum number of tags that are decoded; above the limit that validation checks afterwards.
 const MAX_TAGS_READ: usize = 1_000;
 

@@ -3,21 +3,11 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use crate::control::TriggerType;
 use crate::{
     FailureType, Timestamp,
     control::{ActionConfig, ActionType},
-    enums::words,
 };
-
-words! {
-    /// What triggers a policy.
-    TriggerType {
-        /// A failing span of a trace that is ready.
-        Failure = "failure",
-        /// An evaluation with a low score.
-        Evaluation = "evaluation",
-    }
-}
 
 /// `max_retry_depth` of an action without a policy, and of a policy that sets none.
 pub const DEFAULT_MAX_RETRY_DEPTH: i16 = 3;
@@ -79,7 +69,6 @@ pub struct PolicyTrigger {
 /// The trigger in a request. Its words are strings, so that an unknown word is a validation error (422).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewPolicyTrigger {
     /// `failure` or `evaluation`.
     #[serde(rename = "type")]
@@ -113,10 +102,10 @@ pub struct NewPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// When the policy acts; default: only on request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::one")]
     pub trigger: Option<NewPolicyTrigger>,
     /// How its actions change a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::one")]
     pub action_config: Option<ActionConfig>,
     /// Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +135,7 @@ pub struct PolicyChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// Replaces the trigger; null for none.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given_one")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<NewPolicyTrigger>))]
     pub trigger: Option<Option<NewPolicyTrigger>>,
     /// The action type. With another type, `action_config` is required unless the type needs none.
@@ -154,7 +143,7 @@ pub struct PolicyChange {
     #[cfg_attr(feature = "schema", schema(value_type = Option<ActionType>))]
     pub action_type: Option<String>,
     /// Replaces the whole configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::one")]
     pub action_config: Option<ActionConfig>,
     /// Whether its actions wait for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -146,7 +146,8 @@ pub async fn remediated_spans(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<
     db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// Returns the cost in pico-dollars of a policy's actions that were created at `since` (microseconds) or later.
+/// Returns the cost in pico-dollars of a policy's actions that called the provider at `since` (microseconds) or later. An
+/// action may have been created, and have waited for approval, long before.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -159,10 +160,10 @@ pub async fn spent(
 ) -> Result<i64, DbErr> {
     let sql = format!(
         "SELECT CAST(COALESCE(SUM(a.cost), 0) AS BIGINT) FROM control_action a{} \
-         WHERE a.tenant_id = $1 AND a.policy_id = $2 AND a.id >= $3",
-        db.dialect.index_hint("ix_control_action_policy")
+         WHERE a.tenant_id = $1 AND a.policy_id = $2 AND a.called_at >= $3",
+        db.dialect.index_hint("ix_control_action_called")
     );
-    let values = [tenant.into(), policy.into(), first_id_at(since).into()];
+    let values = [tenant.into(), policy.into(), since.into()];
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
     txn.query_one_raw(statement).await?.map_or(Ok(0), |it| it.try_get_by_index(0))
 }

@@ -72,7 +72,7 @@ pub struct ActionRequest<'a> {
     pub trace_id: Uuid,
     /// The span whose request is repeated.
     pub span_id: Option<Uuid>,
-    /// One of [`ActionType::REQUESTABLE`].
+    /// One of [`ActionType::REQUESTABLE_TYPES`].
     pub action_type: ActionType,
     /// How the request is changed.
     pub config: ActionConfig,

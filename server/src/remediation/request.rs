@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::providers::chat::ChatRequest;
 
 /// The parameters that are repeated, with their names in the conventions of instrumentations.
-const PARAMETERS: &[(&str, &[&str])] = &[
+const REPEATED_PARAMETERS: &[(&str, &[&str])] = &[
     ("temperature", &["temperature"]),
     ("top_p", &["top_p", "topP"]),
     ("top_k", &["top_k", "topK"]),
@@ -73,19 +73,19 @@ fn literal_messages(input: &Value) -> Option<Vec<Value>> {
 }
 
 fn is_literal(message: &Value) -> bool {
-    const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
-    const PARTS: [&str; 4] = ["text", "image_url", "input_audio", "file"];
-    const MEMBERS: [&str; 6] = ["role", "content", "name", "tool_calls", "tool_call_id", "refusal"];
+    const KNOWN_ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
+    const PART_TYPES: [&str; 4] = ["text", "image_url", "input_audio", "file"];
+    const MESSAGE_MEMBERS: [&str; 6] = ["role", "content", "name", "tool_calls", "tool_call_id", "refusal"];
     let Some(object) = message.as_object() else { return false };
-    let has_role = message["role"].as_str().is_some_and(|it| ROLES.contains(&it));
+    let has_role = message["role"].as_str().is_some_and(|it| KNOWN_ROLES.contains(&it));
     let calls = message["tool_calls"].as_array();
     has_role
-        && object.keys().all(|it| MEMBERS.contains(&it.as_str()))
+        && object.keys().all(|it| MESSAGE_MEMBERS.contains(&it.as_str()))
         && calls.into_iter().flatten().all(|it| it.get("function").is_some())
         && match &message["content"] {
             Value::String(_) | Value::Null => true,
             Value::Array(parts) => {
-                parts.iter().all(|it| it["type"].as_str().is_some_and(|it| PARTS.contains(&it)))
+                parts.iter().all(|it| it["type"].as_str().is_some_and(|it| PART_TYPES.contains(&it)))
             }
             _ => false,
         }
@@ -167,7 +167,7 @@ fn parameters(input: Option<&Value>, metadata: &Map<String, Value>) -> Map<Strin
     let objects: Vec<Value> = PARAMETER_OBJECTS.iter().filter_map(|it| parsed(metadata.get(*it)?)).collect();
     let objects: Vec<&Value> = input.into_iter().chain(&objects).collect();
     let mut found = Map::new();
-    for (name, spellings) in PARAMETERS {
+    for (name, spellings) in REPEATED_PARAMETERS {
         let in_objects = || {
             let pairs = objects.iter().flat_map(|object| spellings.iter().map(move |it| (object, *it)));
             pairs.filter_map(|(object, spelling)| object.get(spelling)).find(|it| !it.is_null())

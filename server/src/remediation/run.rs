@@ -48,7 +48,7 @@ const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 const DAY_MICROS: i64 = 86_400_000_000;
 
 /// The reason of an action whose worker was lost during a call.
-const INTERRUPTED: &str = "the server stopped while it waited for the response: the provider or callback may have been \
+const INTERRUPTED_MESSAGE: &str = "the server stopped while it waited for the response: the provider or callback may have been \
     called, so the call is not repeated";
 
 /// The reason of an action whose cost would be unknown although its policy has a budget.
@@ -314,7 +314,7 @@ async fn recover(app: &App, action: &control_action::Model) -> Result<JobResult>
     let span = (action.trace_id, remediated_span::id_of(action.id));
     match traces::some_spans(&app.db.primary(), action.tenant_id, &[span]).await?.pop() {
         Some(span) => complete(app, action, span).await,
-        None => fail(app, action, INTERRUPTED).await,
+        None => fail(app, action, INTERRUPTED_MESSAGE).await,
     }
 }
 

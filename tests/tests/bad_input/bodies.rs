@@ -43,6 +43,8 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
     owner.post("/v1/evaluators", &evaluator("to_change")).await.ok();
     let webhook = json!({"url": "https://93.184.216.34/", "secret": "0123456789abcdef"});
     let webhook_id = owner.post("/v1/webhooks", &webhook).await.ok()["id"].as_str().unwrap().to_owned();
+    let policy = json!({"project_id": project, "action_type": "retry"});
+    let policy_id = owner.post("/v1/policies", &policy).await.ok()["id"].as_str().unwrap().to_owned();
     let price = json!({"input_per_million": 1, "output_per_million": 2});
     let rows: Vec<(&'static str, &'static str, String, Value)> = vec![
         ("POST", "/v1/ingest", String::new(), json!({"name": "n"})),
@@ -78,6 +80,9 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
             format!("/v1/webhooks/{webhook_id}/rotate-secret"),
             json!({}),
         ),
+        ("POST", "/v1/policies", String::new(), policy),
+        ("PATCH", "/v1/policies/{id}", format!("/v1/policies/{policy_id}"), json!({})),
+        ("POST", "/v1/control/actions", String::new(), json!({"trace_id": trace, "action_type": "retry"})),
         ("POST", "/v1/apikeys", String::new(), json!({"name": "k"})),
         ("POST", "/v1/projects", String::new(), json!({"name": "new one"})),
         ("PATCH", "/v1/projects/{id}", format!("/v1/projects/{to_change}"), json!({})),
@@ -246,6 +251,23 @@ on_both_databases! {
             ("POST", "/v1/webhooks", "events", json!(["failure.undetected"])),
             ("PATCH", "/v1/webhooks/{id}", "events", json!([])),
             ("POST", "/v1/webhooks/{id}/rotate-secret", "secret", json!("")),
+            ("POST", "/v1/policies", "name", json!(" ")),
+            ("POST", "/v1/policies", "action_type", json!("escalate")),
+            ("POST", "/v1/policies", "max_retry_depth", json!(0)),
+            ("POST", "/v1/policies", "max_retry_depth", json!(11)),
+            ("POST", "/v1/policies", "max_cascade_depth", json!(0)),
+            ("POST", "/v1/policies", "max_cascade_depth", json!(21)),
+            ("POST", "/v1/policies", "cooldown_seconds", json!(-1)),
+            ("POST", "/v1/policies", "daily_budget_usd", json!(0)),
+            ("POST", "/v1/policies", "trigger", json!({"type": "failure", "failure_types": []})),
+            ("POST", "/v1/policies", "trigger", json!({"type": "moon"})),
+            ("POST", "/v1/policies", "action_config", json!({"model": "gpt-4o"})),
+            ("PATCH", "/v1/policies/{id}", "max_retry_depth", json!(-1)),
+            ("PATCH", "/v1/policies/{id}", "max_cascade_depth", json!(9_999_999_999_i64)),
+            ("PATCH", "/v1/policies/{id}", "action_type", json!("fallback_model")),
+            ("POST", "/v1/control/actions", "action_type", json!("escalate")),
+            ("POST", "/v1/control/actions", "action_type", json!("magic")),
+            ("POST", "/v1/control/actions", "action_config", json!({"temperature": 3})),
             ("POST", "/v1/apikeys", "scopes", json!(["everything"])),
             ("POST", "/v1/apikeys", "name", json!(" ")),
             ("POST", "/v1/projects", "name", json!("")),

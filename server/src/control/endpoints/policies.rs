@@ -56,7 +56,7 @@ const CASCADE_DEPTHS: RangeInclusive<i64> = 1..=20;
 /// Limits of `cooldown_seconds`.
 const COOLDOWN_SECONDS: RangeInclusive<i64> = 0..=7 * 86_400;
 /// Limits of a temperature.
-const TEMPERATURES: RangeInclusive<f64> = 0.0..=2.0;
+const TEMPERATURE_LIMITS: RangeInclusive<f64> = 0.0..=2.0;
 
 /// Returns the routes of policies.
 pub fn routes() -> Vec<Route> {
@@ -374,8 +374,8 @@ fn set_trigger(row: &mut policy::Model, trigger: Option<NewPolicyTrigger>) -> Re
 ///
 /// Fails if it cannot be requested.
 pub fn requestable_type(word: &str) -> Result<ActionType> {
-    let known = word.parse().ok().filter(|it| ActionType::REQUESTABLE.contains(it));
-    let words = ActionType::REQUESTABLE.map(ActionType::as_str).join(", ");
+    let known = word.parse().ok().filter(|it| ActionType::REQUESTABLE_TYPES.contains(it));
+    let words = ActionType::REQUESTABLE_TYPES.map(ActionType::as_str).join(", ");
     Ok(known.ok_or_else(|| Problem::field("action_type", format!("must be one of {words}")))?)
 }
 
@@ -417,7 +417,7 @@ pub fn check_config(action_type: ActionType, config: &ActionConfig) -> Result<()
         let message = "needs system_suffix or prompt_template for prompt_modification";
         return Err(Problem::field("action_config", message).into());
     }
-    if temperature.is_some_and(|it| !TEMPERATURES.contains(&it)) {
+    if temperature.is_some_and(|it| !TEMPERATURE_LIMITS.contains(&it)) {
         return Err(Problem::field("action_config.temperature", "must be from 0 to 2").into());
     }
     Ok(())
