@@ -212,6 +212,7 @@ fn cases() -> Vec<Case> {
         send(Method::POST, "/v1/control/actions", SESSION_MEMBER_ROUTE, missing, (JSON_TYPE, ACTION_BODY))
             .from(Plan::Team),
         get("/v1/control/actions/{id}", SESSION_ROUTE, missing).from(Plan::Team),
+        get("/v1/control/actions/{id}/diff", SESSION_ROUTE, missing).from(Plan::Team),
         send(Method::POST, "/v1/control/actions/{id}/approve", SESSION_OWNER_ROUTE, missing, ("", ""))
             .from(Plan::Team),
         send(Method::POST, "/v1/control/actions/{id}/reject", SESSION_OWNER_ROUTE, missing, ("", ""))
@@ -475,6 +476,7 @@ on_both_databases! {
             (Method::PATCH, "/v1/policies/{id}", &policy),
             (Method::DELETE, "/v1/policies/{id}", &policy),
             (Method::GET, "/v1/control/actions/{id}", &action),
+            (Method::GET, "/v1/control/actions/{id}/diff", &action),
             (Method::POST, "/v1/control/actions/{id}/approve", &action),
             (Method::POST, "/v1/control/actions/{id}/reject", &action),
             (Method::GET, "/v1/webhooks/{id}", &webhook),

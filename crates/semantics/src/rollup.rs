@@ -8,7 +8,7 @@
 //! if no span below it reports, and only once per provider response within the trace. Tokens and cost
 //! are checked separately by the same rule, because a wrapper may have tokens while only the call below
 //! it has a cost. A span's usage details (cached and reasoning tokens) count if its tokens count. Spans
-//! of JSON ingest always count.
+//! of JSON ingest and outputs of control actions always count, and don't make a wrapper of the spans above them.
 //!
 //! **Which texts are shown.** Those of the root span; missing ones are taken from the model calls: the
 //! input of the first, the output of the last.
@@ -170,7 +170,9 @@ fn counted_spans(
     if reporters.len() < 2 {
         return counts;
     }
-    let wraps = tree.ancestors_of(&reporters);
+    // A span that always counts repeats no usage: the output of a control action stands beside the usage of the wrapper.
+    let exclusive: Vec<usize> = reporters.iter().copied().filter(|&at| !spans[at].literal).collect();
+    let wraps = tree.ancestors_of(&exclusive);
     // Of the remaining spans, the first of each response counts. Wrappers are removed before, so that
     // deduplication never selects a wrapper that is then removed.
     let mut by_response: Vec<usize> = Vec::new();

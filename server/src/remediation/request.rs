@@ -38,6 +38,12 @@ pub struct RebuiltRequest {
     pub has_new_messages: bool,
 }
 
+/// Returns the model that the recorded request named. A span shows the model that responded, and a provider may not know
+/// that name: a deployment has a name of its own.
+pub fn recorded_model(metadata: &Map<String, Value>) -> Option<&str> {
+    metadata.get("request_model")?.as_str().filter(|it| !it.is_empty())
+}
+
 /// Rebuilds the request of a span, changed as the action requires. Returns `None` if the span recorded no messages.
 pub fn rebuild(
     input: Option<&str>,

@@ -160,7 +160,8 @@ async fn prepare(
         );
     };
     let is_fallback = action.requested_type == ActionType::FallbackModel.as_str();
-    let model = config.model.filter(|_| is_fallback).or_else(|| original.model.clone());
+    let recorded_model = request::recorded_model(&metadata).or(original.model.as_deref()).map(str::to_owned);
+    let model = config.model.filter(|_| is_fallback).or(recorded_model);
     if config.callback_url.is_some() {
         return Ok(callback_target(app, action).await?.map(|target| {
             let executor = Executor::Callback(target, model);

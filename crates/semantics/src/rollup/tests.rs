@@ -350,6 +350,12 @@ fn by_id(spans: &[SpanFacts<'_>]) -> impl PartialEq + std::fmt::Debug {
     (places, flags, numbers)
 }
 
+#[test]
+fn literal_span_below_a_call_counts_beside_it() {
+    let remediated = SpanFacts { literal: true, ..llm(2, Some(1), 10, 5) };
+    check(&[llm(1, None, 70, 7), remediated], Some(80), 92, None);
+}
+
 proptest! {
     #[test]
     fn rollup_is_independent_of_span_order(

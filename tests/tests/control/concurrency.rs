@@ -1,0 +1,92 @@
+//! Concurrent requests from two server processes on one database never exceed a depth limit.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tests::{Caller, On};
+
+use crate::scene::{Scene, action_body, all};
+
+/// Numbers of rounds and of requests in a round: in full size with `LOUPE_TEST_FAULTS=full`.
+#[allow(clippy::disallowed_methods, reason = "the size of a test run comes from the environment")]
+fn size() -> (usize, usize) {
+    match std::env::var("LOUPE_TEST_FAULTS").is_ok_and(|it| it == "full") {
+        true => (100, 1_000),
+        false => (3, 60),
+    }
+}
+
+fn count(actions: &[Value], field: &str, word: &str) -> usize {
+    actions.iter().filter(|it| it[field] == word).count()
+}
+
+/// Returns all actions on a trace.
+async fn actions(scene: &Scene, trace: &str) -> Vec<Value> {
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = scene.get(&format!("/v1/control/actions?limit=200&trace_id={trace}{cursor}")).await;
+        found.extend(page["actions"].as_array().unwrap().clone());
+        let Value::String(next) = &page["next_cursor"] else { return found };
+        cursor = format!("&cursor={next}");
+    }
+}
+
+async fn request_concurrently(database: On) {
+    let scene = Scene::on(database).await;
+    scene.app.set_plan(api::Plan::Enterprise).await;
+    let beside = scene.beside().await;
+    let callers: Vec<Caller> = vec![scene.member(), beside.session(api::Role::Member)];
+    let (rounds, requests) = size();
+    let began = std::time::Instant::now();
+    for round in 0..rounds {
+        let trace = scene.trace().await;
+        // Every second round mixes the kinds, so that the cascade depth decides.
+        let is_mixed = round % 2 == 1;
+        let sent = (0..requests).map(|n| {
+            let (kind, more) = match n % 3 {
+                1 if is_mixed => ("fallback_model", json!({"action_config": {"model": "gpt-4o-mini"}})),
+                2 if is_mixed => {
+                    ("prompt_modification", json!({"action_config": {"system_suffix": "Be precise."}}))
+                }
+                _ => ("retry", json!({})),
+            };
+            let (caller, body) = (callers[n % 2].clone(), action_body(&trace, kind, more));
+            async move { caller.post("/v1/control/actions", &body).await.ok() }
+        });
+        let replies = join_all(sent).await;
+        let queued = count(&replies, "status", "queued");
+        let retries = count(&replies, "action_type", "retry");
+        assert_eq!(queued + count(&replies, "action_type", "escalate"), requests);
+        assert!(retries <= 3, "{retries} retries");
+        match is_mixed {
+            true => assert_eq!(queued, 5, "round {round}"),
+            false => assert_eq!((queued, retries), (3, 3), "round {round}"),
+        }
+        scene.provider.take_requests();
+        tokio::join!(scene.app.drain(), beside.drain());
+        let stored = actions(&scene, &trace).await;
+        assert_eq!((stored.len(), count(&stored, "status", "succeeded")), (requests, queued));
+        assert_eq!(scene.provider.request_count(), queued);
+        assert!(all(&stored, "attempts").iter().all(|it| it.as_i64().unwrap() <= 1));
+        let detail = scene.trace_detail(&trace).await;
+        assert_eq!(
+            (&detail["control_loop_depth"], &detail["span_count"]),
+            (&json!(retries), &json!(1 + queued))
+        );
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{database:?}: {rounds} rounds of {requests} concurrent requests to two servers in {seconds:.1} s"
+    );
+    beside.stop().await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_requests_never_exceed_a_limit_on_sqlite() {
+    request_concurrently(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_requests_never_exceed_a_limit_on_postgres() {
+    request_concurrently(On::Postgres).await;
+}
