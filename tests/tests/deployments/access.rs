@@ -12,8 +12,9 @@ on_both_databases! {
         app.session(Role::Viewer).post("/v1/prompts/deployments", &body).await.is(403, "forbidden_role");
         app.full_key().post("/v1/prompts/deployments", &body).await.is(403, "session_required");
         app.full_key().get("/v1/prompts/deployments").await.is(403, "session_required");
-        app.new_key(Role::Owner, &["query"]).await.get("/v1/prompts/deployments").await.is(403, "session_required");
-        app.new_key(Role::Owner, &["ingest"]).await.post("/v1/prompts/deployments", &body).await.is(403, "scope_forbidden");
+        let restricted = app.new_key(Role::Owner, &["query"]).await;
+        restricted.get("/v1/prompts/deployments").await.is(403, "scope_forbidden");
+        restricted.post("/v1/prompts/deployments", &body).await.is(403, "scope_forbidden");
         let made = created(app, json!({})).await;
         for decision in ["approve", "reject", "rollback"] {
             let path = format!("/v1/prompts/deployments/{}/{decision}", id(&made));

@@ -96,8 +96,11 @@ on_both_databases! {
 
     async fn concurrent_approvals_ship_once(app: TestApp) {
         let beside = app.beside().await;
+        let mut waiting = Vec::new();
         for _ in 0..5 {
-            let made = created(app, json!({})).await;
+            waiting.push(created(app, json!({})).await);
+        }
+        for made in waiting {
             let path = format!("/v1/prompts/deployments/{}/approve", id(&made));
             let body = json!({});
             let (mine, others) = (app.session(Role::Owner), beside.session(Role::Owner));

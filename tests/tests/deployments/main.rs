@@ -84,7 +84,7 @@ fn id(deployment: &Value) -> &str {
 /// Creates the evaluator of [`METRIC`] and a rule that evaluates each trace by it.
 async fn evaluate_traces(app: &TestApp) {
     create_metric(app).await;
-    let rule = json!({"project_id": app.project, "metric_name": METRIC});
+    let rule = json!({"project_id": app.project, "metric_name": METRIC, "evaluator_type": "rule"});
     assert_eq!(app.full_key().post("/v1/eval-rules", &rule).await.status, 201);
 }
 
