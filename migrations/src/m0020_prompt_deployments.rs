@@ -10,7 +10,7 @@ use crate::table::{create_clustered, create_index};
 pub struct Migration;
 
 /// Name, table, columns and condition of the indexes. The ids of deployments, scores and pairs are ordered by time.
-const INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
+const PLAIN_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
     ("ix_prompt_deployment_project", "prompt_deployment", "tenant_id, project_id, id", None),
     ("ix_prompt_deployment_prompt", "prompt_deployment", "tenant_id, prompt_name, id", None),
     ("ix_prompt_deployment_status", "prompt_deployment", "tenant_id, status, id", None),
@@ -53,7 +53,7 @@ impl MigrationTrait for Migration {
         for table in [prompts(), deployments(), scores(), replays()] {
             create_clustered(manager, table).await?;
         }
-        for (name, table, columns, condition) in INDEXES {
+        for (name, table, columns, condition) in PLAIN_INDEXES {
             create_index(manager, name, table, columns, *condition).await?;
         }
         for (name, table, columns, condition) in UNIQUE_INDEXES {

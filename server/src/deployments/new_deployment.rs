@@ -18,13 +18,13 @@ const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 /// Names that would be ambiguous in a path.
 const RESERVED_NAMES: [&str; 3] = ["deployments", ".", ".."];
 /// Limits of `min_samples`.
-const SAMPLES: RangeInclusive<i64> = 2..=100_000;
+const SAMPLE_LIMITS: RangeInclusive<i64> = 2..=100_000;
 /// Limits of `min_samples` of a replay test, which calls a model for each sample.
-const REPLAY_SAMPLES: RangeInclusive<i64> = 2..=500;
+const REPLAY_SAMPLE_LIMITS: RangeInclusive<i64> = 2..=500;
 /// Limits of `max_duration_hours`.
-const DURATION_HOURS: RangeInclusive<i64> = 1..=8_760;
+const DURATION_LIMITS_HOURS: RangeInclusive<i64> = 1..=8_760;
 /// Limits of `max_regression`.
-const REGRESSIONS: RangeInclusive<f64> = 0.0..=1.0;
+const REGRESSION_LIMITS: RangeInclusive<f64> = 0.0..=1.0;
 
 const DEFAULT_TRAFFIC_SHARE: f64 = 0.5;
 const DEFAULT_SAMPLES: i64 = 100;
@@ -137,18 +137,18 @@ fn validate_test(test: NewPromptTest, mode: TestMode) -> Result<Option<TestSetti
     if !(traffic_share > 0.0 && traffic_share < 1.0) {
         return Err(Problem::field("ab.traffic_share", "must be greater than 0 and less than 1").into());
     }
-    let samples = if mode == TestMode::Replay { REPLAY_SAMPLES } else { SAMPLES };
+    let samples = if mode == TestMode::Replay { REPLAY_SAMPLE_LIMITS } else { SAMPLE_LIMITS };
     let min_samples = bounded("ab.min_samples", &samples, min_samples.unwrap_or(DEFAULT_SAMPLES))?;
     let alpha = alpha.unwrap_or(DEFAULT_ALPHA);
     if !(alpha > 0.0 && alpha < 0.5) {
         return Err(Problem::field("ab.alpha", "must be greater than 0 and less than 0.5").into());
     }
     let max_regression = max_regression.unwrap_or(0.0);
-    if !REGRESSIONS.contains(&max_regression) {
+    if !REGRESSION_LIMITS.contains(&max_regression) {
         return Err(Problem::field("ab.max_regression", "must be from 0 to 1").into());
     }
     let hours = max_duration_hours.unwrap_or(DEFAULT_DURATION_HOURS);
-    let max_duration_hours = bounded("ab.max_duration_hours", &DURATION_HOURS, hours)?;
+    let max_duration_hours = bounded("ab.max_duration_hours", &DURATION_LIMITS_HOURS, hours)?;
     Ok(metric_name.map(|metric_name| TestSettings {
         metric_name,
         traffic_share,

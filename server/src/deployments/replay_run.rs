@@ -49,7 +49,7 @@ const PLAN_INTERVAL_MICROS: i64 = 600_000_000;
 const ERROR_DELAY_MICROS: i64 = 5_000_000;
 
 /// The reason of a pair whose worker was lost during a call.
-const INTERRUPTED: &str = "the server stopped while it waited for the provider: the provider may have been called and \
+const INTERRUPTED_CALL_REASON: &str = "the server stopped while it waited for the provider: the provider may have been called and \
     charged for it, so the call is not repeated";
 
 impl RunJob<App> for ReplayTest {
@@ -68,7 +68,7 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<JobResult> {
     let began = app.clock.now();
     // A worker that still runs the pair has lost its lease: its result is ignored.
     while let Some(lost) = prompt_tests::first_replay(app.db.current(), tenant, id, RUNNING_PAIR).await? {
-        end_pair(app, &lost, Err(INTERRUPTED.to_owned())).await?;
+        end_pair(app, &lost, Err(INTERRUPTED_CALL_REASON.to_owned())).await?;
     }
     while app.clock.now() - began < MAX_RUN_MICROS && !app.is_stopping() {
         let Some(deployment) = running_deployment(app, tenant, id).await? else { return Ok(JobResult::Done) };

@@ -8,7 +8,7 @@ use super::*;
 
 on_both_databases! {
     async fn decisions_are_for_owners_and_creation_for_members(app: TestApp) {
-        let body = json!({"project_id": app.project, "prompt_name": PROMPT, "template": "t"});
+        let body = json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "template": "t"});
         app.session(Role::Viewer).post("/v1/prompts/deployments", &body).await.is(403, "forbidden_role");
         app.full_key().post("/v1/prompts/deployments", &body).await.is(403, "session_required");
         app.full_key().get("/v1/prompts/deployments").await.is(403, "session_required");
@@ -43,7 +43,7 @@ on_both_databases! {
             owner.post(&format!("{path}/{decision}"), &json!({})).await.is(404, "not_found");
         }
         assert_eq!(owner.get("/v1/prompts/deployments").await.ok()["deployments"], json!([]));
-        let body = json!({"project_id": app.project, "prompt_name": PROMPT, "template": "t"});
+        let body = json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "template": "t"});
         owner.post("/v1/prompts/deployments", &body).await.is(404, "not_found");
         assert_eq!(status(app, &made).await, "shipped");
     }

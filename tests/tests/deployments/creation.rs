@@ -11,7 +11,7 @@ on_both_databases! {
     async fn first_version_passes_at_once(app: TestApp) {
         let made = created(app, json!({"model": "gpt-4o", "ab": {"alpha": 0.1}})).await;
         let at = "2026-06-15T12:00:00.000000Z";
-        assert_eq!(made, json!({"id": made["id"], "project_id": app.project, "prompt_name": PROMPT, "version": 1,
+        assert_eq!(made, json!({"id": made["id"], "project_id": app.project, "prompt_name": PROMPT_NAME, "version": 1,
             "template": "Greet the user.", "model": "gpt-4o", "status": "ab_passed", "reason": null, "baseline_id": null,
             "mode": "live", "ab": null, "watch": null, "source_action_id": null, "created_by": "test-member", "decided_by": null,
             "decided_at": null, "decision_note": null, "shipped_at": null, "created_at": at, "updated_at": at}));
@@ -26,17 +26,17 @@ on_both_databases! {
     async fn version_beside_a_shipped_one_is_tested(app: TestApp) {
         create_metric(app).await;
         let first = shipped(app, json!({})).await;
-        let made = created(app, json!({"template": "Greet warmly.", "ab": {"metric_name": METRIC}})).await;
+        let made = created(app, json!({"template": "Greet warmly.", "ab": {"metric_name": METRIC_NAME}})).await;
         assert_eq!((&made["status"], &made["baseline_id"], &made["version"]), (&json!("ab_running"), &first["id"], &json!(2)));
         let empty = json!({"n": 0, "mean": null, "stddev": null});
-        assert_eq!(made["ab"], json!({"metric_name": METRIC, "traffic_share": 0.5, "min_samples": 100, "alpha": 0.05, "max_regression": 0.0,
+        assert_eq!(made["ab"], json!({"metric_name": METRIC_NAME, "traffic_share": 0.5, "min_samples": 100, "alpha": 0.05, "max_regression": 0.0,
             "max_duration_hours": 168, "baseline": empty, "candidate": empty, "p_value": null, "effect": null, "lower_bound": null, "completed_at": null}));
-        let second = create(app, json!({"ab": {"metric_name": METRIC}})).await;
+        let second = create(app, json!({"ab": {"metric_name": METRIC_NAME}})).await;
         second.is(409, "conflict");
         assert!(second.text().contains(id(&made)) && second.text().contains("version 2"), "{}", second.text());
         // A failed request takes no version.
         decide(app, &made, "reject").await.ok();
-        assert_eq!(created(app, json!({"ab": {"metric_name": METRIC}})).await["version"], 3);
+        assert_eq!(created(app, json!({"ab": {"metric_name": METRIC_NAME}})).await["version"], 3);
     }
 
     async fn metric_is_required_beside_a_shipped_version(app: TestApp) {
@@ -51,7 +51,7 @@ on_both_databases! {
     async fn value_that_is_not_allowed_is_rejected_with_its_field(app: TestApp) {
         create_metric(app).await;
         let test = |fields: Value| {
-            let mut test = json!({"metric_name": METRIC});
+            let mut test = json!({"metric_name": METRIC_NAME});
             test.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             json!({"ab": test})
         };
@@ -71,7 +71,7 @@ on_both_databases! {
             (test(json!({"alpha": 0})), "ab.alpha"), (test(json!({"alpha": 0.5})), "ab.alpha"),
             (test(json!({"max_regression": -0.1})), "ab.max_regression"), (test(json!({"max_regression": 1.1})), "ab.max_regression"),
             (test(json!({"max_duration_hours": 0})), "ab.max_duration_hours"), (test(json!({"max_duration_hours": 8_761})), "ab.max_duration_hours"),
-            (json!({"mode": "replay", "ab": {"metric_name": METRIC, "min_samples": 501}}), "ab.min_samples"),
+            (json!({"mode": "replay", "ab": {"metric_name": METRIC_NAME, "min_samples": 501}}), "ab.min_samples"),
         ] {
             let reply = create(app, fields.clone()).await;
             reply.is(422, "validation_failed");
@@ -87,12 +87,12 @@ on_both_databases! {
     async fn incomplete_or_mistyped_body_is_a_bad_request(app: TestApp) {
         let member = app.session(Role::Member);
         for body in [
-            json!({}), json!({"project_id": app.project, "prompt_name": PROMPT}), json!({"project_id": app.project, "template": "t"}),
-            json!({"prompt_name": PROMPT, "template": "t"}), json!({"project_id": "p", "prompt_name": PROMPT, "template": "t"}),
+            json!({}), json!({"project_id": app.project, "prompt_name": PROMPT_NAME}), json!({"project_id": app.project, "template": "t"}),
+            json!({"prompt_name": PROMPT_NAME, "template": "t"}), json!({"project_id": "p", "prompt_name": PROMPT_NAME, "template": "t"}),
             json!({"project_id": app.project, "prompt_name": 1, "template": "t"}),
-            json!({"project_id": app.project, "prompt_name": PROMPT, "template": "t", "ab": []}),
-            json!({"project_id": app.project, "prompt_name": PROMPT, "template": "t", "ab": {"min_samples": 2.5}}),
-            json!({"project_id": app.project, "prompt_name": PROMPT, "template": null}),
+            json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "template": "t", "ab": []}),
+            json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "template": "t", "ab": {"min_samples": 2.5}}),
+            json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "template": null}),
         ] {
             member.post("/v1/prompts/deployments", &body).await.is(400, "invalid_body");
         }
@@ -114,7 +114,7 @@ on_both_databases! {
     async fn concurrent_creations_start_one_test(app: TestApp) {
         create_metric(app).await;
         shipped(app, json!({})).await;
-        let requests = (0..6).map(|_| create(app, json!({"ab": {"metric_name": METRIC}})));
+        let requests = (0..6).map(|_| create(app, json!({"ab": {"metric_name": METRIC_NAME}})));
         let replies = futures::future::join_all(requests).await;
         assert_eq!(replies.iter().filter(|it| it.status == 201).count(), 1);
         assert_eq!(replies.iter().filter(|it| it.status == 409).count(), 5);

@@ -36,7 +36,7 @@ on_both_databases! {
         let running = tested(app, 2).await;
         let passed = created(app, json!({"prompt_name": "c"})).await;
         let superseded = shipped(app, json!({"prompt_name": "d"})).await;
-        let other = created(app, json!({"prompt_name": "d", "ab": {"metric_name": METRIC, "min_samples": 2, "max_regression": 1}})).await;
+        let other = created(app, json!({"prompt_name": "d", "ab": {"metric_name": METRIC_NAME, "min_samples": 2, "max_regression": 1}})).await;
         assert_eq!(other["status"], "ab_running");
         decide(app, &other, "reject").await.ok();
         for (deployment, state, allowed) in [

@@ -22,13 +22,14 @@ use serde_json::{Value, json};
 use tests::{Reply, TestApp};
 
 /// The metric of the tests: 1 for an output with the word "good", else 0.
-const METRIC: &str = "good_output";
+const METRIC_NAME: &str = "good_output";
 /// The prompt of the tests.
-const PROMPT: &str = "greeting";
+const PROMPT_NAME: &str = "greeting";
 
-/// Sends a request for a deployment of [`PROMPT`] with these fields, as a member.
+/// Sends a request for a deployment of [`PROMPT_NAME`] with these fields, as a member.
 async fn create(app: &TestApp, fields: Value) -> Reply {
-    let mut body = json!({"project_id": app.project, "prompt_name": PROMPT, "template": "Greet the user."});
+    let mut body =
+        json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "template": "Greet the user."});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     app.session(Role::Member).post("/v1/prompts/deployments", &body).await
 }
@@ -44,7 +45,7 @@ async fn created(app: &TestApp, fields: Value) -> Value {
 async fn tested(app: &TestApp, min_samples: usize) -> Value {
     created(
         app,
-        json!({"template": "Greet warmly.", "ab": {"metric_name": METRIC, "min_samples": min_samples}}),
+        json!({"template": "Greet warmly.", "ab": {"metric_name": METRIC_NAME, "min_samples": min_samples}}),
     )
     .await
 }
@@ -74,30 +75,30 @@ async fn status(app: &TestApp, deployment: &Value) -> String {
 
 /// Returns the prompt that an application gets.
 async fn served(app: &TestApp, query: &str) -> Value {
-    app.full_key().get(&format!("/v1/prompts/{PROMPT}?{query}")).await.ok()
+    app.full_key().get(&format!("/v1/prompts/{PROMPT_NAME}?{query}")).await.ok()
 }
 
 fn id(deployment: &Value) -> &str {
     deployment["id"].as_str().unwrap()
 }
 
-/// Creates the evaluator of [`METRIC`] and a rule that evaluates each trace by it.
+/// Creates the evaluator of [`METRIC_NAME`] and a rule that evaluates each trace by it.
 async fn evaluate_traces(app: &TestApp) {
     create_metric(app).await;
-    let rule = json!({"project_id": app.project, "metric_name": METRIC, "evaluator_type": "rule"});
+    let rule = json!({"project_id": app.project, "metric_name": METRIC_NAME, "evaluator_type": "rule"});
     assert_eq!(app.full_key().post("/v1/eval-rules", &rule).await.status, 201);
 }
 
-/// Creates the evaluator of [`METRIC`].
+/// Creates the evaluator of [`METRIC_NAME`].
 async fn create_metric(app: &TestApp) {
     let checks = json!([{"kind": "contains", "text": "good"}]);
-    let body = json!({"name": METRIC, "evaluator_type": "rule", "checks": checks, "combine": "all"});
+    let body = json!({"name": METRIC_NAME, "evaluator_type": "rule", "checks": checks, "combine": "all"});
     assert_eq!(app.full_key().post("/v1/evaluators", &body).await.status, 201);
 }
 
 /// Stores traces of a version with these outputs. Returns their IDs.
 async fn ingest(app: &TestApp, version: i64, outputs: &[&str]) -> Vec<String> {
-    let tags = json!({"prompt.name": PROMPT, "prompt.version": version.to_string()});
+    let tags = json!({"prompt.name": PROMPT_NAME, "prompt.version": version.to_string()});
     let mut ids = Vec::new();
     for output in outputs {
         let item = json!({"name": "chat", "input": "Hi", "output": output, "tags": tags});
@@ -114,7 +115,7 @@ async fn scores(app: &TestApp, version: i64, outputs: &[&str]) -> Vec<String> {
     ids
 }
 
-/// Outputs of which `good` have the score 1, and the others 0.
+/// Returns outputs: `good` with the score 1, and `bad` with the score 0.
 fn outputs(good: usize, bad: usize) -> Vec<&'static str> {
     [vec!["good"; good], vec!["poor"; bad]].concat()
 }

@@ -8,7 +8,7 @@ use crate::provider::{ModelReply, with_provider};
 
 /// Stores traces of version 1 with one model call each, with these outputs.
 async fn calls(app: &TestApp, outputs: &[&str]) -> Vec<String> {
-    let tags = json!({"prompt.name": PROMPT, "prompt.version": "1"});
+    let tags = json!({"prompt.name": PROMPT_NAME, "prompt.version": "1"});
     let mut ids = Vec::new();
     for (number, output) in outputs.iter().enumerate() {
         let messages = json!([{"role": "system", "content": "Greet the user."}, {"role": "user", "content": format!("I am {number}")}]);
@@ -22,7 +22,7 @@ async fn calls(app: &TestApp, outputs: &[&str]) -> Vec<String> {
 }
 
 async fn replay(app: &TestApp, fields: Value) -> Reply {
-    let mut body = json!({"template": "Greet warmly.", "mode": "replay", "ab": {"metric_name": METRIC, "min_samples": 10}});
+    let mut body = json!({"template": "Greet warmly.", "mode": "replay", "ab": {"metric_name": METRIC_NAME, "min_samples": 10}});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     create(app, body).await
 }

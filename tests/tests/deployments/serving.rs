@@ -19,13 +19,13 @@ async fn arms(app: &TestApp, subjects: usize) -> Vec<String> {
 
 on_both_databases! {
     async fn shipped_version_is_served_with_its_tags(app: TestApp) {
-        let path = format!("/v1/prompts/{PROMPT}");
+        let path = format!("/v1/prompts/{PROMPT_NAME}");
         app.full_key().get(&path).await.is(404, "not_found");
         let made = created(app, json!({"template": "Say {{name}}.", "model": "gpt-4o"})).await;
         app.full_key().get(&path).await.is(404, "not_found");
         decide(app, &made, "approve").await.ok();
-        assert_eq!(served(app, "").await, json!({"prompt_name": PROMPT, "project_id": app.project, "deployment_id": made["id"], "version": 1,
-            "template": "Say {{name}}.", "model": "gpt-4o", "arm": null, "tags": {"prompt.name": PROMPT, "prompt.version": "1"}}));
+        assert_eq!(served(app, "").await, json!({"prompt_name": PROMPT_NAME, "project_id": app.project, "deployment_id": made["id"], "version": 1,
+            "template": "Say {{name}}.", "model": "gpt-4o", "arm": null, "tags": {"prompt.name": PROMPT_NAME, "prompt.version": "1"}}));
         for unknown in ["other", "a%00b", "%2E%2E%2Fdeployments", &"x".repeat(300)] {
             app.full_key().get(&format!("/v1/prompts/{unknown}")).await;
         }
@@ -44,7 +44,7 @@ on_both_databases! {
     /// Every key and every role, on every plan.
     async fn any_key_or_session_gets_the_prompt(app: TestApp) {
         shipped(app, json!({})).await;
-        let path = format!("/v1/prompts/{PROMPT}");
+        let path = format!("/v1/prompts/{PROMPT_NAME}");
         for plan in [api::Plan::Team, api::Plan::Starter] {
             app.set_plan(plan).await;
             for role in [Role::Viewer, Role::Member, Role::Owner] {
@@ -62,7 +62,7 @@ on_both_databases! {
 
     async fn session_without_a_project_gets_that_of_the_only_one(app: TestApp) {
         shipped(app, json!({})).await;
-        let path = format!("/v1/prompts/{PROMPT}");
+        let path = format!("/v1/prompts/{PROMPT_NAME}");
         let viewer = app.session(Role::Viewer);
         assert_eq!(viewer.get(&path).await.ok()["project_id"], json!(app.project));
         app.full_key().post("/v1/projects", &json!({"name": "second"})).await.ok();
@@ -75,7 +75,7 @@ on_both_databases! {
     async fn subject_keeps_its_arm_on_every_process(app: TestApp) {
         create_metric(app).await;
         shipped(app, json!({})).await;
-        let fields = json!({"template": "B", "ab": {"metric_name": METRIC, "traffic_share": 0.3}});
+        let fields = json!({"template": "B", "ab": {"metric_name": METRIC_NAME, "traffic_share": 0.3}});
         let test = created(app, fields).await;
         let beside = app.beside().await;
         let first = arms(app, 200).await;

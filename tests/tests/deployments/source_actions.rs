@@ -23,7 +23,7 @@ async fn act(app: &TestApp, action_type: &str, config: Value) -> Value {
 
 async fn from_action(app: &TestApp, action: &Value, fields: Value) -> Reply {
     let mut body =
-        json!({"project_id": app.project, "prompt_name": PROMPT, "source_action_id": action["id"]});
+        json!({"project_id": app.project, "prompt_name": PROMPT_NAME, "source_action_id": action["id"]});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     app.session(Role::Member).post("/v1/prompts/deployments", &body).await
 }
@@ -60,7 +60,7 @@ with_provider! {
         from_action(app, &action, json!({"project_id": other["id"]})).await.is(422, "validation_failed");
         let (tenant, key) = app.other_tenant(api::Plan::Team).await;
         let project = key.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
-        let body = json!({"project_id": project, "prompt_name": PROMPT, "source_action_id": action["id"]});
+        let body = json!({"project_id": project, "prompt_name": PROMPT_NAME, "source_action_id": action["id"]});
         app.session_of(tenant, Role::Member).post("/v1/prompts/deployments", &body).await.is(404, "not_found");
     }
 }

@@ -30,7 +30,7 @@ on_both_databases! {
         let regressed = shown(app, &made).await;
         assert_eq!((&regressed["status"], &regressed["watch"]["windows"]), (&json!("regressed"), &json!(2)), "{regressed}");
         let reason = regressed["reason"].as_str().unwrap();
-        assert!(reason.contains(METRIC) && reason.contains("10 scores"), "{reason}");
+        assert!(reason.contains(METRIC_NAME) && reason.contains("10 scores"), "{reason}");
         let sent = events(app).await;
         assert_eq!((sent.len(), &sent[0]["type"], &sent[0]["data"]["deployment"]["status"]), (1, &json!("prompt_deployment.regressed"), &json!("regressed")));
         // It is served until an owner rolls it back.
@@ -44,7 +44,8 @@ on_both_databases! {
     async fn only_traces_after_shipping_are_watched(app: TestApp) {
         evaluate_traces(app).await;
         shipped(app, json!({})).await;
-        let test = tested(app, 3).await;
+        let fields = json!({"ab": {"metric_name": METRIC_NAME, "min_samples": 3, "max_regression": 1}});
+        let test = created(app, fields).await;
         scores(app, 1, &["poor", "good", "poor"]).await;
         scores(app, 2, &outputs(3, 0)).await;
         ingest(app, 2, &outputs(0, 3)).await;
@@ -69,11 +70,11 @@ on_both_databases! {
     async fn restored_version_begins_a_new_window(app: TestApp) {
         let made = ship_tested(app).await;
         scores(app, 2, &outputs(12, 0)).await;
-        let other = created(app, json!({"ab": {"metric_name": METRIC, "min_samples": 2, "max_regression": 1}})).await;
-        scores(app, 2, &outputs(1, 1)).await;
-        scores(app, 3, &outputs(2, 0)).await;
+        let other = created(app, json!({"ab": {"metric_name": METRIC_NAME, "min_samples": 5, "max_regression": 1}})).await;
+        scores(app, 2, &outputs(4, 1)).await;
+        scores(app, 3, &outputs(5, 0)).await;
         decide(app, &other, "approve").await.ok();
-        assert_eq!(shown(app, &made).await["watch"]["current"]["n"], 4);
+        assert_eq!(shown(app, &made).await["watch"]["current"]["n"], 7);
         decide(app, &other, "rollback").await.ok();
         let restored = shown(app, &made).await;
         assert_eq!((&restored["status"], &restored["watch"]["windows"], &restored["watch"]["current"]["n"]), (&json!("shipped"), &json!(1), &json!(0)));
