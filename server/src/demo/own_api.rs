@@ -7,7 +7,7 @@ use axum::{Router, body::Body};
 use http_body_util::{BodyExt, Limited};
 use hyper::{
     Method, Request,
-    header::{AUTHORIZATION, CONTENT_TYPE},
+    header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     service::Service,
 };
 use hyper_util::service::TowerToHyperService;
@@ -52,6 +52,7 @@ impl OwnApi {
         let request = Request::builder()
             .method(&method)
             .uri(path)
+            .header(HOST, "localhost")
             .header(AUTHORIZATION, &self.authorization)
             .header(CONTENT_TYPE, "application/json")
             .body(body)?;
