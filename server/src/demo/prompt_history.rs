@@ -20,7 +20,7 @@ use crate::app::App;
 /// The metric of all tests.
 pub(super) const METRIC: &str = "answer_relevance";
 /// Number of traces that a replay test repeats, and of scores in a window of the watch.
-const SAMPLE_COUNT: usize = 24;
+const SAMPLE_COUNT: usize = 12;
 /// Pause between two requests for a state that a job reaches.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of these requests, about two minutes.
@@ -64,13 +64,17 @@ pub(super) async fn create(user: &mut DemoUser<'_>) -> anyhow::Result<()> {
         user.ask_questions(prompt, prompt.model).await?;
     }
     let concrete = format!("{SUPPORT_TEMPLATE} {CONCRETE_INSTRUCTION}");
-    let second = user.replay(SUPPORT_PROMPT, concrete).await?;
-    user.decide(&second, "approve", "fewer evasive answers").await?;
-    user.replay(DOCS_PROMPT, format!("{DOCS_TEMPLATE} {RESTATE_INSTRUCTION}")).await?;
-    let second = user.replay(REVIEW_PROMPT, format!("{REVIEW_TEMPLATE} {RESTATE_INSTRUCTION}")).await?;
-    user.decide(&second, "approve", "").await?;
-    user.ask_questions(REVIEW_PROMPT, SMALL_MODEL).await?;
-    Ok(())
+    // The tests run at the same time.
+    let support = user.start_replay(SUPPORT_PROMPT, concrete).await?;
+    let docs = user.start_replay(DOCS_PROMPT, format!("{DOCS_TEMPLATE} {RESTATE_INSTRUCTION}")).await?;
+    let review = user.start_replay(REVIEW_PROMPT, format!("{REVIEW_TEMPLATE} {RESTATE_INSTRUCTION}")).await?;
+    for id in [&support, &docs, &review] {
+        user.wait_until_passed(id).await?;
+    }
+    user.decide(&support, "approve", "fewer evasive answers").await?;
+    user.decide(&review, "approve", "").await?;
+    let last = user.ask_questions(REVIEW_PROMPT, SMALL_MODEL).await?;
+    user.wait_until_evaluated(&last).await
 }
 
 /// Returns the questions of a prompt's users.
@@ -97,21 +101,32 @@ impl DemoUser<'_> {
         Ok(())
     }
 
-    /// Creates a version whose test replays stored traces, and waits for the decision; returns its ID.
-    async fn replay(&self, prompt: ApplicationPrompt, template: String) -> anyhow::Result<String> {
+    /// Creates a version whose test replays stored traces; returns its ID.
+    async fn start_replay(&self, prompt: ApplicationPrompt, template: String) -> anyhow::Result<String> {
         let test = json!({"metric_name": METRIC, "min_samples": SAMPLE_COUNT});
-        let id = self.deploy(prompt, json!({"template": template, "mode": "replay", "ab": test})).await?;
+        self.deploy(prompt, json!({"template": template, "mode": "replay", "ab": test})).await
+    }
+
+    async fn wait_until_passed(&self, id: &str) -> anyhow::Result<()> {
         let path = format!("/v1/prompts/deployments/{id}");
-        let decided =
-            self.wait_until(&path, |it| it["status"] != DeploymentStatus::AbRunning.as_str()).await?;
+        let is_decided = |it: &Value| it["status"] != DeploymentStatus::AbRunning.as_str();
+        let decided = self.wait_until(&path, is_decided).await?;
         anyhow::ensure!(
             decided["status"] == DeploymentStatus::AbPassed.as_str(),
-            "the version of {} is {}: {}",
-            prompt.name,
+            "a version of {} is {}: {}",
+            decided["prompt_name"],
             decided["status"],
             decided["reason"]
         );
-        Ok(id)
+        Ok(())
+    }
+
+    /// Waits until the eval rule has evaluated a trace.
+    async fn wait_until_evaluated(&self, trace: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/eval?trace_id={trace}&metric_name={METRIC}&status=complete");
+        let has_evaluation = |it: &Value| it["evaluations"].as_array().is_some_and(|it| !it.is_empty());
+        self.wait_until(&path, has_evaluation).await?;
+        Ok(())
     }
 
     /// Waits until a resource has the required state; returns it.
@@ -130,13 +145,14 @@ impl DemoUser<'_> {
         anyhow::bail!("{path} does not reach the expected state")
     }
 
-    /// Stores the traces of users who ask all questions of a prompt's application, some of them repeatedly.
-    async fn ask_questions(&mut self, prompt: ApplicationPrompt, model: &str) -> anyhow::Result<()> {
-        let questions = questions(prompt);
-        for text in questions.iter().cycle().take(SAMPLE_COUNT) {
-            self.ask(prompt, text, model, None).await?;
+    /// Stores the traces of users who ask all questions of a prompt's application, some of them repeatedly; returns the ID of
+    /// the last trace.
+    async fn ask_questions(&mut self, prompt: ApplicationPrompt, model: &str) -> anyhow::Result<String> {
+        let mut last = String::new();
+        for text in questions(prompt).iter().cycle().take(SAMPLE_COUNT) {
+            last = self.ask(prompt, text, model, None).await?;
         }
-        Ok(())
+        Ok(last)
     }
 
     /// Stores the trace of a question, whose call may fail with an error; returns the trace's ID.
