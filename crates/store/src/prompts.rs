@@ -169,6 +169,22 @@ pub async fn replace_deployment(txn: &DatabaseTransaction, row: Model) -> Result
     Ok(())
 }
 
+/// Stores only the sums of scores of a deployment, its watch and the time of its change, because its text may be long.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn store_scores(txn: &DatabaseTransaction, row: &Model) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Scores, Expr::value(row.scores.clone()))
+        .col_expr(Column::Watch, Expr::value(row.watch.clone()))
+        .col_expr(Column::UpdatedAt, Expr::value(row.updated_at))
+        .filter(Column::TenantId.eq(row.tenant_id))
+        .filter(Column::Id.eq(row.id))
+        .exec(txn)
+        .await?;
+    Ok(())
+}
+
 /// Returns a page of deployments, newest first, after the id `after`.
 ///
 /// # Errors

@@ -110,6 +110,16 @@ impl<'a> LockedPrompt<'a> {
         Ok(prompts::replace_deployment(&self.txn, row.clone()).await?)
     }
 
+    /// Stores the sums of scores and the watch of a deployment.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn store_scores(&mut self, row: &mut prompt_deployment::Model) -> Result<()> {
+        row.updated_at = self.now;
+        Ok(prompts::store_scores(&self.txn, row).await?)
+    }
+
     /// Adds a new deployment.
     ///
     /// # Errors

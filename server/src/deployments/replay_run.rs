@@ -291,7 +291,7 @@ async fn end_pair(
         sums.candidate.add(candidate);
         sums.differences.add(candidate - baseline);
         row.scores = to_text(&sums)?;
-        prompt.store(&mut row).await?;
+        prompt.store_scores(&mut row).await?;
     }
     prompt.commit().await
 }

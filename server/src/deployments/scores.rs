@@ -112,7 +112,7 @@ async fn count_in_test(prompt: &mut LockedPrompt<'_>, score: &PromptScore) -> Re
     }
     row.scores = to_text(&sums)?;
     if !test_end::decide(prompt, &mut row, &settings, u64::from(settings.min_samples)).await? {
-        prompt.store(&mut row).await?;
+        prompt.store_scores(&mut row).await?;
         prompt.current.running = Some(row);
     }
     Ok(())
@@ -155,7 +155,7 @@ async fn count_in_watch(prompt: &mut LockedPrompt<'_>, score: &PromptScore) -> R
             );
             prompt.regress(&mut row, reason).await?;
         }
-        None => prompt.store(&mut row).await?,
+        None => prompt.store_scores(&mut row).await?,
     }
     prompt.current.served = Some(row);
     Ok(())
