@@ -31,7 +31,7 @@ pub struct Ctx {
     pub signal: Signal,
 }
 
-/// The first signal that the process receives. Commands that do not clean up by themselves are cancelled at it.
+/// The first signal that the process receives. It cancels commands that do not clean up by themselves.
 #[derive(Clone, Debug)]
 pub struct Signal(pub watch::Receiver<Option<Exit>>);
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// Delay between two rounds.
 const FOLD_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of deltas of a tenant from which they are folded in the next round.
+/// Minimum number of deltas of a tenant that are folded in the next round.
 const MIN_DELTAS: i64 = 32;
 /// Age in microseconds at which deltas are folded, however few there are. Folding rewrites nodes, so
 /// few deltas are not folded every second.

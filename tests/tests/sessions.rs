@@ -186,7 +186,7 @@ on_both_databases! {
         key.get("/v1/sessions?cursor=x").await.is(400, "invalid_cursor");
     }
 
-    /// Sums that exceed a 64-bit number are no error.
+    /// Sums that exceed a 64-bit number are not an error.
     async fn session_sums_beyond_64_bits_saturate(app: TestApp) {
         let key = app.full_key();
         for _ in 0..3 {

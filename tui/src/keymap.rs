@@ -42,16 +42,16 @@ impl fmt::Display for KeymapError {
 
 impl std::error::Error for KeymapError {}
 
-/// One row of the table, with the keys in force.
+/// One row of the table, with its current keys: the configured ones, else the defaults.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The binding.
     pub binding: &'static Binding,
-    /// The key sequences in force.
+    /// The current key sequences.
     pub keys: Vec<String>,
 }
 
-/// All bindings with the keys in force, in the order of footer, help and palette.
+/// All bindings with their current keys, in the order of footer, help and palette.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     rows: Vec<Row>,

@@ -113,7 +113,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     error.chain().map(sentence).collect::<Vec<_>>().join(": ")
 }
 
-/// Returns the keys in force as TOML: a `[keys]` section of action names and their sequences.
+/// Returns the current keys as TOML: a `[keys]` section of action names and their sequences.
 ///
 /// # Errors
 /// The configured keys cannot be used.

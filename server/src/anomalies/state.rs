@@ -27,8 +27,8 @@ const MAX_SCORE_METRICS: usize = 20;
 const MAX_SCORE_SILENCE: i64 = 7 * DAY;
 /// Days without traces after which the detectors of a project are removed.
 const MAX_SILENT_DAYS: usize = 7;
-/// Time in microseconds after its end from which an interval without traces counts as missing: the server was
-/// probably down.
+/// Time in microseconds after the end of an interval without traces at which the interval counts as missing:
+/// the server was probably down.
 const MAX_DELAY: i64 = 3 * MINUTE;
 /// Time in microseconds after its end until which an interval is processed if the server was not down.
 const USUAL_DELAY: i64 = MINUTE;

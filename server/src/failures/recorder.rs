@@ -119,7 +119,7 @@ pub async fn record(
     Ok(count)
 }
 
-/// What the transactions of a call of [`record`] have in common.
+/// The values that all transactions of one call of [`record`] share.
 struct Recording<'a> {
     app: &'a App,
     tenant: Uuid,

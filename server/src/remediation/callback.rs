@@ -19,7 +19,7 @@ use crate::{
     webhooks::headers::{SignedMessage, signed_headers},
 };
 
-/// The word of the request in `X-Service-Event`.
+/// The value of the header `X-Service-Event`.
 const CALLBACK_EVENT: &str = "control_action.execute";
 /// Maximum number of bytes of a response.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;

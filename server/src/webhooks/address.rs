@@ -8,7 +8,7 @@ use crate::{
     error::{Problem, Result},
 };
 
-/// Number of characters that a secret has at least.
+/// Minimum number of characters of a secret.
 const MIN_SECRET_CHARS: usize = 16;
 /// Maximum number of characters of a secret.
 const MAX_SECRET_CHARS: usize = 1_000;

@@ -13,7 +13,7 @@ use tests::on_both_databases;
 use super::*;
 
 const DAY: i64 = 86_400;
-/// Number of clusters of a type from which failures join its overflow cluster.
+/// Maximum number of clusters of a type; further failures join the type's overflow cluster.
 const MAX_CLUSTERS_PER_TYPE: i32 = 1_000;
 
 on_both_databases! {

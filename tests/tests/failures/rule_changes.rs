@@ -158,7 +158,7 @@ on_both_databases! {
         }
     }
 
-    /// A change is in force on another process within a second.
+    /// Another process applies a change within a second.
     async fn rule_of_another_process_is_used(app: TestApp) {
         subscribe(app, app.tenant).await;
         without_rules(app).await;

@@ -74,7 +74,7 @@ pub struct Shell {
     pub bookmarks: Bookmarks,
     /// The contexts that the console can switch to.
     pub contexts: Vec<Target>,
-    /// The keys in force.
+    /// The current key bindings.
     pub keymap: Keymap,
     /// Saved filters.
     pub saved: Saved,
@@ -369,7 +369,7 @@ impl Shell {
         self.input = Some(input);
     }
 
-    /// Returns the key scope in force: the overlay's, else the screen's.
+    /// Returns the current key scope: the overlay's, else the screen's.
     pub fn active_scope(&self) -> Scope {
         match &self.overlay {
             Some(Overlay::Projects { .. }) => PROJECTS_SCOPE,

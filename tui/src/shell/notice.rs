@@ -39,7 +39,7 @@ pub fn found(shell: &Shell, scope: Scope, words: &str, (at, hits): (usize, usize
     format!("find {open}{words}{close} {at} of {hits} {dot} {next} next {dot} {before} previous")
 }
 
-/// Returns a first trace from the shell, ready to paste.
+/// Returns a shell command that sends a first trace, ready to paste.
 pub fn first_steps(shell: &Shell) -> Vec<String> {
     let (url, variable) = (&shell.target.url, shell.target.variable);
     vec![

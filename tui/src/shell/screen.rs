@@ -78,7 +78,7 @@ pub trait Screen:
         true
     }
 
-    /// Returns the key scope in force on the screen.
+    /// Returns the current key scope of the screen.
     fn scope(&self) -> Scope;
 
     /// Discards everything but the reader's settings, because the context changes.
@@ -213,7 +213,7 @@ pub trait ScreenLines {
         None
     }
 
-    /// Puts a line in force.
+    /// Applies a line.
     ///
     /// # Errors
     /// Fails when the line is invalid.

@@ -29,7 +29,7 @@ use crate::{
     prompt,
 };
 
-/// Arguments of `evals bulk`; the project is the one of `--project`.
+/// Arguments of `evals bulk`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct BulkArgs {
     #[command(flatten)]

@@ -42,7 +42,7 @@ pub struct FailureConditionArgs {
     filter: RuleFilterArgs,
 }
 
-/// Arguments of `failure-rules create`; the project is the one of `--project`.
+/// Arguments of `failure-rules create`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct FailureRuleCreateArgs {
     /// Descriptive name

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{instant, parameters::ParameterSchemas, shown_name};
 
-/// Maximum nesting of compared arguments; parsed JSON is no deeper.
+/// Maximum nesting of compared arguments; parsed JSON does not exceed it.
 const MAX_DEPTH: usize = 128;
 
 /// Describes how two sets of arguments differ, without their values; none if they are equal. `subset`: the

@@ -32,7 +32,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
             layout::MIN_COLS,
             layout::MIN_ROWS
         );
-        // The size that is needed is the last part of the sentence, so the sentence is wrapped and not cut.
+        // The sentence ends with the required size, so it is wrapped and not cut.
         for (row, line) in wrap(&text, usize::from(size.0)).into_iter().enumerate() {
             put(buffer, area, row, &Pieces::new().plain(line).line(theme, false));
         }

@@ -84,7 +84,7 @@ impl RequestPurpose for EvalsRequest {
 /// The state of the screen.
 #[derive(Debug, Default)]
 pub struct Evals {
-    /// The filter line in force.
+    /// The filter line that is applied.
     pub text: String,
     /// Lines used before, oldest first.
     pub history: Vec<String>,

@@ -151,7 +151,7 @@ fn only(effects: &[Effect], path: &str) -> Vec<Effect> {
     effects.iter().filter(|it| is_get(it, path)).cloned().collect()
 }
 
-/// Puts a filter line in force.
+/// Applies a filter line.
 fn submit(state: &mut App, line: &str) -> Vec<Effect> {
     press(state, &format!("/{line}"));
     key(state, KeyCode::Enter)

@@ -17,9 +17,9 @@ use present::{
     text::{clean, cut, fit, width, wrap},
 };
 
-/// Columns of the similarity.
+/// Width in columns of the similarity.
 const SIMILARITY_COLS: usize = 4;
-/// Columns of the end of a trace's id.
+/// Width in columns of the end of a trace's id.
 const ID_COLS: usize = 8;
 
 /// Widths of the columns; 0 leaves a column out.

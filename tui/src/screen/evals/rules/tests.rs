@@ -67,7 +67,7 @@ fn ruling(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-/// Presses Tab so many times.
+/// Presses Tab this many times.
 fn tabs(state: &mut App, times: usize) {
     for _ in 0..times {
         key(state, KeyCode::Tab);

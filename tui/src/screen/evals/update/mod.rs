@@ -279,7 +279,7 @@ fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     vec![evals.pending.send(shell.ticket(), EvalsRequest::Older(at), call)]
 }
 
-/// Puts another filter in force.
+/// Applies another filter.
 ///
 /// # Errors
 /// Fails with the position of the first wrong character, from 0, and the problem.

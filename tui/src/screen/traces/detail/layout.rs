@@ -52,5 +52,5 @@ pub fn parts(size: (u16, u16), shown: Shown) -> DetailLayout {
     DetailLayout { tree, rule, left, right: Some(right) }
 }
 
-/// Columns of line numbers and marks before the text of a pane.
+/// Width in columns of line numbers and marks before the text of a pane.
 pub const GUTTER_COLS: u16 = 6;

@@ -24,7 +24,7 @@ use present::{
     text::{clean, fit, wrap},
 };
 
-/// Columns of the end of an id.
+/// Width in columns of the end of an id.
 const ID_COLS: usize = 8;
 /// Maximum number of bytes of a response body that are laid out.
 const MAX_SHOWN_BYTES: usize = 8 * 1_024;

@@ -63,7 +63,7 @@ pub struct Setting<'a> {
     pub limit: usize,
     /// Whether JSON is shown as the text that was sent.
     pub as_text: bool,
-    /// Containers folded or unfolded by hand.
+    /// Containers that the user folded or unfolded.
     pub toggled: &'a Toggled,
     /// The reader's settings.
     pub reader: Reader,
