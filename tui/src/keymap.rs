@@ -1,7 +1,7 @@
 //! Key bindings: lookup, footer, help, and the keys of a configuration.
 //!
 //! [`table`] binds actions to key sequences within scopes, and a [`Keymap`] is that table with
-//! the keys that the reader configured. Within a scope, no two rows share a sequence, and no sequence
+//! the keys that the user configured. Within a scope, no two rows share a sequence, and no sequence
 //! begins another one: a test checks the table, and a configuration that violates this is
 //! rejected. The keys of the line editor and of dialogs are fixed and defined there.
 

@@ -183,7 +183,7 @@ impl PartialResult {
             };
             let rows = store::metrics::rows(db, tenant, &filter, left + 1).await?;
             if rows.len() > left || number == MAX_UNKNOWN_PERIODS {
-                let message = "model: there are too many models in this period to compute one of them; choose a shorter period";
+                let message = "model: there are too many models in this period to compute the metrics of one of them; choose a shorter period";
                 return Err(problem(ErrorCode::InvalidQuery, message));
             }
             left -= rows.len();

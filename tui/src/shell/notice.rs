@@ -128,7 +128,7 @@ pub fn session_needed(shell: &Shell, sentence: &str) -> Vec<(Tone, String)> {
         (Tone::Field, format!("loupe auth login --session --url {}", shell.target.url)),
         (Tone::Field, "export LOUPE_SESSION_TOKEN=...".to_owned()),
         (Tone::Plain, String::new()),
-        (Tone::Dim, "The operator of the server makes one with loupe-server admin issue-token.".to_owned()),
+        (Tone::Dim, "The operator of the server creates one with loupe-server admin issue-token.".to_owned()),
     ]);
     lines
 }

@@ -175,7 +175,7 @@ fn stale_rows_stay_under_a_bar() {
     for theme in [UNICODE_THEME, Theme { colour: false, ..UNICODE_THEME }] {
         let mut state = filled((80, 24), theme);
         let effects = press(&mut state, "R");
-        reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no member any more")));
+        reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no longer a member")));
         tick(&mut state, 10);
         state.shell.toast = None;
         snap("stale", &state);

@@ -114,7 +114,7 @@ pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
     if filter.is_empty() {
         let place = project.map_or_else(String::new, |id| format!(" of the project {id}"));
         let what =
-            format!("There is no filter: this evaluates {} of every trace{place}.", args.evaluator.metric);
+            format!("Without a filter, this evaluates {} of every trace{place}.", args.evaluator.metric);
         prompt::confirm(ctx, &what, &args.evaluator.metric).await?;
     }
     let mut selected: Map<String, Value> =

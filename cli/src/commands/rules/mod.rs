@@ -198,7 +198,7 @@ async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result
     if is_unbounded {
         let rule = &args.rule;
         let what = format!(
-            "There is no --from and no --to: this runs the rule {rule} ({id}) over every past trace that it selects."
+            "Without --from and --to, this runs the rule {rule} ({id}) on every past trace that it selects."
         );
         prompt::confirm(ctx, &what, "backfill").await?;
     }

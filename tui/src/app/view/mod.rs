@@ -74,7 +74,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     }
 }
 
-/// Returns line 1: the reader's location, and whether the records are current. If they are not, the whole line is
+/// Returns line 1: the user's location, and whether the records are current. If they are not, the whole line is
 /// a bar.
 fn header(app: &App, cols: usize) -> Line<'static> {
     let theme = &app.shell.theme;

@@ -16,7 +16,7 @@ pub const FIELDS: &[FilterField] = &[
     FilterField { name: "metric", help: "metric:faithfulness, by this evaluator", values: &[] },
     FilterField {
         name: "status",
-        help: "status:failed, this far",
+        help: "status:failed, with this status",
         values: &["pending", "running", "complete", "failed"],
     },
     FilterField {

@@ -58,7 +58,7 @@ fn forget_refusal(shell: &mut Shell) {
     }
 }
 
-/// Sends the requests at once because the reader asks for it.
+/// Sends the requests at once because the user asks for it.
 pub fn retry(shell: &mut Shell) -> Vec<Effect> {
     forget_refusal(shell);
     let mut effects = Vec::new();

@@ -36,7 +36,7 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
             shell,
             manage.keys.error.as_ref(),
             manage.keys.loaded.then_some(manage.keys.items.len()),
-            "There is no key. c makes one; its secret is shown once.",
+            "No keys. c creates one; its secret is shown once.",
         )
     } else {
         Some(session_needed(shell, "Managing keys needs a session token; there is only an API key."))

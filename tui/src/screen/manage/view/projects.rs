@@ -25,7 +25,7 @@ const ID_COLS: usize = 8;
 /// Draws the projects, or a panel with the reason why there are none.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let projects = &shell.projects;
-    let none = "There is no project. c creates one; so does the first trace that names one.";
+    let none = "No projects. c creates one; so does the first trace that names one.";
     if let Some(lines) =
         instead(shell, projects.error.as_ref(), projects.loaded.then_some(projects.items.len()), none)
     {

@@ -11,7 +11,7 @@ pub struct Shown {
     pub zoomed: bool,
     /// Whether the pane has the focus.
     pub pane_focused: bool,
-    /// Whether the reader chose two panes.
+    /// Whether the user chose two panes.
     pub split: bool,
     /// Returns the number of visible rows of the tree.
     pub tree_rows: usize,

@@ -118,7 +118,7 @@ fn instead(webhooks: &Webhooks, shell: &Shell) -> Option<Vec<(Tone, String)>> {
         (None, false) => Some(vec![(Tone::Dim, format!("loading{}", shell.theme.glyphs.ellipsis))]),
         (None, true) => {
             let mut lines = vec![
-                (Tone::Strong, "There is no webhook.".to_owned()),
+                (Tone::Strong, "No webhooks.".to_owned()),
                 (Tone::Plain, "A webhook receives a signed request when an event occurs.".to_owned()),
                 (Tone::Plain, String::new()),
             ];

@@ -134,7 +134,7 @@ fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<Pane
         let (tone, word, detail) = match &asked.answer {
             None => (Tone::Dim, glyphs.ellipsis, String::new()),
             Some(Err(error)) => (Tone::Bad, "unknown", describe(error)),
-            Some(Ok(None)) => (Tone::Plain, "nothing", "The server knows of no decision.".to_owned()),
+            Some(Ok(None)) => (Tone::Plain, "nothing", "The server has no decision.".to_owned()),
             Some(Ok(Some(it))) => (decision_tone(it.decision), it.decision.as_str(), it.detail.clone()),
         };
         let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);
