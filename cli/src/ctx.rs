@@ -40,7 +40,7 @@ impl Signal {
     pub async fn received(mut self) -> Exit {
         match self.0.wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or(Exit::Interrupted),
-            // No signal is awaited any more.
+            // The handle no longer waits for a signal.
             Err(_) => std::future::pending().await,
         }
     }

@@ -33,7 +33,7 @@ impl SessionTrace {
             }),
             user: [None, Some("u-1"), Some("u-2")][rng.usize(..3)],
             second_project: rng.bool(),
-            // Few times, so that many traces have the same one.
+            // There are few start times, so that many traces have the same one.
             at: TEST_START_MICROS - rng.i64(0..50) * MINUTE,
             error: rng.u8(..4) == 0,
             cost: (rng.u8(..3) == 0).then(|| f64::from(rng.u16(..)) / 1_000.0),

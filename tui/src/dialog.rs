@@ -72,7 +72,7 @@ pub enum Body {
     },
 }
 
-/// A secret. It is in no log and no record.
+/// A secret, which never appears in a log or a record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 

@@ -54,7 +54,8 @@ pub type MetricChange = (String, AnomalyChange);
 pub struct DetectionProgress {
     /// The changes, in the order of time.
     pub changes: Vec<MetricChange>,
-    /// The row that replaces the stored one; `None` removes it, because the project has no traces any more.
+    /// The row that replaces the stored one; `None` removes it, because the project no longer receives
+    /// traces.
     pub row: Option<anomaly_detector::Model>,
 }
 
@@ -82,7 +83,7 @@ struct MetricDetector {
 ///
 /// # Errors
 ///
-/// Fails when the state can't be encoded.
+/// Fails when the state cannot be encoded.
 pub fn advance(
     row: &anomaly_detector::Model,
     totals: &TotalsByInterval,

@@ -172,7 +172,7 @@ impl Recording<'_> {
     }
 }
 
-/// Locks the traces, and drops the failures that are stored already or whose trace does not exist any more.
+/// Locks the traces, and drops the failures that are stored already or whose trace no longer exists.
 async fn keep_unrecorded(
     app: &App,
     txn: &Transaction,

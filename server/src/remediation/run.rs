@@ -218,7 +218,7 @@ async fn begin_call(
     let txn = app.db.begin().await?;
     traces::lock_in_order(&txn, tenant, &[action.trace_id]).await?;
     let policy = match action.policy_id {
-        // The lock makes actions of the policy wait for each other, so that they don't exceed its budget.
+        // The lock makes actions of the policy wait for each other, so that they do not exceed its budget.
         Some(policy) => policies::lock(&txn, tenant, policy).await?,
         None => None,
     };

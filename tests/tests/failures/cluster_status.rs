@@ -10,7 +10,7 @@ on_both_databases! {
         fail(app, TIMEOUT_MESSAGE).await;
         let id = only_cluster(app).await["id"].clone();
         app.advance(60);
-        // A failure that was stored before, and whose job runs after.
+        // This failure is stored before the cluster is resolved, and its job runs afterwards.
         ingest(&app.full_key(), TIMEOUT_MESSAGE).await;
         app.advance(60);
         let resolved = set_status(app, &id, "resolved").await;

@@ -75,7 +75,7 @@ on_both_databases! {
             expected["updated_at"] = json!("2026-06-15T12:00:01.000000Z");
             assert_eq!(patch(&key, &path, &change).await.ok(), expected, "{change}");
         }
-        // Without a metric there is no score.
+        // A maximum score is invalid without a metric.
         let cleared = patch(&key, &path, &json!({"metric_name": null})).await.ok();
         assert_eq!((&cleared["metric_name"], &cleared["max_score"]), (&Value::Null, &Value::Null));
         assert_eq!(key.get(&path).await.ok(), cleared);

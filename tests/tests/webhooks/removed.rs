@@ -113,7 +113,7 @@ with_receivers! {
         assert!(rows.iter().all(|it| it.status != "pending"));
     }
 
-    /// Otherwise a webhook whose traces are deleted now and then would never be disabled.
+    /// If they ended it, a webhook whose traces are deleted now and then would never be disabled.
     async fn cancelled_deliveries_do_not_end_the_time_of_failures(home: Installation) {
         let receiver = home.receiver(|_, _| Response::Status(500)).await;
         let id = webhook(home, &receiver).await;

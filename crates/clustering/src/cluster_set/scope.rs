@@ -141,7 +141,7 @@ impl Scope {
                 self.remembered.insert(sequence, best.at);
                 return JoinDecision::Join(best.at);
             }
-            // A message that is merely near must not make the template more general.
+            // A message that is only similar must not make the template more general.
             let is_near = best.alignment.distance() > limit(&best.alignment, false);
             return if is_near {
                 JoinDecision::Join(best.at)

@@ -126,7 +126,8 @@ async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<
     let unused = "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
         EXCEPT SELECT s.body_id FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
         EXCEPT SELECT t.body_id FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x";
-    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace refers to it").await
+    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace refers to it")
+        .await
 }
 
 /// Compares the tags in the rows of traces with the rows of tags.

@@ -168,7 +168,7 @@ pub async fn create(
     let row = with_callback(&app, &blank, row, new_secret).await?;
     check_metric(&app, &row).await?;
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the limit.
+    // A lock, so that concurrent requests cannot exceed the limit.
     store::tenants::lock(&txn, tenant).await?;
     if store::projects::get(&txn, tenant, project_id).await?.is_none() {
         return Err(not_found("project"));

@@ -79,8 +79,9 @@ pub async fn deliveries(
 
 /// Deliver an event again.
 ///
-/// A finished delivery is repeated by a new one of the same event, with the same `id` in the payload. The next attempt of a
-/// pending delivery is made now. 409 if the event is not stored any more: it has expired, or its trace was deleted.
+/// A finished delivery is repeated by a new one of the same event, with the same `id` in the payload. The next
+/// attempt of a pending delivery is made now. 409 if the event is no longer stored: it has expired, or its trace was
+/// deleted.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", tag = "Webhooks", params(
     ("id" = Uuid, Path, description = "id of the webhook"),
     ("delivery_id" = Uuid, Path, description = "id of the delivery")),

@@ -55,7 +55,7 @@ fn worked_examples_of_validation() {
     check(config(), &[("wether", json!({"city": "Bern"}))], 0.0, "wether was not offered");
     let two = [("weather", json!({"city": "Bern"})), ("weather", json!({}))];
     check(config(), &two, 0.5, "weather: ");
-    // Without expected calls.
+    // The config names no expected calls.
     check(json!({}), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
 }
 

@@ -178,7 +178,15 @@ fn no_evaluator_fits_and_none_can_be_listed() {
     tabs(&mut state, 9);
     assert!(key(&mut state, KeyCode::Enter).is_empty());
     assert!(
-        state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("no evaluator matches `zzz`")
+        state
+            .shell
+            .dialog
+            .as_ref()
+            .unwrap()
+            .complaint
+            .as_ref()
+            .unwrap()
+            .contains("no evaluator matches `zzz`")
     );
 
     let mut state = judging((80, 24), UNICODE_THEME);

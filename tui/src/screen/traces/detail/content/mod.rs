@@ -112,7 +112,8 @@ fn value(text: Option<&str>, setting: &Setting<'_>) -> Vec<PaneLine> {
     let mut lines = plain(shown, Tone::Plain, setting.cols);
     if shown.len() < text.len() {
         let more = thousands(text.len() - shown.len());
-        lines.push(PaneLine::of(Tone::Dim, format!("({more} more bytes; going to the last line loads them)")));
+        lines
+            .push(PaneLine::of(Tone::Dim, format!("({more} more bytes; going to the last line loads them)")));
     }
     lines
 }
