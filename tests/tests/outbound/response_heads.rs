@@ -22,7 +22,7 @@ async fn redirect_is_returned_not_followed() {
                 "HTTP/1.1 {status} Go\r\nlocation: {location}\r\ncontent-length: 2\r\n\r\nno"
             ))
             .await;
-            // The address of the target is exempted too, so the guard is not the reason why it gets no
+            // The address that the redirect names is exempted too, so the guard is not the reason why it gets no
             // request.
             let client = client(&format!("{},{}", receiver.address, canary.address), &[]);
             let response = client.send(post(&format!("http://{}/", receiver.address))).await.unwrap();

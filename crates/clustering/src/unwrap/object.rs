@@ -12,7 +12,8 @@ const MAX_OBJECT_STARTS: usize = 4;
 /// Maximum length of a text before an object that counts as a wrapping.
 const MAX_WRAPPING_BYTES: usize = 240;
 
-/// Words of which a text before an object contains at least one if it only announces the object.
+/// Words that announce an object: a text before an object that only announces it contains at least one of
+/// them.
 const WRAPPING_WORDS: &[&str] =
     &["error", "status", "exception", "http", "body", "code", "content:", "response", "failed with"];
 

@@ -22,7 +22,7 @@ use present::{
     text::{fit_right, take, width},
 };
 
-/// Minimum height in rows of a chart in which a band can be told from a column.
+/// Minimum height in rows of a chart in which a band looks different from a column.
 const BAND_ROWS: usize = 10;
 /// The maximum ratio of the axis to the metric itself when a band is drawn.
 const BAND_REACH: f64 = 1.25;
