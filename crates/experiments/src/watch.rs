@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_higher_and_few_scores_are_no_regression() {
+    fn equal_higher_and_few_scores_are_not_a_regression() {
         for window in [around(0.8), around(0.9), Sample::default(), [0.0].into_iter().collect()] {
             assert_eq!(watch(&around(0.8), &window, 0, 0.05), Watch::NotRegressed);
         }

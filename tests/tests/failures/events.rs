@@ -77,7 +77,7 @@ on_both_databases! {
         assert_eq!(events(app).await.len(), 2);
     }
 
-    /// Late spans and replays fire no rule again.
+    /// Late spans and replays do not fire the rules again.
     async fn rule_fires_once_for_a_trace(app: TestApp) {
         subscribe(app, app.tenant).await;
         let trace = 0x77;

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_compared_to_the_letter() {
+    fn texts_are_compared_exactly() {
         check(json!({"a": "Zurich"}), json!({"a": "zurich"}), Value::Null, Some("`a` differs"));
         check(
             json!({"a": "2026-11-22T10:00:00Z"}),

@@ -29,7 +29,7 @@ use crate::{
 const READ_TOGETHER: usize = 20;
 /// Size in bytes of the responses on a page at which it ends early.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
-/// A pending delivery that is due later than this, in microseconds, is not claimed by a worker.
+/// If a pending delivery is due later than this many microseconds from now, no worker has claimed it.
 const MAX_CLAIM_MICROS: i64 = 60_000_000;
 
 /// List the deliveries to a webhook, newest first.

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use crate::layout::{ALL_SECTIONS_ROWS, frame};
 
-/// Rows of the table of metrics: the heads, the metrics of traces, and the one of the project.
+/// Height in rows of the table of metrics: the heads, the metrics of traces, and the metric of the project.
 const METRIC_ROWS: u16 = 9;
 /// Width in columns of a chart's labels with its axis.
 pub const AXIS_COLS: u16 = 10;

@@ -44,7 +44,7 @@ fn check(config: Value, calls: &[(&str, Value)], score: f64, reasoning: &str) {
 }
 
 #[test]
-fn worked_examples_of_validation() {
+fn validation_scores_its_worked_examples() {
     let config = || json!({"validate": true});
     check(config(), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
     check(config(), &[("weather", json!({"city": "Bern", "days": 2.0}))], 1.0, "valid");
@@ -60,7 +60,7 @@ fn worked_examples_of_validation() {
 }
 
 #[test]
-fn worked_examples_of_expected_calls() {
+fn expected_calls_score_their_worked_examples() {
     let one = |arguments: Value| json!({"expected_calls": [{"name": "weather", "arguments": arguments}]});
     check(one(json!({"city": "Bern"})), &[("weather", json!({"city": "Bern", "days": 1}))], 1.0, "were made");
     check(one(json!({"city": "Bern"})), &[("weather", json!({"city": "bern"}))], 0.0, "but `city` differs");

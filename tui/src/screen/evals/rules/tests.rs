@@ -170,7 +170,7 @@ fn invalid_form_field_receives_the_focus() {
 }
 
 #[test]
-fn no_evaluator_fits_and_none_can_be_listed() {
+fn unknown_evaluator_is_refused_unless_none_are_listed() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "azzz");
     assert!(screen(&state).contains("none matches these letters"));
@@ -486,7 +486,7 @@ fn lost_rule_is_looked_up_in_its_own_project() {
 }
 
 #[test]
-fn another_project_has_other_rules() {
+fn another_project_shows_its_own_rules() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Response::new(projects())));
