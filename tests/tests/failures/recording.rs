@@ -57,7 +57,7 @@ on_both_databases! {
         assert_eq!(waiting(app, "record_failures").await, 0);
     }
 
-    /// A trace without spans fails by its own error.
+    /// The error of a trace without spans is recorded as a failure.
     async fn error_of_a_trace_without_spans_is_recorded(app: TestApp) {
         let key = app.full_key();
         let trace = ingest_item(&key, json!({"name": "bare", "model": "m", "error": RATE_LIMIT_MESSAGE})).await;
