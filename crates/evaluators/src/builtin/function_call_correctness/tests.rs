@@ -51,7 +51,7 @@ fn validation_scores_its_worked_examples() {
     check(config(), &[("weather", json!({"days": 2}))], 0.0, "weather: it");
     check(config(), &[("weather", json!({"city": "Bern", "days": "2"}))], 0.0, "/days");
     check(config(), &[("weather", json!({"town": "Bern"}))], 0.0, "weather: ");
-    check(config(), &[("weather", json!("{broken"))], 0.0, "no JSON object");
+    check(config(), &[("weather", json!("{broken"))], 0.0, "not a JSON object");
     check(config(), &[("wether", json!({"city": "Bern"}))], 0.0, "wether was not offered");
     let two = [("weather", json!({"city": "Bern"})), ("weather", json!({}))];
     check(config(), &two, 0.5, "weather: ");
