@@ -31,7 +31,7 @@ pub struct Ctx {
     pub signal: Signal,
 }
 
-/// The first signal that the process receives. Commands that do not clean up by themselves are cancelled at it.
+/// The first signal that the process receives. It cancels commands that do not clean up by themselves.
 #[derive(Clone, Debug)]
 pub struct Signal(pub watch::Receiver<Option<Exit>>);
 
@@ -40,7 +40,7 @@ impl Signal {
     pub async fn received(mut self) -> Exit {
         match self.0.wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or(Exit::Interrupted),
-            // No signal is awaited any more.
+            // The handle no longer waits for a signal.
             Err(_) => std::future::pending().await,
         }
     }

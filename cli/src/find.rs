@@ -41,7 +41,7 @@ pub async fn current_project(client: &Client, settings: &Settings) -> Result<Opt
     }
     let found = project(client, wanted).await.map_err(|mut error| {
         if source != "flag" && error.exit == Exit::NotFound {
-            error.detail.push(format!("the project is the one of {source}; -p PROJECT chooses another"));
+            error.detail.push(format!("the project comes from {source}; -p PROJECT selects another"));
         }
         error
     })?;

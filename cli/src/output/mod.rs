@@ -303,7 +303,7 @@ pub fn error(error: &CliError, as_json: bool) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints a help text to stdout. A closed pipe is no error.
+/// Prints a help text to stdout. A closed pipe is not an error.
 pub fn help(text: &str) {
     _ = io::stdout().write_all(text.as_bytes());
 }

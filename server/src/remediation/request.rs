@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::providers::chat::ChatRequest;
 
-/// The parameters that are repeated, with their names in the conventions of instrumentations.
+/// The parameters that are copied from the recorded request, with their names in the conventions of
+/// instrumentations.
 const REPEATED_PARAMETERS: &[(&str, &[&str])] = &[
     ("temperature", &["temperature"]),
     ("top_p", &["top_p", "topP"]),
@@ -19,10 +20,10 @@ const REPEATED_PARAMETERS: &[(&str, &[&str])] = &[
     ("presence_penalty", &["presence_penalty", "presencePenalty"]),
     ("response_format", &["response_format"]),
 ];
-/// The beginnings of the names of metadata with one parameter each.
+/// Prefixes of the names of metadata that contain one parameter each.
 const PARAMETER_PREFIXES: &[&str] =
     &["gen_ai.request.", "gen_ai.openai.request.", "ai.settings.", "llm.request.", ""];
-/// The names of metadata with an object of parameters.
+/// The names of metadata that contain an object of parameters.
 const PARAMETER_OBJECTS: &[&str] =
     &["llm.invocation_parameters", "model_parameters", "langfuse.observation.model.parameters"];
 

@@ -85,7 +85,7 @@ with_provider! {
         is_escalated(&request(scene, &trace, "fallback_model", None).await, "cascade_depth_exhausted", 5, "fallback_model");
     }
 
-    /// A rejected, escalated or waiting action is no action on the trace.
+    /// Rejected, escalated and waiting actions do not count towards the limits.
     async fn action_without_execution_does_not_count(scene: Scene) {
         let trace = scene.trace().await;
         let policy = scene.policy(json!({"max_retry_depth": 1, "require_approval": true})).await;
@@ -110,7 +110,7 @@ with_provider! {
         assert_eq!(scene.provider.request_count(), 0);
     }
 
-    /// The number of traces on which a policy reached its retry depth, within the window.
+    /// The metric is the number of traces on which a policy reached its retry depth within the window.
     async fn retry_cap_hit_counts_distinct_traces_of_policies(scene: Scene) {
         let value = async |window: &str| {
             let path = format!("/v1/projects/{}/metrics?metric=retry_cap_hit&window={window}", scene.app.project);
