@@ -72,6 +72,7 @@ fn has_consistent_tool_calls(name: &str, body: &Value) {
     for message in body["messages"].as_array().unwrap() {
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             assert!(call["function"]["arguments"].is_string(), "{name}: {call}");
+            assert_eq!(call["type"], "function", "{name}: {call}");
             assert!(call["id"].as_str().is_some_and(|it| !it.is_empty()), "{name}: {call}");
             called.push(text(&call["id"]));
         }
