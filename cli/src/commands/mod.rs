@@ -187,8 +187,7 @@ loupe: follow, read and send the traces of LLM applications
   evals       run, wait, bulk, list, get       evaluate traces, gate a build
   evaluators, rules, failure-rules             what is evaluated and reported
   webhooks    create, test, listen, trigger, verify, deliveries
-  policies, actions, deployments, approvals    the control loop
-  prompts     get                              what applications get
+  policies, actions, approvals, deployments    the control loop; prompts get
   feedback    add, list                        anomalies, sessions, audit   list
   api         METHOD PATH                      any request
   console, doctor, completion, man             for your terminal and shell

@@ -111,7 +111,20 @@ fn changed_lines<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<DiffLine<'a>>, Ve
             (in_new[old_at], in_old[new_at]) = (true, true);
         }
     }
+    for (words, is_common) in [(&old_words, &mut in_new), (&new_words, &mut in_old)] {
+        join_changed_words(words, is_common);
+    }
     (spans(old, &old_words, &in_new), spans(new, &new_words, &in_old))
+}
+
+/// Counts blanks between changed words as changed, so that these words are one part.
+fn join_changed_words(words: &[&str], is_common: &mut [bool]) {
+    for at in 1..words.len().saturating_sub(1) {
+        let is_blank = words[at] != "\n" && words[at].trim().is_empty();
+        if is_blank && !is_common[at - 1] && !is_common[at + 1] {
+            is_common[at] = false;
+        }
+    }
 }
 
 /// Returns the number of letters and digits of a word.
