@@ -189,8 +189,7 @@ loupe: follow, read and send the traces of LLM applications
   webhooks    create, test, listen, trigger, verify, deliveries
   policies, actions, approvals, deployments    the control loop; prompts get
   feedback    add, list                        anomalies, sessions, audit   list
-  api         METHOD PATH                      any request
-  console, doctor, completion, man             for your terminal and shell
+  api, console, doctor, completion, man        any request; terminal and shell
   help        TOPIC                            auth, filters, output and others
 
 Start:

@@ -37,10 +37,13 @@ fn served() -> Value {
 
 fn stub_of(status: &'static str) -> Stub {
     Stub::new(move |request, _| match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/v1/prompts/deployments") => Reply::json(json!({
-            "deployments": [deployment(DEPLOYMENT_ID, 2, status), deployment(BASELINE_ID, 1, "shipped")],
-            "has_more": false, "next_cursor": null,
-        })),
+        ("GET", "/v1/prompts/deployments") => {
+            let mut rows = vec![deployment(DEPLOYMENT_ID, 2, status), deployment(BASELINE_ID, 1, "shipped")];
+            if request.query.contains("limit=1") {
+                rows.truncate(1);
+            }
+            Reply::json(json!({ "deployments": rows, "has_more": false, "next_cursor": null }))
+        }
         ("POST", "/v1/prompts/deployments") => Reply::status(201, deployment(DEPLOYMENT_ID, 2, "ab_running")),
         ("GET", path) if path.ends_with(DEPLOYMENT_ID) => Reply::json(deployment(DEPLOYMENT_ID, 2, status)),
         ("GET", path) if path.ends_with(BASELINE_ID) => Reply::json(deployment(BASELINE_ID, 1, "shipped")),
@@ -251,4 +254,40 @@ fn raw_output_needs_jq_in_other_commands() {
     let ran = run(stub.session(&["deployments", "list", "--raw"]));
     assert_eq!((ran.code, stub.requests().len()), (2, 0));
     assert!(ran.stderr.contains("--raw needs --jq"), "{}", ran.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn ci_script_ships_the_version_that_passed_its_test() {
+    let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ci.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let (_, section) = document.split_once("## Ship a prompt\n").unwrap();
+    let scripts: Vec<&str> =
+        section.split("```sh\n").skip(1).filter_map(|it| it.split("```").next()).collect();
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_loupe")).parent().unwrap();
+    let run_script = |stub: &Stub, script: &str| {
+        std::fs::write(stub.dir.path().join("tone.txt"), "Be kind.\n").unwrap();
+        let mut command = assert_cmd::Command::new("bash");
+        command
+            .env_clear()
+            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display()))
+            .env("LOUPE_CONFIG_DIR", stub.dir.path())
+            .env("LOUPE_URL", stub.url())
+            .env("LOUPE_SESSION_TOKEN", "session")
+            .env("GITHUB_RUN_ID", "4711")
+            .current_dir(stub.dir.path())
+            .args(["-euo", "pipefail", "-c", &script.replace("-p shop", &format!("-p {PROJECT_ID}"))]);
+        run(command)
+    };
+    let stub = stub_of("ab_passed");
+    let created = run_script(&stub, scripts[0]);
+    assert_eq!(created.code, 0, "{}", created.stderr);
+    assert_eq!(last_body(&stub)["template"], "Be kind.");
+    let shipped = run_script(&stub, scripts[1]);
+    assert_eq!(shipped.code, 0, "{}", shipped.stderr);
+    assert_eq!(parsed(&shipped.stdout), json!({ "version": 2, "status": "shipped" }));
+    assert_eq!(last_body(&stub), json!({ "note": "run 4711" }));
+    // The version that was listed is decided before the script approves it.
+    let late = run_script(&stub_of("rejected"), scripts[1]);
+    assert_eq!((late.code, late.stdout.as_str()), (0, "somebody else has decided\n"), "{}", late.stderr);
 }
