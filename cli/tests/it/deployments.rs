@@ -289,5 +289,5 @@ fn ci_script_ships_the_version_that_passed_its_test() {
     assert_eq!(last_body(&stub), json!({ "note": "run 4711" }));
     // The version that was listed is decided before the script approves it.
     let late = run_script(&stub_of("rejected"), scripts[1]);
-    assert_eq!((late.code, late.stdout.as_str()), (0, "somebody else has decided\n"), "{}", late.stderr);
+    assert_eq!((late.code, late.stdout.as_str()), (0, "another person has decided\n"), "{}", late.stderr);
 }

@@ -47,12 +47,12 @@ pub struct WatchArgs {
     limit: Option<String>,
     /// End with code 0 at the first approval; with --for, code 7 if there is none
     #[arg(long, value_enum)]
-    exit_on: Option<ExitOn>,
+    exit_on: Option<WatchExitOn>,
 }
 
-/// Values of `--exit-on`.
+/// Values of `--exit-on` of `watch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ExitOn {
+enum WatchExitOn {
     Match,
 }
 
