@@ -46,7 +46,7 @@ fn temperature(text: &str) -> std::result::Result<Temperature, String> {
 
 /// Returns the parser of an action type that can be requested.
 pub fn requestable_type() -> impl TypedValueParser<Value = ActionType> {
-    PossibleValuesParser::new(ActionType::REQUESTABLE.map(ActionType::as_str))
+    PossibleValuesParser::new(ActionType::REQUESTABLE_TYPES.map(ActionType::as_str))
         .try_map(|word| word.parse::<ActionType>())
 }
 
