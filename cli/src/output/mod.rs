@@ -12,6 +12,7 @@ pub mod pager;
 pub mod progress;
 pub mod sheet;
 pub mod table;
+pub mod text_diff;
 pub mod view;
 pub mod wrap;
 
@@ -201,6 +202,17 @@ impl Output {
         self.stdout.write_all(lines)?;
         self.stdout.flush()?;
         Ok(())
+    }
+
+    /// Writes a text unchanged, with a line break at its end. On a terminal, control characters become visible.
+    pub fn exact_text(&mut self, text: &str) -> Result<()> {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        if self.escapes {
+            let lines: String =
+                text.lines().map(|line| format!("{}\n", present::text::clean(line))).collect();
+            return self.show(&lines);
+        }
+        self.write(&format!("{text}{end}"))
     }
 
     /// Starts a progress report of an export in items of a unit. An export to a terminal needs none.
