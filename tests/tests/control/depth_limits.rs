@@ -7,7 +7,7 @@ use crate::{
     with_provider,
 };
 
-const KINDS: [&str; 3] = ["retry", "fallback_model", "prompt_modification"];
+const ACTION_TYPES: [&str; 3] = ["retry", "fallback_model", "prompt_modification"];
 
 /// Returns the fields that a request of this type needs.
 fn config(action_type: &str) -> Value {
@@ -60,11 +60,11 @@ with_provider! {
     async fn any_action_at_the_cascade_depth_is_escalated_first(scene: Scene) {
         let trace = scene.trace().await;
         let policy = scene.policy(json!({"max_retry_depth": 1, "max_cascade_depth": 3})).await;
-        for kind in KINDS {
+        for kind in ACTION_TYPES {
             assert_eq!(request(scene, &trace, kind, Some(&policy)).await["status"], "queued", "{kind}");
         }
         // Both limits are reached: the cascade is compared first.
-        for kind in KINDS {
+        for kind in ACTION_TYPES {
             is_escalated(&request(scene, &trace, kind, Some(&policy)).await, "cascade_depth_exhausted", 3, kind);
         }
         let other = scene.trace().await;

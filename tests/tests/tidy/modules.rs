@@ -298,6 +298,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
             "audit",
             "control::policy_set",
             "error",
+            "failures",
             "failures::rule_set",
             "feature",
             "http",
@@ -329,7 +330,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
             "webhooks",
         ],
     ),
-    ("remediation", &["app", "control", "error", "evals", "feature", "ingest", "providers"]),
+    ("remediation", &["app", "control", "error", "evals", "feature", "ingest", "providers", "webhooks"]),
     ("trace_ready", &["app", "control", "error", "evals", "feature", "pools"]),
     ("trace_rules", &["failures", "ingest", "long_trace", "span_embedding", "trace_ready"]),
     (

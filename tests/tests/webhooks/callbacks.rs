@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A response with an output.
-const OUTPUT: &[u8] = br#"{"output": "On Monday.", "model": "own-model", "prompt_tokens": 7, "completion_tokens": 3, "cost_usd": 0.25}"#;
+const CALLBACK_OUTPUT: &[u8] = br#"{"output": "On Monday.", "model": "own-model", "prompt_tokens": 7, "completion_tokens": 3, "cost_usd": 0.25}"#;
 
 /// Sends the request for a retry policy with this configuration.
 async fn new_policy(home: &Installation, config: Value) -> tests::Reply {
@@ -57,7 +57,7 @@ async fn executed(home: &Installation, policy: &str) -> Value {
 
 with_receivers! {
     async fn callback_gets_a_signed_request_and_its_output_is_a_span(home: Installation) {
-        let receiver = home.receiver(|_, _| response(200, &[], OUTPUT)).await;
+        let receiver = home.receiver(|_, _| response(200, &[], CALLBACK_OUTPUT)).await;
         let policy = policy(home, &receiver).await;
         let action = executed(home, &policy).await;
         assert_eq!((&action["status"], &action["cost"], &action["attempts"]), (&json!("succeeded"), &json!(0.25), &json!(1)), "{action}");
@@ -82,7 +82,7 @@ with_receivers! {
         let receiver = home.receiver(|_, before| match before {
             0 => response(500, &[], b"no"),
             1 => response(429, &["retry-after: 5"], b""),
-            _ => response(200, &[], OUTPUT),
+            _ => response(200, &[], CALLBACK_OUTPUT),
         }).await;
         let policy = policy(home, &receiver).await;
         let action = executed(home, &policy).await;
@@ -131,7 +131,7 @@ with_receivers! {
     }
 
     async fn secret_is_kept_only_for_the_same_address(home: Installation) {
-        let receiver = home.receiver(|_, _| response(200, &[], OUTPUT)).await;
+        let receiver = home.receiver(|_, _| response(200, &[], CALLBACK_OUTPUT)).await;
         let policy = policy(home, &receiver).await;
         let same = json!({"action_config": {"callback_url": receiver.url(), "temperature": 0.1}});
         assert_eq!(change(home, &policy, same).await.status, 200);
