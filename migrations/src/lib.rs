@@ -21,6 +21,7 @@ mod m0016_anomalies;
 mod m0017_scores_by_time;
 mod m0018_token_metrics;
 mod m0019_control_loop;
+mod m0020_prompt_deployments;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -50,6 +51,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0017_scores_by_time::Migration),
             Box::new(m0018_token_metrics::Migration),
             Box::new(m0019_control_loop::Migration),
+            Box::new(m0020_prompt_deployments::Migration),
         ]
     }
 }

@@ -24,8 +24,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    access::api_key::ApiKey, control::policy_set::PolicySet, error::Result, failures::rule_set::FailureRules,
-    ingest::prices::PriceBook, rule_set::RuleSet, subscriptions::Subscriptions,
+    access::api_key::ApiKey,
+    control::policy_set::PolicySet,
+    deployments::cached::{ScoredMetrics, ServedVersions},
+    error::Result,
+    failures::rule_set::FailureRules,
+    ingest::prices::PriceBook,
+    rule_set::RuleSet,
+    subscriptions::Subscriptions,
 };
 
 /// Time for which the cache is valid after the version was read.
@@ -34,6 +40,10 @@ const MAX_AGE: Duration = Duration::from_millis(900);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of entries of each kind.
 const MAX_ENTRIES: u64 = 20_000;
+/// Maximum size of the cached prompts in bytes.
+const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
+/// Approximate size in bytes of an entry without texts.
+const MIN_PROMPT_BYTES: usize = 512;
 
 /// The access cache.
 pub struct AccessCache {
@@ -52,6 +62,8 @@ pub struct AccessCache {
     subscriptions: VersionedCache<Uuid, Arc<Subscriptions>>,
     failure_rules: VersionedCache<Uuid, Arc<FailureRules>>,
     policies: VersionedCache<Uuid, Arc<PolicySet>>,
+    prompt_versions: VersionedCache<(Uuid, Uuid, String), Option<Arc<ServedVersions>>>,
+    scored_metrics: VersionedCache<Uuid, Arc<ScoredMetrics>>,
 }
 
 impl AccessCache {
@@ -74,6 +86,10 @@ impl AccessCache {
             subscriptions: VersionedCache::new(&validity, |_| true),
             failure_rules: VersionedCache::new(&validity, |_| true),
             policies: VersionedCache::new(&validity, |_| true),
+            prompt_versions: VersionedCache::limited(&validity, MAX_PROMPT_BYTES, |it| {
+                MIN_PROMPT_BYTES + it.as_ref().map_or(0, |it| it.bytes())
+            }),
+            scored_metrics: VersionedCache::new(&validity, |_| true),
             validity,
         }
     }
@@ -252,6 +268,31 @@ impl AccessCache {
         let read = async || Ok(Arc::new(PolicySet::read(self.db.current(), tenant).await?));
         self.policies.get(tenant, read).await
     }
+
+    /// Returns the versions of a prompt that applications get; `None` if no version is shipped.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn prompt_versions(
+        &self,
+        tenant: Uuid,
+        project: Uuid,
+        name: &str,
+    ) -> Result<Option<Arc<ServedVersions>>> {
+        let read = async || ServedVersions::read(self.db.current(), tenant, project, name).await;
+        self.prompt_versions.get((tenant, project, name.to_owned()), read).await
+    }
+
+    /// Returns the metrics whose scores count in tests and watches of a tenant's prompts.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails.
+    pub async fn scored_metrics(&self, tenant: Uuid) -> Result<Arc<ScoredMetrics>> {
+        let read = async || Ok(Arc::new(ScoredMetrics::read(self.db.current(), tenant).await?));
+        self.scored_metrics.get(tenant, read).await
+    }
 }
 
 /// The version of the cached data and the time at which it was confirmed: together they decide whether entries are
@@ -305,6 +346,18 @@ where
     fn new(validity: &Arc<CacheValidity>, is_cacheable: fn(&V) -> bool) -> Self {
         let cache = Cache::builder().max_capacity(MAX_ENTRIES).time_to_idle(Duration::from_secs(600)).build();
         Self { validity: Arc::clone(validity), is_cacheable, cache }
+    }
+
+    /// Creates a cache of values of different sizes, which has at most `max_bytes`.
+    fn limited(validity: &Arc<CacheValidity>, max_bytes: u64, bytes: fn(&V) -> usize) -> Self {
+        let cache = Cache::builder()
+            .weigher(move |_, (_, _, value): &(u64, Instant, V)| {
+                u32::try_from(bytes(value)).unwrap_or(u32::MAX)
+            })
+            .max_capacity(max_bytes)
+            .time_to_idle(Duration::from_secs(600))
+            .build();
+        Self { validity: Arc::clone(validity), is_cacheable: |_| true, cache }
     }
 
     /// Returns the cached value, else the result of `read`.

@@ -16,6 +16,7 @@ pub mod llm_evaluation;
 pub mod matching;
 pub mod preview;
 pub mod remediation_firing;
+pub mod replaced_call;
 pub mod rule_decisions;
 pub mod rule_firing;
 pub mod rules;

@@ -16,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod cursor;
 pub mod demo;
+pub mod deployments;
 pub mod embedding;
 pub mod endpoints;
 pub mod error;

@@ -120,6 +120,8 @@ async fn ids_of_others(database: On) {
     let id = |it: serde_json::Value| it["id"].as_str().unwrap().to_owned();
     let trace = id(theirs.post("/v1/ingest", &json!({"name": "n"})).await.ok());
     let project = id(theirs.post("/v1/projects", &json!({"name": "p"})).await.ok());
+    let deployment = json!({"project_id": project, "prompt_name": "p", "template": "t"});
+    let deployment = id(theirs.post("/v1/prompts/deployments", &deployment).await.ok());
     let key = id(theirs.post("/v1/apikeys", &json!({"name": "k"})).await.ok());
     let member = theirs.get("/v1/members").await.ok()["members"][0]["id"].as_str().unwrap().to_owned();
     let owner = app.session(Role::Owner);
@@ -130,6 +132,8 @@ async fn ids_of_others(database: On) {
         (Method::GET, "/v1/projects/", &project, ""),
         (Method::PATCH, "/v1/projects/", &project, ""),
         (Method::POST, "/v1/projects/", &project, "/archive"),
+        (Method::GET, "/v1/prompts/deployments/", &deployment, ""),
+        (Method::POST, "/v1/prompts/deployments/", &deployment, "/approve"),
         (Method::DELETE, "/v1/apikeys/", &key, ""),
         (Method::PATCH, "/v1/members/", &member, ""),
         (Method::DELETE, "/v1/members/", &member, ""),

@@ -28,6 +28,8 @@ OVER_TENANTS = {
     "FROM webhook_attempt WHERE tenant_id > $1": "the next tenant with attempts of webhook deliveries",
     "FROM failure_cluster WHERE tenant_id > $1": "the next tenant with failure clusters",
     "FROM failure_trend WHERE tenant_id > $1": "the next tenant with trends of failure clusters",
+    "FROM prompt_score WHERE tenant_id > $1": "the next tenant with scores of prompts",
+    "FROM prompt_replay WHERE tenant_id > $1": "the next tenant with pairs of replay tests",
     "FROM failure_rule_match WHERE tenant_id > $1": "the next tenant with matches of failure rules",
     "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "tenants with metric deltas to fold",
     "FROM trace WHERE tenant_id > $1 AND NOT tokens_measured": "the next tenant with unmeasured traces",

@@ -93,6 +93,10 @@ const FAILURE_RULE_BODY: &str = r#"{"name":"n","project_id":"0190a000-0000-7000-
 /// A policy for an unknown project.
 const POLICY_BODY: &str = r#"{"project_id":"0190a000-0000-7000-8000-000000000000","action_type":"retry"}"#;
 
+/// A prompt deployment in an unknown project.
+const DEPLOYMENT_BODY: &str =
+    r#"{"project_id":"0190a000-0000-7000-8000-000000000000","prompt_name":"p","template":"t"}"#;
+
 /// A control action on an unknown trace.
 const ACTION_BODY: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","action_type":"retry"}"#;
 
@@ -242,6 +246,23 @@ fn cases() -> Vec<Case> {
             ("", ""),
         )
         .from(Plan::Pro),
+        get("/v1/prompts/deployments", SESSION_ROUTE, ok).from(Plan::Team),
+        send(
+            Method::POST,
+            "/v1/prompts/deployments",
+            SESSION_MEMBER_ROUTE,
+            missing,
+            (JSON_TYPE, DEPLOYMENT_BODY),
+        )
+        .from(Plan::Team),
+        get("/v1/prompts/deployments/{id}", SESSION_ROUTE, missing).from(Plan::Team),
+        send(Method::POST, "/v1/prompts/deployments/{id}/approve", SESSION_OWNER_ROUTE, missing, ("", ""))
+            .from(Plan::Team),
+        send(Method::POST, "/v1/prompts/deployments/{id}/reject", SESSION_OWNER_ROUTE, missing, ("", ""))
+            .from(Plan::Team),
+        send(Method::POST, "/v1/prompts/deployments/{id}/rollback", SESSION_OWNER_ROUTE, missing, ("", ""))
+            .from(Plan::Team),
+        get("/v1/prompts/{name}", READ_ROUTE, missing),
         get("/v1/apikeys", SESSION_MEMBER_ROUTE, ok),
         send(Method::POST, "/v1/apikeys", SESSION_MEMBER_ROUTE, (201, ""), (JSON_TYPE, r#"{"name":"n"}"#)),
         send(Method::DELETE, "/v1/apikeys/{id}", SESSION_MEMBER_ROUTE, missing, ("", "")),
@@ -460,6 +481,9 @@ on_both_databases! {
         let webhook = json!({"url": "https://93.184.216.34/", "secret": "0123456789abcdef"});
         let others_owner = app.session_of(other, Role::Owner);
         let policy = json!({"project_id": project, "action_type": "retry", "require_approval": true});
+        let deployment = json!({"project_id": project, "prompt_name": "p", "template": "t"});
+        let deployment = others_owner.post("/v1/prompts/deployments", &deployment).await.ok();
+        let deployment = deployment["id"].as_str().unwrap().to_owned();
         let policy = others_owner.post("/v1/policies", &policy).await.ok()["id"].as_str().unwrap().to_owned();
         let action = json!({"trace_id": trace, "action_type": "retry", "policy_id": policy});
         let action = others_owner.post("/v1/control/actions", &action).await.ok();
@@ -473,6 +497,10 @@ on_both_databases! {
             (Method::GET, "/v1/failure-rules/{id}", &failure_rule),
             (Method::PATCH, "/v1/failure-rules/{id}", &failure_rule),
             (Method::DELETE, "/v1/failure-rules/{id}", &failure_rule),
+            (Method::GET, "/v1/prompts/deployments/{id}", &deployment),
+            (Method::POST, "/v1/prompts/deployments/{id}/approve", &deployment),
+            (Method::POST, "/v1/prompts/deployments/{id}/reject", &deployment),
+            (Method::POST, "/v1/prompts/deployments/{id}/rollback", &deployment),
             (Method::GET, "/v1/policies/{id}", &policy),
             (Method::PATCH, "/v1/policies/{id}", &policy),
             (Method::DELETE, "/v1/policies/{id}", &policy),

@@ -106,7 +106,6 @@ fn enum_values_equal_the_wire_format() {
     assert!(looked_at > 40, "{looked_at}");
 }
 
-/// The events of features that do not exist yet have no payload.
 #[test]
 fn events_are_described_with_their_data() {
     let document = document();
@@ -118,11 +117,21 @@ fn events_are_described_with_their_data() {
             "control_action.pending_approval",
             "evaluation.failed",
             "failure.detected",
-            "ping"
+            "ping",
+            "prompt_deployment.ab_passed",
+            "prompt_deployment.regressed"
         ]
     );
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    for name in ["FailureDetected", "FailedTrace", "LowScore", "FiredRule", "Anomaly", "EvaluationFailed"] {
+    for name in [
+        "FailureDetected",
+        "FailedTrace",
+        "LowScore",
+        "FiredRule",
+        "Anomaly",
+        "EvaluationFailed",
+        "DeploymentEvent",
+    ] {
         assert!(schemas.contains_key(name), "{name}");
     }
 }

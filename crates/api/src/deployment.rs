@@ -188,7 +188,7 @@ pub struct NewPromptDeployment {
     #[cfg_attr(feature = "schema", schema(value_type = Option<TestMode>))]
     pub mode: Option<String>,
     /// The test; required if a version of the prompt is shipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::one")]
     pub ab: Option<NewPromptTest>,
 }
 
@@ -202,7 +202,7 @@ pub struct NewPromptTest {
     /// Greater than 0 and less than 1, default 0.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_share: Option<f64>,
-    /// 2 to 100,000, default 100.
+    /// 2 to 100,000 (of a replay test: to 500), default 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_samples: Option<i64>,
     /// Greater than 0 and less than 0.5, default 0.05.

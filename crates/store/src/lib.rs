@@ -34,6 +34,8 @@ mod page;
 pub mod policies;
 pub mod prices;
 pub mod projects;
+pub mod prompt_tests;
+pub mod prompts;
 pub mod quotas;
 pub mod rates;
 pub mod row_text;

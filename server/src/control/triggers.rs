@@ -153,7 +153,11 @@ async fn act(
 }
 
 /// Whether the tenant's plan includes the control loop.
-async fn may_act(app: &App, tenant: Uuid) -> Result<bool> {
+///
+/// # Errors
+///
+/// Fails when the database fails.
+pub async fn may_act(app: &App, tenant: Uuid) -> Result<bool> {
     let Some(row) = app.access_cache.tenant(tenant).await? else { return Ok(false) };
     let plan: Plan = row.plan.parse().map_err(anyhow::Error::from)?;
     Ok(plan >= Plan::Team)

@@ -12,6 +12,7 @@ use axum::{
     http::StatusCode,
 };
 use entities::project;
+use queue::new_job;
 use serde_json::{Value, json};
 use store::{DbError, is_duplicate, new_id, projects::Show, row_text::MAX_LABEL, tenants};
 use uuid::Uuid;
@@ -20,6 +21,7 @@ use crate::{
     access::{Access, Caller, Keys},
     app::App,
     audit::{self, AuditAction, AuditEvent},
+    deployments::jobs::ShipWaiting,
     error::{Error, Problem, Result, not_found, problem},
     feature::Feature,
     http::{
@@ -119,7 +121,7 @@ pub async fn create(
 /// Change a project's settings.
 ///
 /// Absent fields keep their values. With `retention_days`, older traces are deleted soon and
-/// permanently.
+/// permanently. Switching `prompt_autoship_enabled` on ships the newest waiting deployment of each prompt.
 #[utoipa::path(patch, path = "/v1/projects/{id}", tag = "Projects", request_body = ProjectChange,
     params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
@@ -147,7 +149,13 @@ pub async fn update(
     store::projects::replace(&txn, row.clone()).await.map_err(|it| name_conflict(it, &row.name))?;
     let event = AuditEvent::of(PROJECT_UPDATE).on(id).with(changes(&was, &row));
     audit::record(&txn, &caller, event, now).await?;
+    let mut jobs = Vec::new();
+    if row.prompt_autoship_enabled && !was.prompt_autoship_enabled {
+        jobs.push(new_job(row.tenant_id, &ShipWaiting { project: id }, now, now));
+        queue::enqueue_all(&txn, jobs.clone()).await?;
+    }
     app.commit(txn).await?;
+    app.wake_ups().wake_for(&jobs);
     Ok(Json(to_wire(row)))
 }
 

@@ -1,5 +1,5 @@
 //! Stores the results of evaluations, publishes events of failed ones, and enqueues what depends on scores: failure rules,
-//! policies and remediation regressions.
+//! policies, remediation regressions and the tests of prompts.
 
 use api::{
     eval::{EvaluationFailed, EvaluationStatus},
@@ -13,6 +13,7 @@ use super::view;
 use crate::{
     app::App,
     control::triggers,
+    deployments::jobs as prompt_jobs,
     error::Result,
     failures::{regressions, scores},
     subscriptions::Subscriptions,
@@ -59,11 +60,13 @@ async fn store_together(
     let now = app.clock.now();
     let rules = app.access_cache.failure_rules(tenant).await?;
     let policies = app.access_cache.policies(tenant).await?;
+    let scored_metrics = app.access_cache.scored_metrics(tenant).await?;
     let txn = app.db.begin().await?;
     let ended = evaluations::end(&txn, tenant, results, now).await?;
     let mut jobs = scores::jobs(&rules, tenant, &ended, now);
     jobs.extend(triggers::jobs(&policies, tenant, &ended, now));
     jobs.extend(regressions::jobs(tenant, &ended, now));
+    jobs.extend(prompt_jobs::count_scores(&scored_metrics, tenant, &ended, now));
     queue::enqueue_all(&txn, jobs.clone()).await?;
     if let Some(subscriptions) = subscriptions {
         let failed = ended.into_iter().filter(|it| it.status == EvaluationStatus::Failed.as_str());

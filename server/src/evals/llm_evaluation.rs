@@ -18,7 +18,9 @@ use super::{
         MAX_LOST_WORKERS, evaluator_deleted_message, find_config, lost_workers, lost_workers_failure,
         missing_subject_message, permanent_failure, rule_deleted_message,
     },
-    end, rules,
+    end,
+    replaced_call::ReplacedCall,
+    rules,
     subject_reader::{self, SubjectLookup},
 };
 use crate::{
@@ -140,6 +142,8 @@ pub struct JudgeCall<'a> {
     pub config: &'a Config,
     /// The judge.
     pub judge: &'a SelectedJudge,
+    /// A call that stands for a recorded one.
+    pub replaced: Option<&'a ReplacedCall>,
 }
 
 async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> {
@@ -159,7 +163,7 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> 
         Ok(judge) => judge,
         Err(missing) => return end(missing.to_string()),
     };
-    let call = JudgeCall { evaluator: &evaluator, config: &config, judge: &judge };
+    let call = JudgeCall { evaluator: &evaluator, config: &config, judge: &judge, replaced: None };
     let pending = call_judge(app, tenant, row.trace_id, row.span_id, &call);
     let stopping = app.stopping();
     let result = tokio::select! {
@@ -239,7 +243,7 @@ pub async fn call_judge(
     span: Option<Uuid>,
     call: &JudgeCall<'_>,
 ) -> Result<JudgeCallResult> {
-    let JudgeCall { evaluator, config, judge } = *call;
+    let JudgeCall { evaluator, config, judge, replaced } = *call;
     let instructions = match evaluator.instructions() {
         Ok(instructions) => instructions,
         Err(why) => return Ok(JudgeCallResult::End(EvaluationResult::failed(why))),
@@ -249,12 +253,15 @@ pub async fn call_judge(
         return Ok(classify_failure(evaluator, failure));
     }
     let turns = instructions.shows_turns();
-    let subject = match subject_reader::read(&app.db, tenant, trace, span, turns).await? {
+    let mut subject = match subject_reader::read(&app.db, tenant, trace, span, turns).await? {
         SubjectLookup::Subject(subject) => subject,
         lookup => {
             return Ok(JudgeCallResult::End(EvaluationResult::failed(missing_subject_message(&lookup))));
         }
     };
+    if let Some(replaced) = replaced {
+        replaced.apply(&mut subject);
+    }
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|it| anyhow::anyhow!("no random numbers: {it}"))?;
     let prompt = match judge::build_request(&instructions, &subject, config, &Token::new(bits)) {

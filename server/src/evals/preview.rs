@@ -14,6 +14,7 @@ use super::{
     code_evaluation::{PreparedEvaluator, missing_subject_message, to_result},
     evaluation_request::{EvaluationRequest, missing_judge, quota_exceeded},
     llm_evaluation::{self, JudgeCall, JudgeCallResult},
+    replaced_call::ReplacedCall,
     subject_reader::{self, SubjectLookup},
 };
 use crate::{
@@ -38,21 +39,26 @@ pub async fn evaluate(
     let (sender, receiver) = oneshot::channel();
     let task = {
         let app = Arc::clone(app);
-        async move { _ = sender.send(run(&app, tenant, plan, &request, trace).await) }
+        async move { _ = sender.send(run(&app, tenant, plan, &request, (trace, None)).await) }
     };
     app.spawn(task);
     receiver.await.map_err(|_| anyhow::anyhow!("an evaluation was interrupted"))?
 }
 
-async fn run(
+/// Evaluates a trace like [`evaluate`], in the caller's task. A call may stand for a recorded one of the trace.
+///
+/// # Errors
+///
+/// Fails like [`evaluate`].
+pub async fn run(
     app: &App,
     tenant: Uuid,
     plan: Plan,
     request: &EvaluationRequest,
-    trace: Uuid,
+    (trace, replaced): (Uuid, Option<&ReplacedCall>),
 ) -> Result<EvaluationResult> {
     let Some(tier) = request.tier.filter(|_| request.kind == EvaluatorType::Llm) else {
-        return run_code_evaluator(app, tenant, request, trace).await;
+        return run_code_evaluator(app, tenant, request, trace, replaced).await;
     };
     let (evaluator, config) = (&request.evaluator, &request.config);
     let judge = app.judge.select(tenant, plan, evaluator.preferred_provider(), tier).await?;
@@ -63,7 +69,7 @@ async fn run(
         return Err(quota_exceeded(plan));
     }
     txn.commit().await?;
-    let call = JudgeCall { evaluator, config, judge: &judge };
+    let call = JudgeCall { evaluator, config, judge: &judge, replaced };
     let result = llm_evaluation::call_judge(app, tenant, trace, None, &call).await;
     let end = result.map(|it| match it {
         JudgeCallResult::End(end) | JudgeCallResult::Later { end, .. } | JudgeCallResult::Broken(end) => end,
@@ -82,13 +88,17 @@ async fn run_code_evaluator(
     tenant: Uuid,
     request: &EvaluationRequest,
     trace: Uuid,
+    replaced: Option<&ReplacedCall>,
 ) -> Result<EvaluationResult> {
     // Acquired before the trace is read, so that waiting requests hold no texts.
     let permit = app.code_runner.request_permit(tenant).await?;
-    let subject = match subject_reader::read(&app.db, tenant, trace, None, false).await? {
+    let mut subject = match subject_reader::read(&app.db, tenant, trace, None, false).await? {
         SubjectLookup::Subject(subject) => subject,
         lookup => return Ok(EvaluationResult::failed(missing_subject_message(&lookup))),
     };
+    if let Some(replaced) = replaced {
+        replaced.apply(&mut subject);
+    }
     let config_json = serde_json::to_string(&request.config).map_err(anyhow::Error::from)?;
     let prepared = PreparedEvaluator { evaluator: request.evaluator.clone(), config_json };
     let compiled = Arc::clone(&app.compiled_evaluators);

@@ -101,6 +101,26 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
     }
 }
 
+/// The parsed JSON body of a small request that may have none.
+pub struct OptionalJson<T>(pub T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalJson<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        let tenant = parts.extensions.get::<Caller>().map(|it| it.tenant_id);
+        let limit = app.config.max_body_bytes.min(MAX_SMALL_BODY_BYTES);
+        let BufferedBody { bytes, mut memory } = read_up_to(app, tenant, &parts.headers, body, limit).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        require_json(&parts.headers)?;
+        memory.grow(bytes.len() * VALUE_EXPANSION, BODY_MEMORY_WAIT).await?;
+        Ok(Self(parse(&bytes)?))
+    }
+}
+
 /// Parses a JSON object.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 
 pub mod endpoints;
 mod exported_spans;
-mod external_evaluations;
+pub mod external_evaluations;
 pub mod object_text;
 pub mod options;
 pub mod prices;

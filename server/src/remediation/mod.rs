@@ -5,8 +5,8 @@
 //! begins before it begins. An action whose worker was lost during a call fails; its call is not repeated.
 
 mod callback;
-mod credential;
-mod request;
+pub mod credential;
+pub mod request;
 mod run;
 mod span;
 

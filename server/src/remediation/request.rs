@@ -146,7 +146,6 @@ fn modify(messages: &mut Vec<Value>, config: &ActionConfig) -> bool {
     if system_suffix.is_none() && prompt_template.is_none() {
         return false;
     }
-    let is_system = |it: &Value| matches!(it["role"].as_str(), Some("system" | "developer"));
     let recorded: Vec<String> =
         messages.iter().filter(|it| is_system(it)).map(|it| text_of(&it["content"])).collect();
     let recorded = recorded.join("\n\n");
@@ -160,9 +159,18 @@ fn modify(messages: &mut Vec<Value>, config: &ActionConfig) -> bool {
         }
         system.push_str(suffix);
     }
+    replace_system(messages, &system);
+    true
+}
+
+/// Replaces the system messages of a request by one.
+pub fn replace_system(messages: &mut Vec<Value>, system: &str) {
     messages.retain(|it| !is_system(it));
     messages.insert(0, json!({"role": "system", "content": system}));
-    true
+}
+
+fn is_system(message: &Value) -> bool {
+    matches!(message["role"].as_str(), Some("system" | "developer"))
 }
 
 fn text_of(content: &Value) -> String {

@@ -45,6 +45,16 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
     let webhook_id = owner.post("/v1/webhooks", &webhook).await.ok()["id"].as_str().unwrap().to_owned();
     let policy = json!({"project_id": project, "action_type": "retry"});
     let policy_id = owner.post("/v1/policies", &policy).await.ok()["id"].as_str().unwrap().to_owned();
+    let mut decision_paths = Vec::new();
+    for decision in ["approve", "reject", "rollback"] {
+        let deployment = json!({"project_id": project, "prompt_name": decision, "template": "t"});
+        let made = owner.post("/v1/prompts/deployments", &deployment).await.ok();
+        let path = format!("/v1/prompts/deployments/{}", made["id"].as_str().unwrap());
+        if decision == "rollback" {
+            owner.post(&format!("{path}/approve"), &json!({})).await.ok();
+        }
+        decision_paths.push(format!("{path}/{decision}"));
+    }
     let price = json!({"input_per_million": 1, "output_per_million": 2});
     let rows: Vec<(&'static str, &'static str, String, Value)> = vec![
         ("POST", "/v1/ingest", String::new(), json!({"name": "n"})),
@@ -83,6 +93,15 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
         ("POST", "/v1/policies", String::new(), policy),
         ("PATCH", "/v1/policies/{id}", format!("/v1/policies/{policy_id}"), json!({})),
         ("POST", "/v1/control/actions", String::new(), json!({"trace_id": trace, "action_type": "retry"})),
+        (
+            "POST",
+            "/v1/prompts/deployments",
+            String::new(),
+            json!({"project_id": project, "prompt_name": "p", "template": "t", "mode": "live", "ab": {"min_samples": 2}}),
+        ),
+        ("POST", "/v1/prompts/deployments/{id}/approve", decision_paths[0].clone(), json!({"note": "n"})),
+        ("POST", "/v1/prompts/deployments/{id}/reject", decision_paths[1].clone(), json!({"note": "n"})),
+        ("POST", "/v1/prompts/deployments/{id}/rollback", decision_paths[2].clone(), json!({"note": "n"})),
         ("POST", "/v1/apikeys", String::new(), json!({"name": "k"})),
         ("POST", "/v1/projects", String::new(), json!({"name": "new one"})),
         ("PATCH", "/v1/projects/{id}", format!("/v1/projects/{to_change}"), json!({})),
@@ -251,6 +270,11 @@ on_both_databases! {
             ("POST", "/v1/webhooks", "events", json!(["failure.undetected"])),
             ("PATCH", "/v1/webhooks/{id}", "events", json!([])),
             ("POST", "/v1/webhooks/{id}/rotate-secret", "secret", json!("")),
+            ("POST", "/v1/prompts/deployments", "prompt_name", json!("deployments")),
+            ("POST", "/v1/prompts/deployments", "template", json!("")),
+            ("POST", "/v1/prompts/deployments", "mode", json!("dream")),
+            ("POST", "/v1/prompts/deployments", "ab", json!({"alpha": 1})),
+            ("POST", "/v1/prompts/deployments/{id}/approve", "note", json!("a\u{0}")),
             ("POST", "/v1/policies", "name", json!(" ")),
             ("POST", "/v1/policies", "action_type", json!("escalate")),
             ("POST", "/v1/policies", "max_retry_depth", json!(0)),

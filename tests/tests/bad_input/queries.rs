@@ -164,9 +164,15 @@ fn accepts(kind: Kind, value: &str) -> bool {
 
 async fn check_parameters(app: &TestApp, path: &str, parameters: &[(&str, Kind)]) {
     let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
-    let needs_session =
-        ["/v1/apikeys", "/v1/provider-credentials", "/v1/members", "/v1/failures", "/v1/failures/clusters"]
-            .contains(&path);
+    let needs_session = [
+        "/v1/apikeys",
+        "/v1/provider-credentials",
+        "/v1/members",
+        "/v1/failures",
+        "/v1/failures/clusters",
+        "/v1/prompts/deployments",
+    ]
+    .contains(&path);
     let caller = if needs_session { &owner } else { &key };
     let mut wrong = Vec::new();
     for (name, kind) in parameters {
@@ -209,6 +215,8 @@ on_both_databases! {
         check_parameters(app, "/v1/failures", &[("project_id", Kind::Id), ("cluster_id", Kind::Id), ("trace_id", Kind::Id), ("model", Kind::Text),
             ("from", Kind::Time), ("to", Kind::Time), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
         check_parameters(app, "/v1/failures/clusters", &[("project_id", Kind::Id), ("from", Kind::Time), ("to", Kind::Time), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/prompts/deployments", &[("project_id", Kind::Id), ("prompt_name", Kind::Text), ("limit", Kind::Limit), ("cursor", Kind::Cursor)])
+            .await;
         check_parameters(app, "/v1/failure-rules", &[("project_id", Kind::Id), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
         let trace = app.full_key().post("/v1/ingest", &serde_json::json!({"name": "t"})).await.ok();
         let spans = format!("/v1/traces/{}/spans", trace["id"].as_str().unwrap());

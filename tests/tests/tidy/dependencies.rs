@@ -27,6 +27,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
             "semantics",
             "evaluators",
             "clustering",
+            "experiments",
             "entities",
             "store",
             "queue",

@@ -39,7 +39,7 @@ const API_MODULES: &[Arrows<'_>] = &[
     ("webhook", &["", "enums"]),
     ("control", &["", "enums", "object"]),
     ("policy", &["", "control", "object"]),
-    ("deployment", &["", "enums"]),
+    ("deployment", &["", "enums", "object"]),
     ("tenant", &["", "key"]),
     ("ingest", &["", "object", "search", "trace"]),
     (
@@ -288,6 +288,8 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("anomalies", &["db", "housekeeping", "metrics", "page"]),
     ("policies", &["page"]),
     ("control_actions", &["db", "ids"]),
+    ("prompts", &[]),
+    ("prompt_tests", &["db", "housekeeping"]),
     ("failures", &["db", "ids", "traces"]),
     ("failure_clusters", &["housekeeping", "page", "traces"]),
     ("check", &["db", "metrics", "quotas", "traces"]),

@@ -10,7 +10,7 @@ use super::{Findings, MAX_DESCRIBED_FINDINGS};
 use crate::{db::Db, traces::child_tables};
 
 /// Every table with a tenant.
-pub const TENANT_TABLES: [&str; 39] = [
+pub const TENANT_TABLES: [&str; 43] = [
     "anomaly",
     "anomaly_detector",
     "api_key",
@@ -38,6 +38,10 @@ pub const TENANT_TABLES: [&str; 39] = [
     "model_price",
     "policy",
     "project",
+    "prompt",
+    "prompt_deployment",
+    "prompt_replay",
+    "prompt_score",
     "provider_credential",
     "quota_use",
     "rate_window",
@@ -54,7 +58,7 @@ pub const TENANT_TABLES: [&str; 39] = [
 
 /// Every table whose rows belong to a project, with the column that identifies a row. Rows without a project belong
 /// to all projects of the tenant.
-pub const PROJECT_TABLES: [(&str, &str); 16] = [
+pub const PROJECT_TABLES: [(&str, &str); 18] = [
     ("anomaly", "id"),
     ("anomaly_detector", "project_id"),
     ("api_key", "id"),
@@ -68,6 +72,8 @@ pub const PROJECT_TABLES: [(&str, &str); 16] = [
     ("feedback", "id"),
     ("metric_node", "project_id"),
     ("policy", "id"),
+    ("prompt", "project_id"),
+    ("prompt_deployment", "id"),
     ("span_vector", "id"),
     ("trace", "id"),
     ("webhook_event", "id"),

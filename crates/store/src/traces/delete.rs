@@ -42,6 +42,8 @@ const CHILD_TABLES: &[ChildTable] = &[
     ChildTable { table: "failure", index: Some("ux_failure_trace"), has_body: false },
     ChildTable { table: "failure_rule_match", index: None, has_body: false },
     ChildTable { table: "control_action", index: Some("ix_control_action_trace"), has_body: false },
+    ChildTable { table: "prompt_replay", index: Some("ix_prompt_replay_trace"), has_body: false },
+    ChildTable { table: "prompt_score", index: Some("ux_prompt_score_trace"), has_body: false },
     ChildTable { table: "webhook_event", index: Some("ix_webhook_event_trace"), has_body: false },
     ChildTable { table: "span", index: None, has_body: true },
 ];

@@ -1,8 +1,8 @@
 //! The webhook events in the OpenAPI document: the request that a webhook receives for each type of event.
 
 use api::{
-    Timestamp, anomaly::Anomaly, control::ActionPendingApproval, eval::EvaluationFailed,
-    failure::FailureDetected, webhook::EventType,
+    Timestamp, anomaly::Anomaly, control::ActionPendingApproval, deployment::DeploymentEvent,
+    eval::EvaluationFailed, failure::FailureDetected, webhook::EventType,
 };
 use utoipa::{
     PartialSchema, ToSchema,
@@ -19,6 +19,7 @@ pub fn add(document: &mut OpenApi) {
     let anomaly = data::<Anomaly>(document);
     let evaluation = data::<EvaluationFailed>(document);
     let action = data::<ActionPendingApproval>(document);
+    let deployment = data::<DeploymentEvent>(document);
     let ping = ObjectBuilder::new().property("webhook_id", uuid(Type::String)).required("webhook_id").into();
     let mut webhooks = PathsBuilder::new();
     for (event, summary, data) in [
@@ -26,6 +27,12 @@ pub fn add(document: &mut OpenApi) {
         (EventType::AnomalyDetected, "A metric of a project differs from its usual values.", anomaly),
         (EventType::EvaluationFailed, "An evaluation ended without a score.", evaluation),
         (EventType::ControlActionPendingApproval, "A control action waits for approval.", action),
+        (EventType::PromptDeploymentAbPassed, "A prompt deployment passed its test.", deployment.clone()),
+        (
+            EventType::PromptDeploymentRegressed,
+            "A shipped prompt deployment became worse than its baseline.",
+            deployment,
+        ),
         (EventType::Ping, "A test of the webhook.", ping),
     ] {
         let content = ContentBuilder::new().schema(Some(payload(event, data))).build();

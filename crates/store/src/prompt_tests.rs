@@ -1,0 +1,162 @@
+//! The scores that tests and watches of prompt deployments have counted, and the pairs of replay tests.
+
+use std::collections::HashMap;
+
+use api::deployment::{PROMPT_NAME_TAG, PROMPT_VERSION_TAG};
+use entities::{prompt_replay, prompt_score};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QuerySelect, Statement, sea_query::OnConflict,
+};
+use uuid::Uuid;
+
+use crate::{db::Db, housekeeping::ExpiringRows};
+
+/// Counted scores by the time at which they were counted.
+pub const EXPIRING_SCORES: ExpiringRows = ExpiringRows::of("prompt_score", "created_at");
+/// Pairs of replay tests by the time at which they were created.
+pub const EXPIRING_REPLAYS: ExpiringRows = ExpiringRows::of("prompt_replay", "created_at");
+
+/// Number of rows of a statement, because databases limit the number of parameters.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// Stores a counted score. Returns false if the deployment has counted a score of the trace already.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn count(txn: &DatabaseTransaction, row: prompt_score::Model) -> Result<bool, DbErr> {
+    use prompt_score::Column;
+    let keep = OnConflict::columns([Column::TenantId, Column::TraceId, Column::DeploymentId])
+        .do_nothing()
+        .to_owned();
+    let insert = prompt_score::Entity::insert(row.into_active_model().reset_all()).on_conflict(keep);
+    Ok(insert.exec_without_returning(txn).await? > 0)
+}
+
+/// Returns the newest traces of a project with this version of a prompt, newest first.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn tagged_traces(
+    db: &Db,
+    tenant: Uuid,
+    project: Uuid,
+    (prompt, version): (&str, i32),
+    limit: u64,
+) -> Result<Vec<Uuid>, DbErr> {
+    let sql = format!(
+        "SELECT g.trace_id FROM trace_tag g \
+         JOIN trace_tag v ON v.tenant_id = $1 AND v.key = $4 AND v.value = $5 AND v.started_at = g.started_at \
+         AND v.trace_id = g.trace_id \
+         JOIN trace t ON t.tenant_id = $1 AND t.id = g.trace_id AND t.project_id = $6 \
+         WHERE g.tenant_id = $1 AND g.key = $2 AND g.value = $3 \
+         ORDER BY g.started_at DESC, g.trace_id DESC LIMIT {limit}"
+    );
+    let values = [
+        tenant.into(),
+        PROMPT_NAME_TAG.into(),
+        prompt.into(),
+        PROMPT_VERSION_TAG.into(),
+        version.to_string().into(),
+        project.into(),
+    ];
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
+}
+
+/// Returns the newest `fresh` score of a metric for a whole trace. Evaluations with the excluded version of an evaluator do
+/// not count.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn stored_score(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    trace: Uuid,
+    (metric, excluded_version): (&str, &str),
+) -> Result<Option<f64>, DbErr> {
+    use entities::evaluation::{Column, Entity};
+    let query = Entity::find()
+        .select_only()
+        .column(Column::Score)
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.eq(trace))
+        .filter(Column::MetricName.eq(metric))
+        .filter(Column::Context.eq(api::eval::EvaluationContext::Fresh.as_str()))
+        .filter(Column::EvaluatorVersion.ne(excluded_version))
+        .filter(Column::SpanId.is_null())
+        .filter(Column::Score.is_not_null())
+        .order_by_desc(Column::Id);
+    Ok(query.into_tuple::<Option<f64>>().one(db).await?.flatten())
+}
+
+/// Adds the pairs of a replay test.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn add_replays(txn: &DatabaseTransaction, rows: Vec<prompt_replay::Model>) -> Result<(), DbErr> {
+    for block in rows.chunks(ROWS_PER_STATEMENT) {
+        let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
+        prompt_replay::Entity::insert_many(rows).exec_without_returning(txn).await?;
+    }
+    Ok(())
+}
+
+/// Returns the first pair of a deployment with this status.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn first_replay(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    deployment: Uuid,
+    status: &str,
+) -> Result<Option<prompt_replay::Model>, DbErr> {
+    use prompt_replay::Column;
+    let query = prompt_replay::Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::DeploymentId.eq(deployment))
+        .filter(Column::Status.eq(status));
+    query.order_by_asc(Column::Id).one(db).await
+}
+
+/// Returns a pair, locked until the transaction ends.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn lock_replay(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    deployment: Uuid,
+    id: Uuid,
+) -> Result<Option<prompt_replay::Model>, DbErr> {
+    prompt_replay::Entity::find_by_id((tenant, deployment, id)).lock_exclusive().one(txn).await
+}
+
+/// Replaces the stored pair that has the same id.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn replace_replay(txn: &DatabaseTransaction, row: prompt_replay::Model) -> Result<(), DbErr> {
+    row.into_active_model().reset_all().update(txn).await?;
+    Ok(())
+}
+
+/// Returns the number of a deployment's pairs by status, and an error of one that failed.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn replay_counts(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    deployment: Uuid,
+) -> Result<(HashMap<String, i64>, Option<String>), DbErr> {
+    use prompt_replay::Column;
+    let query = prompt_replay::Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::DeploymentId.eq(deployment));
+    let counts = query.clone().select_only().column(Column::Status).column_as(Column::Id.count(), "pairs");
+    let counts: Vec<(String, i64)> = counts.group_by(Column::Status).into_tuple().all(db).await?;
+    let failed = query.filter(Column::Error.is_not_null()).order_by_desc(Column::Id).one(db).await?;
+    Ok((counts.into_iter().collect(), failed.and_then(|it| it.error)))
+}
