@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.dont_write_bytecode = True
 
-from runner import changed, contract, embedding, judge, oidc, sdk, statements  # noqa: E402
+from runner import changed, contract, embedding, example, judge, oidc, sdk, statements  # noqa: E402
 from runner.postgres import VARIABLE, Postgres  # noqa: E402
 from runner.steps import Counts, Report, libtest_counts, nextest_counts  # noqa: E402
 from runner.wheels import Unavailable, install  # noqa: E402
@@ -57,6 +57,7 @@ def main() -> int:
         tenants(report, target, is_logged, complete=not (options.filter or options.package))
         if not (options.fast or options.filter or options.package):
             contract.step(report, target, environment)
+            example.step(report, target, environment)
         if options.sdk:
             sdk.step(report, target, environment)
         if options.embedding:

@@ -3,10 +3,13 @@
 //! The demo runs the server itself with a SQLite file in a temporary folder, filled through the ordinary
 //! ingest path. The data depends only on the seed, except times, which are relative to now. Each part of the
 //! product adds its data in a file of its own: `tenant`, `history`, `live_traffic`, `evaluations`, `feedback`,
-//! `incident`, `webhooks`. The demo's own `provider` returns vectors and verdicts, and its `webhook_receiver` answers the
-//! deliveries.
+//! `incident`, `webhooks`, `prompt_history`, `control_loop`. The demo's own `provider` returns vectors, verdicts and answers,
+//! and its `webhook_receiver` answers the deliveries. Prompts and actions of the control loop are created through the API
+//! (`own_api`) after the start, because jobs execute them.
 
+mod chat_model;
 mod context;
+mod control_loop;
 mod embedder;
 mod error_messages;
 mod evaluations;
@@ -16,6 +19,9 @@ mod incident;
 mod judge;
 mod live_traffic;
 mod loopback;
+mod own_api;
+mod prompt_application;
+mod prompt_history;
 mod provider;
 mod tenant;
 mod texts;
@@ -33,13 +39,18 @@ use anyhow::Context;
 use api::profile;
 use fastrand::Rng;
 use store::new_id;
+use uuid::Uuid;
 
 pub use self::{context::DemoContext, tenant::DemoTenant};
-use self::{provider::DemoProvider, webhook_receiver::WebhookReceiver};
+use self::{
+    history::History, own_api::OwnApi, prompt_history::DemoUser, provider::DemoProvider,
+    webhook_receiver::WebhookReceiver,
+};
 use crate::{
     anomalies::start_detection,
     app::App,
     config::{self, Config, OidcSettings},
+    http::route::Route,
     metric_folding,
 };
 
@@ -98,25 +109,52 @@ impl Drop for DemoEnvironment {
     }
 }
 
-/// Fills an empty installation, and stores a new trace every second until the app stops.
+/// Fills an empty installation, and stores a new trace every second until the app stops. Through the `routes` of the server,
+/// it then creates prompts, policies and actions of the control loop.
 ///
 /// # Errors
 ///
 /// Fails when the data cannot be stored.
-pub async fn fill(app: &Arc<App>, environment: &DemoEnvironment, seed: u64) -> anyhow::Result<DemoTenant> {
+pub async fn fill(
+    app: &Arc<App>,
+    environment: &DemoEnvironment,
+    routes: &'static [Route],
+    seed: u64,
+) -> anyhow::Result<DemoTenant> {
     environment.provider.serve(app)?;
     environment.receiver.serve(app)?;
     let mut rng = Rng::with_seed(seed);
     let mut demo_tenant = tenant::create(app).await?;
     webhooks::create(app, &demo_tenant, &environment.receiver).await?;
-    let (traces, feedback) = history::fill(app, &demo_tenant, &mut rng).await?;
-    demo_tenant.traces = traces;
+    let History { trace_count, feedback, last_trace } = history::fill(app, &demo_tenant, &mut rng).await?;
+    demo_tenant.traces = trace_count;
     evaluations::create_rules(app, &demo_tenant).await?;
     // The detection learns from folded metrics, which would otherwise be ready minutes later.
     metric_folding::run_round(app, app.clock.now()).await?;
     start_detection(app, demo_tenant.tenant_id).await?;
-    live_traffic::start(app, &demo_tenant, feedback, rng);
+    let api = OwnApi::new(app, routes, &demo_tenant)?;
+    start_control_loop(app, demo_tenant.clone(), api.clone(), last_trace, Rng::with_seed(seed));
+    live_traffic::start(app, demo_tenant.clone(), api, feedback, rng);
     Ok(demo_tenant)
+}
+
+/// Spawns a task that creates the prompts and the actions of the control loop, which takes some seconds.
+fn start_control_loop(app: &Arc<App>, tenant: DemoTenant, api: OwnApi, last_trace: Uuid, rng: Rng) {
+    let server = Arc::clone(app);
+    app.spawn(async move {
+        let mut user = DemoUser { app: &server, tenant: &tenant, api: &api, rng };
+        let created = async {
+            prompt_history::create(&mut user).await?;
+            control_loop::create(&mut user, last_trace).await
+        };
+        match created.await {
+            Ok(()) => tracing::info!("the control loop has acted on sample traces"),
+            Err(_) if server.is_stopping() => {}
+            Err(error) => {
+                tracing::warn!(error = format!("{error:#}"), "the demo has no complete control loop")
+            }
+        }
+    });
 }
 
 /// Writes the demo's context, which dropping the returned value removes, and returns the text to print.
@@ -132,7 +170,7 @@ pub fn welcome_text(
     let token = tenant.session(app)?;
     let (projects, traces) = (tenant.projects.len(), with_separators(tenant.traces));
     let mut lines = format!(
-        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n  models   a scripted judge and an embedder of the demo, both in this process\n  webhooks three, to a receiver of the demo in this process\n",
+        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n  models   a scripted judge, a scripted chat model and an embedder, all in this process\n  webhooks three, to a receiver of the demo in this process\n  loop     actions on bad answers and tests of prompts; some wait for your approval after a few seconds\n",
         env!("CARGO_PKG_VERSION")
     );
     let context = match config::profile_folder() {

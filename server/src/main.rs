@@ -239,7 +239,7 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
         if let RunMode::Demo { environment, seed } = mode {
             tracing::info!("storing sample data");
             let opened = tokio::select! {
-                opened = demo::fill(&app, environment, seed) => opened,
+                opened = demo::fill(&app, environment, features::routes(), seed) => opened,
                 // Jobs of the demo need not be finished.
                 () = signals.next() => return Ok(()),
             };

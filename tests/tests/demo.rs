@@ -172,7 +172,11 @@ async fn demo_does_not_replace_the_current_context() {
 async fn demo_searches_and_judges_without_network() {
     let folder = tempfile::tempdir().unwrap();
     let demo = start(folder.path());
-    assert!(demo.greeting.contains("a scripted judge and an embedder of the demo"), "{}", demo.greeting);
+    assert!(
+        demo.greeting.contains("a scripted judge, a scripted chat model and an embedder"),
+        "{}",
+        demo.greeting
+    );
     let owner = owner(&demo, folder.path());
 
     // The search finds spans some seconds after the start; the newest are embedded first.

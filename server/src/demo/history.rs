@@ -29,12 +29,18 @@ const DAY: i64 = 86_400 * SECOND;
 /// Duration of the history in microseconds.
 const HISTORY_MICROS: i64 = 7 * DAY;
 
-/// Stores the history; returns the number of traces and the feedback to be given on them.
-pub(super) async fn fill(
-    app: &App,
-    tenant: &DemoTenant,
-    rng: &mut Rng,
-) -> anyhow::Result<(usize, Vec<DemoFeedback>)> {
+/// The stored history.
+pub(super) struct History {
+    /// The number of traces.
+    pub(super) trace_count: usize,
+    /// The feedback to be given on them.
+    pub(super) feedback: Vec<DemoFeedback>,
+    /// The trace that was stored last.
+    pub(super) last_trace: Uuid,
+}
+
+/// Stores the history.
+pub(super) async fn fill(app: &App, tenant: &DemoTenant, rng: &mut Rng) -> anyhow::Result<History> {
     let now = app.clock.now();
     let mut writer = TraceWriter::new(app, tenant).await?;
     let long = [(2_400, 9 * 3_600), (2_300, 33 * 3_600), (640, 57 * 3_600)];
@@ -57,7 +63,7 @@ pub(super) async fn fill(
             if at > now - 90 * SECOND || stored_count == TRACE_COUNT {
                 break;
             }
-            writer.write(visit.project, visit.next_trace(rng, at)).await?;
+            writer.write(visit.project, visit.next_trace(rng, at, None)).await?;
             stored_count += 1;
             at += rng.i64(15..240) * SECOND;
         }
@@ -67,7 +73,8 @@ pub(super) async fn fill(
         evaluations::store_evaluations(app, rng, batch).await?;
     }
     let feedback = writer.stored.iter().filter_map(|it| DemoFeedback::draw(rng, it)).collect();
-    Ok((stored_count, feedback))
+    let last_trace = writer.stored.last().map_or(Uuid::nil(), |it| it.id);
+    Ok(History { trace_count: stored_count, feedback, last_trace })
 }
 
 /// Stores items in batches, through the ordinary ingest path.

@@ -30,6 +30,8 @@ pub(super) fn verdict(system: &str, user: &str, schema: &Value) -> Value {
         .nth(1)
         .or_else(|| system.split("# Your task").nth(1))
         .unwrap_or(system);
+    // A rubric about something else may name harm as what does not count.
+    let task = task.split("# What does not").next().unwrap_or(task);
     let (quality, reason) = if HARM_RUBRIC_WORDS.iter().any(|it| task.to_lowercase().contains(it)) {
         harm(text)
     } else {

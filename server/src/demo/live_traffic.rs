@@ -4,7 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use fastrand::Rng;
 
-use super::{DemoTenant, feedback::DemoFeedback, history::TraceWriter, traces::UserVisit};
+use super::{
+    DemoTenant,
+    feedback::DemoFeedback,
+    history::TraceWriter,
+    own_api::OwnApi,
+    prompt_application::{self, SUPPORT_PROMPT},
+    traces::UserVisit,
+};
 use crate::app::App;
 
 /// Pause between two traces.
@@ -13,14 +20,14 @@ const TRACE_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_VISITS: usize = 4;
 
 /// Spawns a task that stores `feedback`, then adds traces until the app stops.
-pub(super) fn start(app: &Arc<App>, tenant: &DemoTenant, feedback: Vec<DemoFeedback>, mut rng: Rng) {
+pub(super) fn start(
+    app: &Arc<App>,
+    tenant: DemoTenant,
+    api: OwnApi,
+    feedback: Vec<DemoFeedback>,
+    mut rng: Rng,
+) {
     let server = Arc::clone(app);
-    let tenant = DemoTenant {
-        tenant_id: tenant.tenant_id,
-        projects: tenant.projects.clone(),
-        key: tenant.key.clone(),
-        traces: 0,
-    };
     app.spawn(async move {
         for feedback in feedback {
             if server.is_stopping() {
@@ -34,7 +41,7 @@ pub(super) fn start(app: &Arc<App>, tenant: &DemoTenant, feedback: Vec<DemoFeedb
                 visits.push(UserVisit::draw(&mut rng));
             }
             let index = rng.usize(..visits.len());
-            if let Err(error) = store_next_trace(&server, &tenant, &mut visits[index], &mut rng).await {
+            if let Err(error) = store_next_trace(&server, &tenant, &api, &mut visits[index], &mut rng).await {
                 tracing::warn!(%error, "a trace of the demo could not be stored");
             }
             visits.retain(|it| it.turns > 0);
@@ -46,12 +53,20 @@ pub(super) fn start(app: &Arc<App>, tenant: &DemoTenant, feedback: Vec<DemoFeedb
 async fn store_next_trace(
     app: &App,
     tenant: &DemoTenant,
+    api: &OwnApi,
     visit: &mut UserVisit,
     rng: &mut Rng,
 ) -> anyhow::Result<()> {
     visit.turns = visit.turns.saturating_sub(1);
     let now = app.clock.now();
-    let mut item = visit.next_trace(rng, now);
+    // The prompt is created shortly after the demo starts.
+    let served = match visit.project == SUPPORT_PROMPT.project {
+        true => prompt_application::fetch(api, SUPPORT_PROMPT, tenant.projects[visit.project], visit.user)
+            .await
+            .ok(),
+        false => None,
+    };
+    let mut item = visit.next_trace(rng, now, served.as_ref());
     let end = item.spans.as_ref().and_then(|it| it.first()?.end_time).map_or(now, |it| it.micros());
     super::trace_builder::shift(&mut item, now - end);
     let mut writer = TraceWriter::new(app, tenant).await?;

@@ -1,5 +1,5 @@
 //! The demo's model provider: an OpenAI-compatible endpoint in this process, on a port of the loopback
-//! address. Its embedder and its judge follow fixed rules, so that the demo needs no network and no key.
+//! address. Its embedder, its judge and its chat model follow fixed rules, so that the demo needs no network and no key.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Request, Response, StatusCode, body::Bytes, body::Incoming, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use super::{embedder, judge, loopback::LoopbackSocket};
+use super::{chat_model::ChatModel, embedder, judge, loopback::LoopbackSocket};
 use crate::{
     app::App,
     config::{EmbeddingSettings, JudgeSettings},
@@ -24,12 +24,13 @@ const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct DemoProvider {
     socket: LoopbackSocket,
+    chat_model: Arc<ChatModel>,
 }
 
 impl DemoProvider {
     /// Opens the socket.
     pub(super) fn open() -> anyhow::Result<Self> {
-        Ok(Self { socket: LoopbackSocket::open()? })
+        Ok(Self { socket: LoopbackSocket::open()?, chat_model: Arc::default() })
     }
 
     /// Configures this provider as the installation's.
@@ -51,17 +52,22 @@ impl DemoProvider {
 
     /// Answers requests until the app stops.
     pub(super) fn serve(&self, app: &Arc<App>) -> anyhow::Result<()> {
-        self.socket.serve(app, None, respond)
+        let chat_model = Arc::clone(&self.chat_model);
+        self.socket.serve(app, None, move |request| {
+            let chat_model = Arc::clone(&chat_model);
+            async move { respond(request, &chat_model).await }
+        })
     }
 }
 
-async fn respond(request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(request: Request<Incoming>, chat_model: &ChatModel) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
     let body = Limited::new(request.into_body(), MAX_REQUEST_BYTES).collect().await;
     let body: Option<Value> = body.ok().and_then(|it| serde_json::from_slice(&it.to_bytes()).ok());
     let reply = body.and_then(|body| match path.as_str() {
         "/v1/embeddings" => embeddings(&body),
-        "/v1/chat/completions" => completion(&body),
+        "/v1/chat/completions" if requested_model(&body) == JUDGE_MODEL => verdict(&body),
+        "/v1/chat/completions" => chat(&body, chat_model),
         _ => None,
     });
     let (status, reply) = match reply {
@@ -95,7 +101,11 @@ fn embeddings(body: &Value) -> Option<Value> {
     Some(json!({"object": "list", "model": EMBEDDING_MODEL, "data": data.collect::<Vec<_>>()}))
 }
 
-fn completion(body: &Value) -> Option<Value> {
+fn requested_model(body: &Value) -> &str {
+    body.get("model").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn verdict(body: &Value) -> Option<Value> {
     let messages = body.get("messages")?.as_array()?;
     let message_of = |role: &str| {
         let mut of_role = messages.iter().filter(|it| it.get("role").and_then(Value::as_str) == Some(role));
@@ -104,15 +114,31 @@ fn completion(body: &Value) -> Option<Value> {
     let schema = body.pointer("/response_format/json_schema/schema").unwrap_or(&Value::Null);
     let (system, user) = (message_of("system")?, message_of("user")?);
     let verdict = judge::verdict(system, user, schema).to_string();
-    // A token has about four characters.
-    let tokens = |text: &str| text.len() / 4 + 1;
-    let (prompt, completion) = (tokens(system) + tokens(user), tokens(&verdict));
-    Some(json!({
+    Some(completion(JUDGE_MODEL, token_count(system) + token_count(user), &verdict))
+}
+
+/// Returns the reply to a request that the server repeats, under the name of the requested model.
+fn chat(body: &Value, chat_model: &ChatModel) -> Option<Value> {
+    let (model, messages) = (requested_model(body), body.get("messages")?.as_array()?);
+    let reply = chat_model.reply(model, messages);
+    Some(completion(model, token_count(&Value::from(messages.as_slice()).to_string()), &reply))
+}
+
+/// Returns a reply in OpenAI's protocol.
+fn completion(model: &str, prompt_tokens: usize, content: &str) -> Value {
+    let completion_tokens = token_count(content);
+    json!({
         "object": "chat.completion",
-        "model": JUDGE_MODEL,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": verdict}, "finish_reason": "stop"}],
+        "model": model,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
         "usage": {
-            "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
+            "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
         },
-    }))
+    })
+}
+
+/// Returns the number of tokens of a text: a token has about four characters.
+fn token_count(text: &str) -> usize {
+    text.len() / 4 + 1
 }

@@ -1,9 +1,9 @@
 //! The demo's tenant with projects, members and keys.
 
 use anyhow::Context;
-use api::{Plan, Role, Scope, member::MemberStatus};
-use entities::{api_key, member, project};
-use store::{Connection, new_id};
+use api::{Plan, Role, Scope, credential::Provider, member::MemberStatus};
+use entities::{api_key, member, project, provider_credential};
+use store::{Connection, new_id, sealed::PROVIDER_KEY};
 use uuid::Uuid;
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// The tenant of a demo.
+#[derive(Clone)]
 pub struct DemoTenant {
     /// The ID of the tenant.
     pub tenant_id: Uuid,
@@ -47,6 +48,9 @@ pub(super) async fn create(app: &App) -> anyhow::Result<DemoTenant> {
     for row in first_start::operator_credentials(tenant, embedding, judge, &app.sealer, now - 42 * DAY)? {
         store::credentials::set(&txn, row).await?;
     }
+    if let Some(row) = compatible_credential(app, tenant, now - 42 * DAY)? {
+        store::credentials::set(&txn, row).await?;
+    }
     let first =
         store::projects::get(&txn, tenant, created.project_id).await?.context("no project was made")?;
     let mut projects = vec![first.id];
@@ -75,6 +79,30 @@ pub(super) async fn create(app: &App) -> anyhow::Result<DemoTenant> {
     create_keys(&txn, &created.key, &projects, now).await?;
     txn.commit().await?;
     Ok(DemoTenant { tenant_id: tenant, projects, key: created.secret, traces: 0 })
+}
+
+/// Returns the demo's provider as the credential for the models of other providers, so that control actions can repeat
+/// their requests.
+fn compatible_credential(
+    app: &App,
+    tenant: Uuid,
+    created_at: i64,
+) -> anyhow::Result<Option<provider_credential::Model>> {
+    let provider = Provider::OpenAiCompatible.as_str();
+    let rows = first_start::operator_credentials(
+        tenant,
+        &app.config.embedding,
+        &app.config.judge,
+        &app.sealer,
+        created_at,
+    )?;
+    let Some(row) = rows.into_iter().find(|it| it.provider != provider) else { return Ok(None) };
+    Ok(Some(provider_credential::Model {
+        provider: provider.to_owned(),
+        sealed_key: app.sealer.seal(PROVIDER_KEY.location(tenant, provider), "")?,
+        embedding_model: None,
+        ..row
+    }))
 }
 
 /// Creates typical keys of a team: a read-only key, a service key and a revoked key.

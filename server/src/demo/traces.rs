@@ -1,12 +1,13 @@
 //! Traces of the three applications: a support agent with tools, a search over documentation, and code
 //! reviews by several calls in parallel.
 
-use api::{SpanType, ingest::TraceItem};
+use api::{SpanType, deployment::ServedPrompt, ingest::TraceItem};
 use fastrand::Rng;
 use serde_json::json;
 
 use super::{
-    error_messages,
+    chat_model, error_messages,
+    prompt_application::messages,
     texts::{DOCS_EXCHANGES, RETRIEVED_DOCUMENTS, REVIEW_COMMENTS, SUPPORT_EXCHANGES, USER_NAMES},
     trace_builder::TraceBuilder,
 };
@@ -22,7 +23,8 @@ pub(super) struct UserVisit {
     pub(super) project: usize,
     /// The number of traces of the visit.
     pub(super) turns: u32,
-    user: &'static str,
+    /// The user.
+    pub(super) user: &'static str,
     session: Option<String>,
 }
 
@@ -37,16 +39,17 @@ impl UserVisit {
         Self { project, turns, user, session: Some(session).filter(|_| rng.u8(..10) > 0) }
     }
 
-    /// Returns the next trace of the visit, which begins at `start` (microseconds).
-    pub(super) fn next_trace(&self, rng: &mut Rng, start: i64) -> TraceItem {
+    /// Returns the next trace of the visit, which begins at `start` (microseconds). The support agent answers with the served
+    /// prompt, if there is one.
+    pub(super) fn next_trace(&self, rng: &mut Rng, start: i64, served: Option<&ServedPrompt>) -> TraceItem {
         match self.project {
-            0 => self.support(rng, start),
+            0 => self.support(rng, start, served),
             1 => self.search(rng, start),
             _ => self.review(rng, start),
         }
     }
 
-    fn begin(&self, rng: &mut Rng, name: &str, start: i64) -> TraceBuilder {
+    fn begin(&self, rng: &mut Rng, name: &str, start: i64, served: Option<&ServedPrompt>) -> TraceBuilder {
         let mut builder = TraceBuilder::new(rng, name, start);
         let release = pick(rng, &["2.14.0", "2.14.0", "2.15.0-rc1"]);
         let environment = if rng.u8(..8) == 0 { "staging" } else { "production" };
@@ -54,24 +57,30 @@ impl UserVisit {
         if rng.u8(..12) == 0 {
             tags.push(("vip", ""));
         }
+        tags.extend(served.iter().flat_map(|it| &it.tags).map(|it| (it.0.as_str(), it.1.as_str())));
         builder.set_user(self.user, self.session.as_deref(), &tags);
         builder
     }
 
-    fn support(&self, rng: &mut Rng, start: i64) -> TraceItem {
+    fn support(&self, rng: &mut Rng, start: i64, served: Option<&ServedPrompt>) -> TraceItem {
         let (question, answer) = SUPPORT_EXCHANGES[rng.usize(..SUPPORT_EXCHANGES.len())];
         let order = format!("A-{:05}", rng.u32(10_000..99_999));
-        let (mut question, answer) = (question.replace("{order}", &order), answer.replace("{order}", &order));
+        let (mut question, mut answer) =
+            (question.replace("{order}", &order), answer.replace("{order}", &order));
         if rng.u8(..150) == 0 {
             question.push_str("\n\nHere is what the app logged:\n");
             question.push_str(
                 &"2026-01-01T00:00:00Z WARN cart: price of item 4711 changed while paying\n".repeat(500),
             );
         }
-        let mut builder = self.begin(rng, "support.answer", start);
+        let mut builder = self.begin(rng, "support.answer", start, served);
         builder.set_metadata(&json!({"channel": pick(rng, &["web", "app", "e-mail"]), "language": "auto"}));
         let model = pick(rng, &["gpt-4o-mini", "gpt-4o-mini", "gpt-4o", "claude-sonnet-4-5"]);
-        let asked = messages(&question);
+        let request = messages(served.map_or(SYSTEM_PROMPT, |it| &it.template), &question);
+        if served.is_some() {
+            answer = chat_model::answer(model, request.as_array().map_or(&[], Vec::as_slice), 0);
+        }
+        let asked = request.to_string();
         if question.contains(&order) {
             let plan = builder.step("plan", SpanType::Llm, random_duration(rng, 380));
             let call = json!([{"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function",
@@ -90,7 +99,7 @@ impl UserVisit {
 
     fn search(&self, rng: &mut Rng, start: i64) -> TraceItem {
         let (question, answer) = DOCS_EXCHANGES[rng.usize(..DOCS_EXCHANGES.len())];
-        let mut builder = self.begin(rng, "docs.ask", start);
+        let mut builder = self.begin(rng, "docs.ask", start, None);
         let embedding = builder.step("embed", SpanType::Other, random_duration(rng, 35));
         builder.set_texts(embedding, question, "");
         if let Some(span) = builder.span(embedding) {
@@ -110,7 +119,7 @@ impl UserVisit {
     }
 
     fn review(&self, rng: &mut Rng, start: i64) -> TraceItem {
-        let mut builder = self.begin(rng, "review.pull_request", start);
+        let mut builder = self.begin(rng, "review.pull_request", start, None);
         let number = rng.u16(100..2_000);
         builder.set_metadata(&json!({"repository": "acme/shop", "pull_request": number}));
         let diff = builder.step("git.diff", SpanType::Tool, random_duration(rng, 120));
@@ -124,14 +133,15 @@ impl UserVisit {
                 _ => builder.parallel_step("review.file", SpanType::Llm, took),
             };
             let verdict = json!({"file": file, "line": rng.u16(1..400), "severity": pick(rng, &["info", "warning", "error"]), "comment": comment});
-            builder.set_texts(call, messages(&format!("Review {file}")), verdict.to_string());
+            let request = messages(SYSTEM_PROMPT, &chat_model::review_question(file));
+            builder.set_texts(call, request.to_string(), verdict.to_string());
             builder.set_model_call(rng, call, "claude-sonnet-4-5");
             comments.push(verdict);
         }
         let asked = format!("Review acme/shop#{number}");
         let summary =
             json!({"comments": comments, "approve": comments.iter().all(|it| it["severity"] == "info")});
-        let prompt = messages(&summary.to_string());
+        let prompt = messages(SYSTEM_PROMPT, &summary.to_string()).to_string();
         let final_call = FinalCall { name: "summarise", model: "gpt-4o", prompt: &prompt };
         final_call.finish(rng, builder, &asked, &summary.to_string())
     }
@@ -196,10 +206,6 @@ pub(super) fn index_build(rng: &mut Rng, start: i64, pages: u32) -> TraceItem {
 
 fn pick<'a>(rng: &mut Rng, of: &[&'a str]) -> &'a str {
     of[rng.usize(..of.len())]
-}
-
-fn messages(question: &str) -> String {
-    json!([{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]).to_string()
 }
 
 fn documents(rng: &mut Rng) -> String {

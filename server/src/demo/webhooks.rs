@@ -18,7 +18,17 @@ const DAY: i64 = 86_400_000_000;
 pub(super) async fn create(app: &App, tenant: &DemoTenant, receiver: &WebhookReceiver) -> anyhow::Result<()> {
     let failures = EventType::FailureDetected;
     let webhooks = [
-        (RELIABLE_PATH, vec![failures, EventType::AnomalyDetected], 30),
+        (
+            RELIABLE_PATH,
+            vec![
+                failures,
+                EventType::AnomalyDetected,
+                EventType::ControlActionPendingApproval,
+                EventType::PromptDeploymentAbPassed,
+                EventType::PromptDeploymentRegressed,
+            ],
+            30,
+        ),
         (BUSY_PATH, vec![failures], 12),
         (GONE_PATH, vec![failures], 41),
     ];

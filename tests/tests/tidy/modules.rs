@@ -380,7 +380,18 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
     ),
     (
         "demo",
-        &["access", "anomalies", "app", "config", "evaluator", "first_start", "ingest", "metric_folding"],
+        &[
+            "access",
+            "anomalies",
+            "app",
+            "config",
+            "evaluator",
+            "first_start",
+            "http",
+            "http::route",
+            "ingest",
+            "metric_folding",
+        ],
     ),
     (
         "features",
