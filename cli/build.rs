@@ -1,5 +1,5 @@
-//! Writes the list of the built-in evaluators, so that the program carries what it shows of them
-//! and none of the code that judges.
+//! Writes the list of the built-in evaluators as data, so that the program can show them without containing
+//! the code that evaluates.
 
 use std::{error::Error, fs, path::Path};
 

@@ -29,8 +29,8 @@ pub struct GlobalArgs {
     /// Apply a jq program to the JSON output; implies --json
     #[arg(long, global = true, value_name = "EXPR")]
     pub jq: Option<String>,
-    /// With --jq: print strings without quotes
-    #[arg(long, global = true, requires = "jq")]
+    /// With --jq: print strings without quotes; with `prompts get`: print only the template
+    #[arg(long, global = true)]
     pub raw: bool,
     /// No notes on stderr; errors still print
     #[arg(short, long, global = true)]

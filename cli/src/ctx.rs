@@ -31,7 +31,7 @@ pub struct Ctx {
     pub signal: Signal,
 }
 
-/// The first signal that the process receives. Commands that do not clean up by themselves are cancelled at it.
+/// The first signal that the process receives. It cancels commands that do not clean up by themselves.
 #[derive(Clone, Debug)]
 pub struct Signal(pub watch::Receiver<Option<Exit>>);
 
@@ -40,7 +40,7 @@ impl Signal {
     pub async fn received(mut self) -> Exit {
         match self.0.wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or(Exit::Interrupted),
-            // No signal is awaited any more.
+            // The handle no longer waits for a signal.
             Err(_) => std::future::pending().await,
         }
     }
@@ -155,13 +155,25 @@ impl Ctx {
     }
 }
 
+/// Members of request bodies that hold secrets.
+const SECRET_MEMBERS: [&str; 2] = ["api_key", "secret"];
+/// Members of `action_config` that hold secrets.
+const ACTION_CONFIG_SECRETS: [&str; 1] = ["callback_secret"];
+
 /// Returns a request body with its secrets masked.
 fn masked(body: &Value) -> Value {
     let mut body = body.clone();
-    for name in ["api_key", "secret"] {
-        if let Some(secret) = body.get_mut(name).filter(|it| it.is_string()) {
+    mask(&mut body, &SECRET_MEMBERS);
+    if let Some(config) = body.get_mut("action_config") {
+        mask(config, &ACTION_CONFIG_SECRETS);
+    }
+    body
+}
+
+fn mask(object: &mut Value, names: &[&str]) {
+    for name in names {
+        if let Some(secret) = object.get_mut(*name).filter(|it| it.is_string()) {
             *secret = "***".into();
         }
     }
-    body
 }

@@ -12,6 +12,7 @@ use api::{
     key::ApiKey,
     member::Member,
     page::MAX_LIMIT,
+    policy::Policy,
     project::Project,
     webhook::Webhook,
 };
@@ -41,7 +42,7 @@ pub async fn current_project(client: &Client, settings: &Settings) -> Result<Opt
     }
     let found = project(client, wanted).await.map_err(|mut error| {
         if source != "flag" && error.exit == Exit::NotFound {
-            error.detail.push(format!("the project is the one of {source}; -p PROJECT chooses another"));
+            error.detail.push(format!("the project comes from {source}; -p PROJECT selects another"));
         }
         error
     })?;
@@ -143,6 +144,8 @@ const FAILURE_RULE_KIND: RecordKind = RecordKind {
     plural: "failure_rules",
     list: "loupe failure-rules list",
 };
+const POLICY_KIND: RecordKind =
+    RecordKind { article: "a", name: "policy", plural: "policies", list: "loupe policies list" };
 const WEBHOOK_KIND: RecordKind =
     RecordKind { article: "a", name: "webhook", plural: "webhooks", list: "loupe webhooks list" };
 const DELIVERY_KIND: RecordKind = RecordKind {
@@ -207,6 +210,16 @@ pub async fn failure_rule(client: &Client, settings: &Settings, wanted: &str) ->
     let rules: Vec<FailureRule> =
         all(client, "failure_rules", |page| calls::failure_rules(project, page)).await?;
     named(FAILURE_RULE_KIND, wanted, rules.iter().map(|it| (it.id, it.name.as_str())))
+}
+
+/// Finds a policy by id, by the end of its id, or by its name if only one policy has that name.
+pub async fn policy(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    let project = current_project(client, settings).await?;
+    let policies: Vec<Policy> = all(client, "policies", |page| calls::policies(project, page)).await?;
+    named(POLICY_KIND, wanted, policies.iter().map(|it| (it.id, it.name.as_str())))
 }
 
 /// Finds a webhook by id, by the end of its id, or by its address if only one webhook has that address.

@@ -111,6 +111,10 @@ async fn run(cli: Cli, env: Env, wants_json: bool, signal: Signal) -> ExitCode {
         };
         return finish(out.write(commands::COMMAND_OVERVIEW), wants_json);
     };
+    if global.raw && global.jq.is_none() && !command.accepts_raw() {
+        let error = CliError::usage("--raw needs --jq EXPR").hint("see `loupe help output`");
+        return finish(Err(error), wants_json);
+    }
     global.new_context = command.makes_contexts();
     let settings = if command.is_offline() {
         config::Settings::resolve(

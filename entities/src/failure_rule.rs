@@ -26,7 +26,7 @@ pub struct Model {
     pub max_score: Option<f64>,
     /// JSON object: [`api::eval_rule::RuleFilter`].
     pub filter: String,
-    /// Number of matching traces within the window from which the rule fires.
+    /// Minimum number of matching traces within the window for the rule to fire.
     pub min_count: i32,
     /// The window in minutes.
     pub window_minutes: i32,

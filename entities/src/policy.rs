@@ -34,9 +34,9 @@ pub struct Model {
     pub callback_secret: Option<Vec<u8>>,
     /// Whether its actions wait for approval.
     pub require_approval: bool,
-    /// Number of retries on a trace from which retries are escalated.
+    /// Maximum number of retries on a trace; further retries are escalated.
     pub max_retry_depth: i16,
-    /// Number of remediations on a trace from which actions are escalated.
+    /// Maximum number of remediations on a trace; further actions are escalated.
     pub max_cascade_depth: i16,
     /// Minimum time between two triggered actions on a trace, seconds.
     pub cooldown_seconds: i32,

@@ -15,7 +15,7 @@ const SCORE_INDEX: &str = "evaluation (tenant_id, project_id, completed_at, metr
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// A concurrent index build can't run in a transaction.
+    /// A concurrent index build cannot run in a transaction.
     fn use_transaction(&self) -> Option<bool> {
         Some(false)
     }

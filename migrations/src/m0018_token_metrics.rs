@@ -13,7 +13,7 @@ pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// A concurrent index build can't run in a transaction.
+    /// A concurrent index build cannot run in a transaction.
     fn use_transaction(&self) -> Option<bool> {
         Some(false)
     }

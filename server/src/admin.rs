@@ -111,8 +111,8 @@ pub enum AdminCommand {
     },
     /// Print a new master key.
     GenerateKey,
-    /// Seal every secret with the first master key, beside running servers: put a new key in front of
-    /// LOUPE_MASTER_KEY everywhere, run this, then remove the old key.
+    /// Seal every secret with the first master key, beside running servers: prepend a new key to
+    /// LOUPE_MASTER_KEY of every server, run this, then remove the old key.
     RotateMasterKey {
         /// Print JSON.
         #[arg(long)]

@@ -71,7 +71,7 @@ impl Evaluator {
         }
     }
 
-    /// Returns the version that evaluations contain: name and number.
+    /// Returns the name and version that evaluations contain, such as `faithfulness@1`.
     pub fn version(&self) -> String {
         match self {
             Self::Builtin(it) => it.evaluator_version(),

@@ -92,7 +92,7 @@ impl SelectedJudge {
         JudgeUsage { model: Some(self.endpoint.model.clone()), ..JudgeUsage::default() }
     }
 
-    /// Returns what to do when it does not work.
+    /// Returns what a person can do when the judge does not work, as a clause of a message.
     fn remedy(&self) -> String {
         match self.account {
             JudgeAccount::Tenant(_, provider, _) => format!(

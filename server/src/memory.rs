@@ -101,7 +101,7 @@ impl MemoryBudget {
         Arc::new(Self { total, state: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Returns a reservation that counts to no budget, for work that is bounded in other ways.
+    /// Returns a reservation that does not count towards a budget, for work that is bounded in other ways.
     pub fn uncounted() -> Reservation {
         Self::new(usize::MAX / 2).reservation(MemoryHolder::Anonymous)
     }

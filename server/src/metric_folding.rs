@@ -13,10 +13,10 @@ use crate::{
 
 /// Delay between two rounds.
 const FOLD_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of deltas of a tenant from which they are folded in the next round.
+/// Minimum number of deltas of a tenant that are folded in the next round.
 const MIN_DELTAS: i64 = 32;
-/// Age in microseconds at which deltas are folded, however few there are. Folding rewrites nodes, so
-/// few deltas are not folded every second.
+/// Age in microseconds at which deltas are folded, even if there are few. Folding rewrites nodes, so few
+/// deltas are not folded every second.
 const MAX_DELTA_AGE_MICROS: i64 = 15_000_000;
 
 /// Maximum number of folds of one tenant in a round, so that other tenants are served.
@@ -75,7 +75,7 @@ pub async fn run_round(app: &App, old: i64) -> crate::error::Result<()> {
             continue;
         }
         if let Err(error) = fold_tenant(app, tenant).await {
-            // The deltas of other tenants are folded all the same.
+            // The deltas of other tenants are folded nevertheless.
             tracing::warn!(%tenant, %error, "folding of a tenant's metrics failed");
         }
     }

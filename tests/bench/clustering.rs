@@ -1,4 +1,5 @@
-//! Prints how well labelled messages are clustered, and the processor time of it. See docs/benchmarks.md.
+//! Prints how well labelled messages are clustered, and the processor time that this takes. See
+//! docs/benchmarks.md.
 //!
 //! This is a benchmark of the crate `clustering`, so that it does not build the server.
 

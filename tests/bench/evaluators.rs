@@ -18,7 +18,7 @@ use evaluators::{CompiledEvaluator, Subject, builtin, custom, subject::Step};
 use processor_time::spent;
 use serde_json::{Map, Value, json};
 
-/// Measured time of each code evaluator, after a warm-up of a tenth of it.
+/// Measured time of each code evaluator, after a warm-up of a tenth of that time.
 const MEASURED_TIME: Duration = Duration::from_secs(1);
 /// Minimum number of evaluations per second.
 const MIN_RATE: f64 = 20_000.0;

@@ -47,7 +47,7 @@ struct Options {
     traces: usize,
     /// Duration in seconds of each measurement of delays.
     seconds: usize,
-    /// Failing traces per second for one webhook. With [`WEBHOOK_COUNT`] webhooks, a fiftieth of it.
+    /// Failing traces per second for one webhook. With [`WEBHOOK_COUNT`] webhooks, the rate is a fiftieth.
     rate: usize,
     /// Empty PostgreSQL databases, one for each of the seven servers; without them, SQLite.
     databases: Vec<String>,

@@ -71,7 +71,7 @@ fn validator(pointer: &str) -> Arc<Validator> {
     let mut schema = STRICT_DOCUMENT.pointer(pointer).cloned().unwrap_or_default();
     schema["components"] = STRICT_DOCUMENT["components"].clone();
     let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
-    let built = options.build(&schema).unwrap_or_else(|it| panic!("{pointer} is no schema: {it}"));
+    let built = options.build(&schema).unwrap_or_else(|it| panic!("{pointer} is not a schema: {it}"));
     let built = Arc::new(built);
     validators.insert(pointer.to_owned(), Arc::clone(&built));
     built

@@ -80,7 +80,7 @@ pub fn joined(tags: &Value) -> Value {
     }
 }
 
-/// Returns a text; empty if the value is no text.
+/// Returns a text; empty if the value is not a text.
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

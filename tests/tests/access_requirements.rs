@@ -38,7 +38,8 @@ use ExpectedAccess::{Nothing as X, Pass as P, Role as R, Scope as S, Session as 
 /// The expected responses to the [`personas`], in their order.
 type Row = [ExpectedAccess; 11];
 
-//                 anonymous, garbage, expired, stranger | keys: owner, member, viewer, query | sessions: viewer, member, owner
+//                 Callers: anonymous, garbage, expired, stranger | keys: owner, member, viewer, query | sessions:
+//                 viewer, member, owner
 const OPEN_ROUTE: Row = [P, P, P, P, /**/ P, P, P, P, /**/ P, P, P];
 const READ_ROUTE: Row = [T, T, T, N, /**/ P, P, P, P, /**/ P, P, P];
 const INGEST_ROUTE: Row = [T, T, T, N, /**/ P, P, R, S, /**/ R, P, P];

@@ -123,7 +123,7 @@ async fn demo_adds_traces_and_removes_its_folder() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(changed, "no new trace was stored");
-    // A new trace appears when the earlier ones have their feedback.
+    // The test waits for a new trace, because the earlier traces have their feedback by then.
     for label in ["good", "bad", "neutral"] {
         assert!(count(&owner, &format!("/v1/feedback?label={label}"), "feedback").await > 0, "{label}");
     }

@@ -38,7 +38,7 @@ on_both_databases! {
         for i in long..long + 5 {
             send(app, vec![span(i)]).await;
         }
-        // Stored and shown immediately, and summed up by one job for all five requests.
+        // The spans are stored and shown immediately, and one job sums them up for all five requests.
         let rows = app.full_key().get(&format!("/v1/traces/{TRACE_ID}")).await.ok();
         assert!(rows["spans_next_cursor"].is_string());
         assert_eq!(count_and_tokens(app).await, (2_000, 5_997));

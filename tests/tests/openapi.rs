@@ -355,7 +355,7 @@ async fn every_error_code_can_be_provoked_on(database: On) {
     for code in ErrorCode::ALL {
         let mut flags = vec!["--max-body-bytes", "4096", "--unauthenticated-per-minute", "3"];
         if *code == ErrorCode::EvalQuotaExceeded {
-            // This address gets no request.
+            // No request is sent to this address.
             flags.extend([
                 "--judge-openai-api-key",
                 "sk-none",

@@ -114,7 +114,7 @@ on_both_databases! {
                 for bytes in sends.iter().cycle().take(6) {
                     let mut socket = TcpStream::connect(&address).await.unwrap();
                     socket.write_all(bytes).await.unwrap();
-                    // Disconnected before any response.
+                    // The client disconnects before any response.
                     drop(socket);
                 }
             });

@@ -33,7 +33,7 @@ impl SessionTrace {
             }),
             user: [None, Some("u-1"), Some("u-2")][rng.usize(..3)],
             second_project: rng.bool(),
-            // Few times, so that many traces have the same one.
+            // There are few start times, so that many traces have the same one.
             at: TEST_START_MICROS - rng.i64(0..50) * MINUTE,
             error: rng.u8(..4) == 0,
             cost: (rng.u8(..3) == 0).then(|| f64::from(rng.u16(..)) / 1_000.0),
@@ -186,7 +186,7 @@ on_both_databases! {
         key.get("/v1/sessions?cursor=x").await.is(400, "invalid_cursor");
     }
 
-    /// Sums that exceed a 64-bit number are no error.
+    /// Sums that exceed a 64-bit number are not an error.
     async fn session_sums_beyond_64_bits_saturate(app: TestApp) {
         let key = app.full_key();
         for _ in 0..3 {

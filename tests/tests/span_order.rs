@@ -83,7 +83,7 @@ struct RandomSpan {
     noted: bool,
 }
 
-/// Generates a rare value, once in a few cases.
+/// Generates a value in one of several cases, and none in the others.
 fn rarely<T: Clone + std::fmt::Debug + 'static>(
     of: impl Strategy<Value = T> + 'static,
 ) -> impl Strategy<Value = Option<T>> {
@@ -92,7 +92,8 @@ fn rarely<T: Clone + std::fmt::Debug + 'static>(
 
 fn random_span(count: usize) -> impl Strategy<Value = RandomSpan> {
     let last = u64::try_from(count).unwrap();
-    // One id too many: this parent never arrives. A span may be its own parent, and cycles may occur.
+    // The range contains one id more than there are spans: this parent never arrives. A span may be its own
+    // parent, and cycles may occur.
     let parent = prop_oneof![1 => Just(None), 4 => (1..=last + 1).prop_map(Some)];
     let call = (
         prop_oneof![Just("gpt-4o"), Just("claude-sonnet-4-5"), Just("unknown-model")],

@@ -45,7 +45,7 @@ on_both_databases! {
         let key = app.full_key();
         let mut by_name = EventStream::open(&key, &format!("{STREAM_PATH}?name=wanted"), None).await;
         let mut by_words = EventStream::open(&key, &format!("{STREAM_PATH}?q=needle&preview=true"), None).await;
-        // More traces than one read returns precede the matching one.
+        // Before the matching trace, there are more traces than one read returns.
         let hay: Vec<Value> = (0..250).map(|n| json!({"id": format!("hay-{n}"), "name": "hay", "input": "straw"})).collect();
         key.post("/v1/ingest/batch", &json!({"traces": hay})).await.ok();
         app.clock.advance(1);
@@ -79,7 +79,8 @@ on_both_databases! {
             assert!(started.elapsed() < HANG_TIMEOUT, "{} of {} arrived", seen.len(), WRITER_COUNT * TRACES_PER_WRITER);
             let mut stream = EventStream::open(&key, STREAM_PATH, last.as_deref()).await;
             connections += 1;
-            // More traces each time: the repeated overlap must not use up the whole read.
+            // Each round stores more traces than before: the overlap that is read again must not fill the
+            // whole read.
             for _ in 0..20 * connections {
                 let Some(Some(event)) = stream.within(Duration::from_millis(1_500)).await else { break };
                 seen.insert(event.data["external_id"].as_str().unwrap().to_owned());
@@ -129,7 +130,7 @@ on_both_databases! {
         const TRACE_COUNT: usize = 40;
         let key = app.full_key();
         let mut stream = EventStream::open(&key, STREAM_PATH, None).await;
-        // More bytes than the buffers between server and client hold.
+        // The traces have more bytes than the buffers between server and client can hold.
         for n in 0..TRACE_COUNT {
             let item = json!({"id": format!("large-{n}"), "input": "\u{1}".repeat(200_000)});
             key.post("/v1/ingest", &item).await.ok();

@@ -1,4 +1,4 @@
-//! Traces that the reader marked, stored in a file.
+//! Traces that the user marked, stored in a file.
 
 use std::{
     fs, io,

@@ -67,12 +67,12 @@ pub enum Body {
         secret: Secret,
         /// Whether the secret is shown.
         shown: bool,
-        /// Whether the reader confirmed to have stored it.
+        /// Whether the user confirmed to have stored it.
         stored: bool,
     },
 }
 
-/// A secret. It is in no log and no record.
+/// A secret, which never appears in a log or a record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -85,7 +85,7 @@ impl fmt::Debug for Secret {
 /// The progress of a dialog's request.
 #[derive(Clone, Debug)]
 pub enum Phase {
-    /// The dialog waits for the reader.
+    /// The dialog waits for the user.
     Asking,
     /// The request is open.
     Sending {
@@ -219,7 +219,7 @@ impl Dialog {
         }
     }
 
-    /// Returns whether the dialog waits for the reader.
+    /// Returns whether the dialog waits for the user.
     pub const fn is_asking(&self) -> bool {
         matches!(self.phase, Phase::Asking)
     }

@@ -16,7 +16,7 @@ use present::evaluation::EvaluationMark;
 pub const LOOK_INTERVAL_MICROS: i64 = 2_000_000;
 /// Maximum number of evaluations on a page: of one trace, or of one rule in a day.
 pub const MAX_PAGE_ROWS: u32 = 200;
-/// Columns of a score; a score on a larger scale is shortened.
+/// Width in columns of a score; a score on a larger scale is shortened.
 pub const SCORE_COLS: usize = 5;
 /// The smallest drop below a baseline; a smaller difference is a rounding error.
 const MIN_DROP: f64 = 1e-9;

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_count_in_their_order() {
+    fn letters_match_only_in_their_order() {
         assert!(score("arch", "archive the selected project").is_some());
         assert!(score("asp", "archive the selected project").is_some());
         assert!(score("pva", "archive").is_none());

@@ -1,7 +1,7 @@
 //! Key bindings: lookup, footer, help, and the keys of a configuration.
 //!
 //! [`table`] binds actions to key sequences within scopes, and a [`Keymap`] is that table with
-//! the keys that the reader configured. Within a scope, no two rows share a sequence, and no sequence
+//! the keys that the user configured. Within a scope, no two rows share a sequence, and no sequence
 //! begins another one: a test checks the table, and a configuration that violates this is
 //! rejected. The keys of the line editor and of dialogs are fixed and defined there.
 
@@ -42,16 +42,16 @@ impl fmt::Display for KeymapError {
 
 impl std::error::Error for KeymapError {}
 
-/// One row of the table, with the keys in force.
+/// One row of the table, with its current keys: the configured ones, else the defaults.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The binding.
     pub binding: &'static Binding,
-    /// The key sequences in force.
+    /// The current key sequences.
     pub keys: Vec<String>,
 }
 
-/// All bindings with the keys in force, in the order of footer, help and palette.
+/// All bindings with their current keys, in the order of footer, help and palette.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     rows: Vec<Row>,

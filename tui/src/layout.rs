@@ -5,11 +5,11 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-/// Below this many columns or rows only one line is shown.
+/// Minimum width of the terminal in columns; a smaller terminal shows only one line.
 pub const MIN_COLS: u16 = 40;
-/// See [`MIN_COLS`].
+/// Minimum height of the terminal in rows; a smaller terminal shows only one line.
 pub const MIN_ROWS: u16 = 10;
-/// From this many columns on the detail has room for two panes.
+/// Minimum width in columns at which the detail of a trace has room for two panes.
 pub const SPLIT_COLS: u16 = 110;
 
 /// The parts of the screen, from top to bottom. Parts without room have no height.
@@ -55,7 +55,7 @@ pub fn frame(size: (u16, u16)) -> Frame {
     Frame { header, tabs, line, body, status, keys }
 }
 
-/// From this many rows on, the body has room for all sections of a screen.
+/// Minimum height in rows of a body that has room for all sections of a screen.
 pub const ALL_SECTIONS_ROWS: u16 = 28;
-/// From this many rows on, the body has room for two sections of a screen.
+/// Minimum height in rows of a body that has room for two sections of a screen.
 pub const TWO_SECTIONS_ROWS: u16 = 14;

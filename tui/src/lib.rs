@@ -65,7 +65,7 @@ impl fmt::Display for NoTerminal {
 
 impl std::error::Error for NoTerminal {}
 
-/// Runs the console until the reader quits, and leaves the terminal as it was.
+/// Runs the console until the user quits, and leaves the terminal as it was.
 ///
 /// # Errors
 /// [`NoTerminal`] without a terminal, [`KeymapError`] if the keys cannot be used; otherwise an
@@ -80,7 +80,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 
     #[expect(clippy::disallowed_methods, reason = "colours and characters are the terminal's own settings")]
     let theme = Theme::of_environment(|name| std::env::var(name).ok());
-    let size = crossterm::terminal::size().context("the terminal does not tell its size")?;
+    let size = crossterm::terminal::size().context("the terminal does not report its size")?;
     let mut app = App::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
     app.shell.keymap = keymap;
     app.shell.rng = fastrand::Rng::new();
@@ -113,7 +113,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     error.chain().map(sentence).collect::<Vec<_>>().join(": ")
 }
 
-/// Returns the keys in force as TOML: a `[keys]` section of action names and their sequences.
+/// Returns the current keys as TOML: a `[keys]` section of action names and their sequences.
 ///
 /// # Errors
 /// The configured keys cannot be used.

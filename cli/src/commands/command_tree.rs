@@ -1,4 +1,4 @@
-//! The command tree as clap has it, for parsing, help texts, completions and manual pages.
+//! Clap's command tree, for parsing, help texts, completions and manual pages.
 
 use clap::{CommandFactory, builder::StyledStr};
 

@@ -58,7 +58,7 @@ pub struct FeedbackAddArgs {
     /// Source of the feedback, such as thumbs or review
     #[arg(long)]
     source: Option<String>,
-    /// Span that the feedback is about: its id, or the last characters of it
+    /// Span that the feedback is about: its id, or the last characters of the id
     #[arg(long, value_name = "ID")]
     span: Option<String>,
     /// Additional data, a JSON object

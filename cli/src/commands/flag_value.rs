@@ -1,6 +1,6 @@
 //! Values of flags that accept inline JSON, a file or stdin.
 
-use std::io::Read;
+use std::{io::Read, path::Path};
 
 use serde_json::{Map, Value};
 
@@ -53,6 +53,18 @@ pub fn text(flag: &str, file: &str) -> Result<String> {
         return Err(if file == "-" { failed.hint("only one flag can be read from stdin") } else { failed });
     }
     Ok(text)
+}
+
+/// Reads a secret from a file, or from stdin for `-`, without a line break at its end.
+pub fn secret(flag: &str, file: &Path) -> Result<String> {
+    let text = text(flag, &file.to_string_lossy())?;
+    Ok(without_line_break(&text).to_owned())
+}
+
+/// Returns a text without the line break that editors add at its end.
+pub fn without_line_break(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
 }
 
 fn name(file: &str) -> &str {

@@ -4,8 +4,10 @@
 //! This file declares a command in four places: its module, its variant of [`Command`] with the help of one
 //! line, its entry in the [`COMMAND_OVERVIEW`], and its arm in [`run`].
 
+pub mod actions;
 pub mod anomalies;
 pub mod api;
+pub mod approvals;
 pub mod audit;
 pub mod auth;
 pub mod completion;
@@ -13,6 +15,7 @@ pub mod config;
 pub mod console;
 pub mod context;
 pub mod credentials;
+pub mod deployments;
 pub mod doctor;
 pub mod evals;
 pub mod evaluators;
@@ -24,7 +27,9 @@ pub mod keys;
 pub mod man;
 pub mod members;
 pub mod metrics;
+pub mod policies;
 pub mod projects;
+pub mod prompts;
 pub mod rules;
 pub mod sessions;
 pub mod spans;
@@ -32,12 +37,16 @@ pub mod traces;
 pub mod webhooks;
 
 // Parts that several commands share.
+pub mod action_config;
 pub mod command_tree;
+pub mod decision;
 pub mod flag_value;
 pub mod listing;
+pub mod outage;
 pub mod period;
 pub mod rule_filter;
 pub mod secret_file;
+pub mod seen_ids;
 
 use ::api::text::printable;
 use clap::{Parser, Subcommand};
@@ -126,6 +135,21 @@ pub enum Command {
     /// Anomalies of metrics: list
     #[command(subcommand, alias = "anomaly")]
     Anomalies(anomalies::AnomalyCommand),
+    /// Policies of the control loop, which request control actions: list, get, create, update, delete
+    #[command(subcommand, alias = "policy")]
+    Policies(policies::PolicyCommand),
+    /// Control actions on traces: list, get, request, diff, approve, reject
+    #[command(subcommand, alias = "action")]
+    Actions(actions::ActionCommand),
+    /// Versions of prompts: list, get, create, approve, reject, rollback
+    #[command(subcommand, alias = "deployment")]
+    Deployments(deployments::DeploymentCommand),
+    /// What waits for approval: list, watch
+    #[command(subcommand, alias = "approval")]
+    Approvals(approvals::ApprovalCommand),
+    /// Prompts as applications get them: get
+    #[command(subcommand, alias = "prompt")]
+    Prompts(prompts::PromptCommand),
     /// Feedback of users and reviewers on traces: add, list
     #[command(subcommand)]
     Feedback(feedback::FeedbackCommand),
@@ -163,9 +187,9 @@ loupe: follow, read and send the traces of LLM applications
   evals       run, wait, bulk, list, get       evaluate traces, gate a build
   evaluators, rules, failure-rules             what is evaluated and reported
   webhooks    create, test, listen, trigger, verify, deliveries
+  policies, actions, approvals, deployments    the control loop; prompts get
   feedback    add, list                        anomalies, sessions, audit   list
-  api         METHOD PATH                      any request
-  console, doctor, completion, man             for your terminal and shell
+  api, console, doctor, completion, man        any request; terminal and shell
   help        TOPIC                            auth, filters, output and others
 
 Start:
@@ -198,6 +222,11 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Failures(command) => failures::run(ctx, command).await,
         Command::FailureRules(command) => failure_rules::run(ctx, command).await,
         Command::Webhooks(command) => webhooks::run(ctx, command).await,
+        Command::Policies(command) => policies::run(ctx, command).await,
+        Command::Actions(command) => actions::run(ctx, command).await,
+        Command::Deployments(command) => deployments::run(ctx, command).await,
+        Command::Approvals(command) => approvals::run(ctx, command).await,
+        Command::Prompts(command) => prompts::run(ctx, command).await,
         Command::Anomalies(command) => anomalies::run(ctx, command).await,
         Command::Feedback(command) => feedback::run(ctx, command).await,
         Command::Audit(command) => audit::run(ctx, command).await,
@@ -229,6 +258,11 @@ impl Command {
         matches!(self, Self::Webhooks(command) if command.cleans_up())
     }
 
+    /// Returns whether `--raw` has a meaning for the command without `--jq`.
+    pub fn accepts_raw(&self) -> bool {
+        matches!(self, Self::Prompts(command) if command.accepts_raw())
+    }
+
     /// Returns whether the command runs until it is stopped or reaches its own limit. `--timeout` then
     /// limits each request only.
     pub fn runs_on(&self) -> bool {
@@ -236,6 +270,8 @@ impl Command {
             Self::Evals(command) => command.waits(),
             Self::Rules(command) => command.waits(),
             Self::Webhooks(command) => command.runs_on(),
+            Self::Actions(command) => command.waits(),
+            Self::Approvals(command) => command.runs_on(),
             Self::Console(_) => true,
             Self::Traces(command) => {
                 matches!(command, traces::TraceCommand::Tail(_) | traces::TraceCommand::Export(_))

@@ -90,7 +90,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn secret_file_is_private_new_and_no_link() {
+    fn secret_file_is_private_new_and_not_a_link() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");

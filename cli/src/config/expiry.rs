@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_without_expiry_have_none() {
+    fn token_without_expiry_claim_has_no_expiry() {
         for token in ["", "lp_key", "a.b.c", "e30.e30.e30"] {
             assert_eq!(end_of(token), None, "{token}");
         }

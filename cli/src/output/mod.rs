@@ -12,6 +12,7 @@ pub mod pager;
 pub mod progress;
 pub mod sheet;
 pub mod table;
+pub mod text_diff;
 pub mod view;
 pub mod wrap;
 
@@ -203,6 +204,17 @@ impl Output {
         Ok(())
     }
 
+    /// Writes a text unchanged, with a line break at its end. On a terminal, control characters become visible.
+    pub fn exact_text(&mut self, text: &str) -> Result<()> {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        if self.escapes {
+            let lines: String =
+                text.lines().map(|line| format!("{}\n", present::text::clean(line))).collect();
+            return self.show(&lines);
+        }
+        self.write(&format!("{text}{end}"))
+    }
+
     /// Starts a progress report of an export in items of a unit. An export to a terminal needs none.
     pub fn progress(&self, unit: &'static str, on_stdout: bool) -> Progress {
         let hidden = on_stdout && self.escapes;
@@ -303,7 +315,7 @@ pub fn error(error: &CliError, as_json: bool) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints a help text to stdout. A closed pipe is no error.
+/// Prints a help text to stdout. A closed pipe is not an error.
 pub fn help(text: &str) {
     _ = io::stdout().write_all(text.as_bytes());
 }

@@ -12,7 +12,7 @@ use super::{
 const COLUMN_GAP: &str = "  ";
 /// Minimum width of a column that is cut, as long as the terminal is wide enough.
 const MIN_CUT_WIDTH: usize = 4;
-/// Width below which no column is cut as long as an optional column can be left out.
+/// Width to which no column is cut while an optional column can still be left out.
 const MIN_READABLE_WIDTH: usize = 10;
 
 /// Renders a complete table with its heading; empty without rows.

@@ -262,7 +262,7 @@ fn interrupted_wait_has_printed_the_id() {
 #[test]
 fn several_evaluations_are_waited_for_and_counted() {
     let stub = stub(evaluation("complete", json!(0.3), json!("fail")));
-    // The same evaluation, named by its id and by the end of it.
+    // The same evaluation, named by its id and by the end of its id.
     let ran =
         run_with_key(&stub, &["evals", "wait", EVALUATION_ID, "5e1f09aa", "--fail-on", "fail", "--json"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);

@@ -234,7 +234,8 @@ fn failure_rule_is_found_by_id_suffix_and_refused_by_ambiguous_name() {
     let stub = stub();
     let ran = run(stub.loupe(&["failure-rules", "get", "0000cafe", "-o", "table"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    for part in ["timeouts", "faithfulness <= 0.5", "from 5 matching traces within 1h", "all projects"] {
+    for part in ["timeouts", "faithfulness <= 0.5", "at 5 or more matching traces within 1h", "all projects"]
+    {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
     let ran = run(stub.loupe(&["failure-rules", "get", "timeouts"]));

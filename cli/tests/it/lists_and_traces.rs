@@ -247,7 +247,7 @@ fn rate_limited_request_is_retried_with_a_note() {
 }
 
 #[test]
-fn closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     // Each page is large enough to fill the pipe, and there is always a next page.
     let stub = Stub::new(|_, _| Reply::json(traces(0..200, Some("more"))));
     let mut child = Command::new(env!("CARGO_BIN_EXE_loupe"))

@@ -8,6 +8,8 @@
 
 mod administration;
 mod auth;
+mod control;
+mod deployments;
 mod error_messages;
 mod evaluations;
 mod evaluators;

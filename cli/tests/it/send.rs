@@ -78,7 +78,7 @@ fn archived_project_is_code_9() {
 }
 
 #[test]
-fn identical_trace_sent_again_is_no_error() {
+fn identical_trace_sent_again_is_not_an_error() {
     let body = json!({ "error": "stored", "code": "conflict", "identical": true, "trace_id": "t-1" });
     let stub = Stub::new(move |_, _| Reply::status(409, body.clone()));
     let ran = send(&stub, &["traces", "send", "-", "-o", "id"], "{\"id\":\"a\"}");

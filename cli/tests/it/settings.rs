@@ -114,7 +114,7 @@ fn stored_credential_is_bound_to_its_server() {
     assert_eq!(run(session).code, 0);
     let stored = std::fs::read_to_string(stub.dir.path().join("credentials.toml")).unwrap();
     assert!(stored.contains("token") && !stored.contains("lp_one"), "{stored}");
-    assert_eq!(login(&["--session", "-", "-c", "new"]).code, 2, "a key is no session");
+    assert_eq!(login(&["--session", "-", "-c", "new"]).code, 2, "a key is not a session token");
 }
 
 #[test]

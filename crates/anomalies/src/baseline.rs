@@ -31,10 +31,11 @@ const PRIOR_SAMPLES: f32 = 50.0;
 /// Added to counts before the logarithm is taken.
 const COUNT_OFFSET: f32 = 0.5;
 
-/// Share of a difference that an interval of the day learns each day, and the largest difference that it learns from.
+/// Share of the deviation that the expectation of an interval of the day adopts each day, and the largest deviation
+/// that it takes into account.
 const SLOT_RATE: f32 = 0.3;
 const MAX_SLOT_STEP: f32 = 1.0;
-/// Smallest difference that is expected of an interval of the day.
+/// Smallest deviation of an interval of the day that is part of the expectation.
 const MIN_SLOT_DIFFERENCE: f32 = 0.4;
 /// Hours for which an earlier level is remembered; the period of the level still contains some of its hours.
 const MAX_RETIRED_HOURS: i64 = 5 * DAY_HOURS;
@@ -189,7 +190,8 @@ impl Baseline {
     /// Returns the expectations of an interval: those of an hour earlier, of its own time, of an hour later, and
     /// those of the slots before and after its own.
     ///
-    /// The neighbours tolerate daylight saving time and schedules that vary.
+    /// With the expectations of its neighbours, an interval that is shifted by daylight saving time or by a
+    /// varying schedule is not an anomaly.
     pub(crate) fn expect(&self, start: i64, share: f32) -> [f32; EXPECTATION_COUNT] {
         let [earlier, usual, later] = self.interpolate(start, share);
         let count = self.slots.len();

@@ -8,9 +8,9 @@ use crate::anomaly::Direction;
 const BUCKETS_PER_OCTAVE: f32 = 4.0;
 /// The power of two at which the first bucket ends.
 const FIRST_OCTAVE: f32 = -8.0;
-/// Fewest deviations from which a spread is computed.
+/// Minimum number of deviations that a spread is computed from.
 const MIN_DEVIATIONS: f32 = 24.0;
-/// Number of deviations from which the tail of their distribution is approximately known.
+/// Minimum number of deviations at which the tail of their distribution is approximately known.
 const MIN_TAIL_DEVIATIONS: f32 = 60.0;
 /// Number of buckets: deviations up to two to the power of 24.
 const BUCKET_COUNT: usize = 128;
@@ -95,7 +95,8 @@ impl Calibration {
     fn spread_of(&self, side: &[f32]) -> f32 {
         let count: f32 = side.iter().sum();
         let tails = TAIL_QUANTILES.iter().map(|&(quantile, normal)| {
-            // The median is that of one direction. One deviation may be an exception, whatever its size.
+            // The median counts the deviations of one direction, the other quantiles those of both. The "+
+            // 1" ignores the largest deviation, which may be an exception.
             let upper = if quantile > 0.5 { (1.0 - quantile) * self.total + 1.0 } else { 0.5 * count };
             upper_quantile(side, upper) / normal
         });

@@ -22,7 +22,8 @@ const SCORE_TAIL: f64 = 0.4;
 const OPEN_FACTORS: [f32; WINDOW_COUNT] = [1.2, 1.1, 0.95, 0.85];
 /// Share of the opening score and of the smallest effect below which a metric has recovered.
 const CLOSE_SHARE: f64 = 0.5;
-/// Shortest period within the expected range that closes an anomaly, in intervals and as a time.
+/// An anomaly is closed when its metric has been within the expected range for this many intervals and this
+/// time.
 const MIN_CLOSE_INTERVALS: usize = 3;
 const MIN_CLOSE_TIME: i64 = 30 * MINUTE;
 /// Time after which a new level is the expected one.
@@ -33,7 +34,7 @@ const MEDIUM_SEVERITY_TIME: i64 = 3 * HOUR;
 const CALIBRATION_MEMORY: i64 = 28 * 24 * HOUR;
 /// Time after which a deviation is counted as usual, if no anomaly was opened meanwhile.
 const CALIBRATION_DELAY: i64 = 24 * HOUR;
-/// Most intervals that are filled in when the caller skips some: four weeks of hours.
+/// Maximum number of intervals that are filled in when the caller skips some: four weeks of 5 minutes.
 const MAX_FILLED_INTERVALS: i64 = 8064;
 
 /// Time in which a recent anomaly loses most of its influence on the next, and the strength of that influence.
@@ -307,7 +308,7 @@ impl Detector {
         sums: &[Option<WindowSums>; WINDOW_COUNT],
         deviations: &[f32; WINDOW_COUNT],
     ) -> Option<Deviation> {
-        // A single interval, for example with one expensive trace, is no evidence for a longer window.
+        // A single interval, for example with one expensive trace, is not evidence for a longer window.
         let settings = self.settings_without_minimum();
         let remains = |sums: &WindowSums, direction| {
             sums.without_peak(self.settings.family).has_effect(&settings, direction, CLOSE_SHARE)
@@ -365,7 +366,7 @@ impl Detector {
         }
     }
 
-    /// Recognizes a metric that returns to the level before the last new normal, which is no anomaly.
+    /// Recognizes a metric that returns to the level before the last new normal, which is not an anomaly.
     fn returns_to_retired_level(
         &mut self,
         found: &Deviation,
@@ -432,7 +433,7 @@ impl Detector {
         best.1
     }
 
-    /// Takes over a deviation that is stronger than those before.
+    /// Adopts the values of a deviation that is stronger than the earlier ones.
     fn raise(&self, anomaly: &mut Anomaly, found: Deviation, sums: &[Option<WindowSums>; WINDOW_COUNT]) {
         let Some(sums) = &sums[found.window] else { return };
         if found.score <= anomaly.score {
@@ -527,7 +528,8 @@ impl Detector {
         let is_same_side = (deviation > 0.0) == (direction == Direction::Up);
         let score = deviation.abs() / f64::from(self.calibrations[window].spread(direction)).max(1e-9);
         let limit = self.open_score() * CLOSE_SHARE;
-        // Few samples are no proof of recovery, therefore the effect is judged without their minimum.
+        // A lack of samples does not prove recovery, therefore the effect is assessed without the minimum
+        // of samples.
         let settings = self.settings_without_minimum();
         is_same_side
             && deviation != 0.0

@@ -14,9 +14,9 @@ pub(crate) struct WindowSums {
     samples: f64,
     weight: f64,
     value: f64,
-    /// The interval that differs most from its expectation, as a sum of one interval.
+    /// The interval that differs most from its expectation.
     peak: Option<AssessedPoint>,
-    /// Sums of each expectation of the intervals.
+    /// For each kind of expectation, the sum over the intervals.
     expected: [f64; EXPECTATION_COUNT],
 }
 

@@ -4,7 +4,7 @@
 //! the order of time, and stores the [`AnomalyChange`]s that it returns. The state of a detector has a bounded
 //! size and can be serialized between two intervals; the same points always produce the same changes.
 //!
-//! An anomaly is opened, updated and closed. It is never taken back. `docs/decisions/0031-anomaly-detection.md`
+//! An anomaly is opened, updated and closed. It is never withdrawn. `docs/decisions/0031-anomaly-detection.md`
 //! explains the statistics.
 //!
 //! **Invariant:** no I/O, no clock, no randomness.

@@ -58,15 +58,16 @@ pub struct MetricSettings {
     pub min_relative_effect: f32,
     /// Smallest reported deviation in the unit of the metric (counts: traces; error rate: 0.03 is three points).
     pub min_absolute_effect: f32,
-    /// Fewest samples of the values that are compared.
+    /// Minimum number of samples of a value that is compared.
     pub min_samples: f32,
-    /// Fewest failures of a reported error rate.
+    /// Minimum number of failures at which an error rate is reported.
     pub min_failures: f32,
     /// Days of history before the first anomaly.
     pub min_history_days: u16,
     /// Number of samples at which the noise of sampling equals the noise of the process.
     pub(crate) half_weight_samples: f32,
-    /// Multiple of the usual spread from which an anomaly is opened at intervals of 5 minutes; less at longer ones.
+    /// Multiple of the usual spread at which an anomaly is opened, for intervals of 5 minutes; lower for longer
+    /// intervals.
     pub open_score: f32,
 }
 

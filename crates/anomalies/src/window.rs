@@ -39,7 +39,7 @@ impl RecentPoints {
         self.points.push_back(point);
     }
 
-    /// Forgets all intervals.
+    /// Removes all intervals.
     pub(crate) fn clear(&mut self) {
         self.points.clear();
     }

@@ -17,7 +17,7 @@ words! {
     DeploymentStatus {
         /// The test collects scores.
         AbRunning = "ab_running",
-        /// The test passed, or no version was shipped to compare with. Waits for approval.
+        /// The test passed, or there was no shipped version to compare with. Waits for approval.
         AbPassed = "ab_passed",
         /// The test failed.
         AbFailed = "ab_failed",
@@ -80,7 +80,7 @@ pub struct PromptDeployment {
     pub version: i32,
     /// The text of the prompt.
     pub template: String,
-    /// The model that the application should use; null if it chooses itself.
+    /// The model that the application should use; null if the application chooses the model.
     pub model: Option<String>,
     /// The state.
     pub status: DeploymentStatus,
@@ -262,7 +262,7 @@ pub struct ServedPrompt {
     pub version: i32,
     /// The text of the prompt.
     pub template: String,
-    /// The model that the application should use; null if it chooses itself.
+    /// The model that the application should use; null if the application chooses the model.
     pub model: Option<String>,
     /// The arm of the live test that runs; null if none does.
     pub arm: Option<TestArm>,

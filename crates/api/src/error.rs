@@ -8,7 +8,8 @@ use crate::enums::Plan;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
-    /// A message for people, whose wording may change. On a rejected address of a webhook, the code.
+    /// A message for people, whose wording may change. If the address of a webhook is rejected, this is the
+    /// code.
     pub error: String,
     /// The machine-readable code, see [`ErrorCode`].
     pub code: String,
@@ -127,7 +128,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415;
     /// The body has the right shape, but a value is not allowed.
     ValidationFailed = "validation_failed", 422;
-    /// The address of a webhook is not `https`, or not plainly a URL.
+    /// The address of a webhook is not `https`, or not an unambiguous URL.
     WebhookUrlNotHttps = "webhook.url.not_https", 422;
     /// The address of a webhook is not public, or its name resolves to an address that is not.
     WebhookUrlPrivateIp = "webhook.url.private_ip", 422;

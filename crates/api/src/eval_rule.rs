@@ -86,7 +86,7 @@ pub struct EvalRule {
     pub enabled: bool,
     /// Tier of the judge model.
     pub model_tier: ModelTier,
-    /// After a control action, a score drop smaller than this raises no alert; null and 0.0: every drop
+    /// The smallest score drop after a control action that raises an alert; with null or 0.0, every drop
     /// does.
     pub min_score_drop: Option<f64>,
     /// Selects the traces; an empty filter selects all traces of the project.

@@ -73,7 +73,7 @@ pub struct NewFailureRule {
     /// Selects the traces; default: all.
     #[serde(default)]
     pub filter: Option<RuleFilter>,
-    /// Number of matching traces within the window from which the rule fires, 1 to 1,000; default 1.
+    /// Minimum number of matching traces within the window for the rule to fire, 1 to 1,000; default 1.
     #[serde(default)]
     pub min_count: Option<i64>,
     /// The window in minutes, 1 to 10,080 (7 days); default 60.
@@ -111,7 +111,7 @@ pub struct FailureRuleChange {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<RuleFilter>))]
     pub filter: Option<Option<RuleFilter>>,
-    /// Number of matching traces within the window from which the rule fires, 1 to 1,000.
+    /// Minimum number of matching traces within the window for the rule to fire, 1 to 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_count: Option<i64>,
     /// The window in minutes, 1 to 10,080 (7 days).

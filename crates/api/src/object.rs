@@ -70,7 +70,8 @@ where
     Ok(object.map(|Object(it)| it))
 }
 
-/// For `deserialize_with` beside `default`: distinguishes null from an absent field, as [`given`], and takes objects only.
+/// For `deserialize_with` together with `default`: distinguishes null from an absent field, like [`given`], and
+/// accepts only objects.
 pub(crate) fn given_one<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,

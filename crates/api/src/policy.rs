@@ -34,9 +34,10 @@ pub struct Policy {
     pub action_config: ActionConfig,
     /// Whether its actions wait for approval.
     pub require_approval: bool,
-    /// Number of retries on a trace, by all policies, from which the policy's retries are escalated.
+    /// Maximum number of retries on a trace, by all policies; further retries of this policy are escalated.
     pub max_retry_depth: i16,
-    /// Number of remediations on a trace, by all policies, from which the policy's actions are escalated.
+    /// Maximum number of remediations on a trace, by all policies; further actions of this policy are
+    /// escalated.
     pub max_cascade_depth: i16,
     /// Minimum time between two actions that the policy triggers on a trace, in seconds.
     pub cooldown_seconds: i32,

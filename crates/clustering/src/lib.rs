@@ -24,10 +24,10 @@
 //! # Presentation
 //!
 //! A template reads `Rate limit reached for gpt-4o in organization <*> on tokens per min (TPM): Limit <*>`. A value
-//! that has always been the same, such as the model in this example, stays readable until another value is seen.
-//! A template that ends in `: <*>…` stands for messages with a free text behind the colon.
-//! [`Template::title`] is its first sentence. The template shows no values that are masked, so the list of clusters needs
-//! samples: [`Samples`] keeps the first failure and the latest ones.
+//! that has always been the same, such as the model in this example, stays readable until another value is seen. A
+//! template that ends in `: <*>…` stands for messages with a free text after the colon. [`Template::title`] is its
+//! first sentence. The template shows no values that are masked, so the list of clusters needs samples: [`Samples`]
+//! keeps the first failure and the latest ones.
 //!
 //! # Storage
 //!

@@ -17,7 +17,8 @@ const MAX_QUOTED_BYTES: usize = 600;
 /// Maximum length of a word in quotes that is not masked. It stays readable until another value is seen.
 const MAX_QUOTED_NAME_BYTES: usize = 40;
 
-/// Texts behind which a model's output or another free text follows, in lower case, up to the end of the line or one of [`FREE_TEXT_ENDS`].
+/// Texts after which a model's output or another free text follows, in lower case, up to the end of the line or one
+/// of [`FREE_TEXT_ENDS`].
 const FREE_TEXT_STARTS: &[&str] = &[
     "output: ",
     "outputs: ",

@@ -12,7 +12,7 @@ const MAX_WORD_BYTES: usize = 80;
 pub const PROSE_WEIGHT: u32 = 10;
 /// Weight of a name that is written like a class, as in `PacketResponder`.
 const NAME_WEIGHT: u32 = 6;
-/// Weight of a value: a word with digits or underscores, in quotes or brackets, or behind an equals sign.
+/// Weight of a value: a word with digits or underscores, in quotes or brackets, or after an equals sign.
 const VALUE_WEIGHT: u32 = 2;
 /// Weight of a function word.
 const FUNCTION_WORD_WEIGHT: u32 = 3;
@@ -40,7 +40,7 @@ pub enum WordKind {
     Function,
     /// A name such as `PacketResponder`.
     Name,
-    /// A word with digits or underscores, in quotes or brackets, or behind an equals sign.
+    /// A word with digits or underscores, in quotes or brackets, or after an equals sign.
     Value,
 }
 
@@ -60,7 +60,7 @@ pub struct Word {
     pub weight: u32,
     /// How the word is written.
     pub kind: WordKind,
-    /// Whether the word is behind the first sentence, which gives advice.
+    /// Whether the word is after the first sentence; such words usually give advice.
     pub is_advice: bool,
 }
 
@@ -76,11 +76,11 @@ impl Word {
     }
 }
 
-/// Number of words of prose from which a first sentence is long enough to describe the failure.
+/// Minimum number of words of prose in a first sentence that is long enough to describe the failure.
 const MIN_FIRST_SENTENCE_PROSE: usize = 3;
 
-/// Divides the weights of the words behind the first sentence, which give advice: messages of one failure have it or
-/// not, and messages of different failures share it.
+/// Divides the weights of the words after the first sentence. These words usually give advice, which may be missing
+/// from messages of the same failure and occurs in messages of different failures.
 fn lighten_advice(text: &str, words: &mut [Word]) {
     let mut prose = 0;
     let mut is_advice = false;
@@ -192,7 +192,7 @@ fn is_function_word(it: &str) -> bool {
 }
 
 /// Returns whether a word is written like a value: with digits or underscores, in quotes, as the only word in
-/// brackets, or behind an equals sign.
+/// brackets, or after an equals sign.
 fn is_value(text: &str, start: usize, end: usize) -> bool {
     let it = &text[start..end];
     let before = text[..start].chars().next_back();

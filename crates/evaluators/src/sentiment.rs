@@ -45,7 +45,7 @@ pub(crate) struct SentimentReading {
     pub felt: usize,
 }
 
-/// Valence from which a text is positive. A text at or below its negative is negative.
+/// Minimum valence of a positive text. A text at or below the negative of this value is negative.
 const MIN_VALENCE: f64 = 0.16;
 
 impl SentimentReading {

@@ -211,7 +211,7 @@ fn evaluation_of_hostile_texts_terminates() {
         "é@é.é",
     ];
     for piece in pieces {
-        // Only termination matters: work that grows faster than the text would not end.
+        // The test only has to end: with work that grows faster than the text, it would not.
         judged(&json!({}), &piece.repeat(1_000_000 / piece.len()));
     }
 }

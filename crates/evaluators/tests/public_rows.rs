@@ -76,7 +76,7 @@ const KIND_NAMES: [(&str, &str); 6] = [
 
 /// Sentences of presidio-research, `data/synth_dataset_v2.json` (MIT). The halves have different templates.
 #[test]
-fn personal_data_in_sentences_of_presidio() {
+fn personal_data_in_presidio_sentences_is_found() {
     let Some(text) = file("synth_dataset_v2.json") else { return };
     let rows: Vec<Value> = serde_json::from_str(&text).expect("a list of rows");
     for half in [0, 1] {
@@ -125,7 +125,7 @@ fn personal_data_in_sentences_of_presidio() {
 /// The Sentiment Labelled Sentences of the UCI repository (Kotzias, 2015; CC BY 4.0): a thousand each of
 /// reviews of products, films and restaurants, positive or negative. Odd lines are held out.
 #[test]
-fn sentiment_of_labelled_sentences() {
+fn sentiment_of_labelled_sentences_is_recognized() {
     for name in ["amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt"] {
         let Some(text) = file(name) else { continue };
         for half in [0, 1] {

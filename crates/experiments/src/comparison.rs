@@ -28,7 +28,7 @@ impl Comparison {
         Some(Self {
             effect: candidate.mean()? - baseline.mean()?,
             standard_error: variance.sqrt(),
-            // Not a number if no score differs from its mean; any value is right then.
+            // Not a number if all scores of both samples equal their means. The value does not matter then.
             degrees_of_freedom: if degrees.is_finite() { degrees } else { 1.0 },
         })
     }

@@ -18,7 +18,7 @@ pub struct Requirements {
 /// The scores of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scores {
-    /// Both arms have other inputs.
+    /// The arms have different inputs.
     Independent {
         /// The scores of the baseline.
         baseline: Sample,
@@ -36,7 +36,7 @@ pub enum Decision {
     TooFewScores,
     /// The lower bound of the effect lies above `-max_regression`.
     Passed(Comparison),
-    /// It does not.
+    /// The lower bound of the effect does not lie above `-max_regression`.
     Failed(Comparison),
 }
 

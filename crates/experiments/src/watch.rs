@@ -14,8 +14,8 @@ pub enum Watch {
 /// Compares a window of a shipped candidate's scores with the baseline's (Welch's t-test).
 ///
 /// Windows do not overlap and are numbered from 0. Window `k` is tested at `alpha / ((k + 1) * (k + 2))`. The sum of
-/// these is `alpha`: so low is the probability that a candidate without an effect ever counts as regressed, however long
-/// it is watched.
+/// these levels is `alpha`, which therefore bounds the probability that a candidate without an effect ever counts as
+/// regressed, however long it is watched.
 pub fn watch(baseline: &Sample, window: &Sample, number: u32, alpha: f64) -> Watch {
     let number = f64::from(number);
     let alpha = alpha / ((number + 1.0) * (number + 2.0));
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_higher_and_few_scores_are_no_regression() {
+    fn equal_higher_and_few_scores_are_not_a_regression() {
         for window in [around(0.8), around(0.9), Sample::default(), [0.0].into_iter().collect()] {
             assert_eq!(watch(&around(0.8), &window, 0, 0.05), Watch::NotRegressed);
         }

@@ -1,4 +1,5 @@
-//! Simulates experiments with a known effect: how many candidates pass that should not, and how many that should.
+//! Simulates experiments with a known effect, and counts how many candidates pass: of those that should fail, and
+//! of those that should pass.
 //!
 //! The seeds are fixed, so the figures are too.
 

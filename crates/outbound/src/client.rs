@@ -151,7 +151,7 @@ impl OutboundClient {
         self.tenant_pool.clear();
     }
 
-    /// Checks a URL that a tenant wants to store, with the check of [`Self::send`]; the name may
+    /// Checks a URL before it is stored for a tenant, with the check of [`Self::send`]; the name may
     /// resolve to another address later, so each request checks again.
     ///
     /// # Errors

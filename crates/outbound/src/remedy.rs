@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_text_that_no_setting_opens_names_none() {
+    fn rejection_that_no_setting_changes_names_no_setting() {
         for (rejection, url) in [
             (AddressRejection::NotHttps, "ftp://10.0.0.7/"),
             (AddressRejection::NotHttps, "nonsense"),

@@ -97,7 +97,8 @@ pub fn highest(values: &[Option<f64>]) -> f64 {
     values.iter().flatten().copied().fold(0.0, f64::max)
 }
 
-/// Returns the eighth of `rows` cells that a value reaches, from 0.
+/// Returns the height of a value in eighths of a cell, counted from 0, in a column of `rows` cells that
+/// ends at `top`.
 fn level(value: f64, top: f64, rows: usize) -> usize {
     let steps = rows.saturating_mul(8).max(1);
     let share = if top > 0.0 { (value / top).clamp(0.0, 1.0) } else { 0.0 };

@@ -26,9 +26,9 @@ impl Zone {
     }
 }
 
-/// Columns of [`clock`] for a time of today.
+/// Width in columns of the result of [`clock`] for a time of today.
 pub const CLOCK_TODAY: usize = 8;
-/// Columns of [`clock`] for a time of another day.
+/// Width in columns of the result of [`clock`] for a time of another day.
 pub const CLOCK_DATED: usize = 11;
 
 /// Returns whether two times are on the same day of the zone.

@@ -1,11 +1,12 @@
-//! Presentation shared by the command line and the console: formats, text width, tones, glyphs, charts, trees,
-//! waterfalls and rows of CSV.
+//! Presentation shared by the command line and the console: formats, text width, diffs of texts, tones, glyphs, charts,
+//! trees, waterfalls and rows of CSV.
 //!
 //! Everything here is plain data: functions of values to text or numbers. Nothing reads the environment, talks to a
 //! server or draws to a terminal.
 
 pub mod chart;
 pub mod csv;
+pub mod diff;
 pub mod evaluation;
 pub mod format;
 pub mod glyphs;

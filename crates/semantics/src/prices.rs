@@ -159,7 +159,7 @@ impl PriceTable {
         self.entries.iter().map(|(name, it)| (name.as_ref(), &it.price, it.origin))
     }
 
-    /// Returns date of the newest built-in price, `YYYY-MM-DD`.
+    /// Returns the date of the newest built-in price, `YYYY-MM-DD`.
     pub fn updated(&self) -> &str {
         &self.updated
     }

@@ -3,12 +3,12 @@
 //! The result is a function of the set of spans and independent of their order: where several spans
 //! qualify, the earliest by (start, id) is taken, and money is added as integers.
 //!
-//! **Which spans count.** Several spans often report one provider call: wrappers repeat the usage of
-//! the calls below them, and two instrumentations may both report a call. A span therefore counts only
-//! if no span below it reports, and only once per provider response within the trace. Tokens and cost
-//! are checked separately by the same rule, because a wrapper may have tokens while only the call below
-//! it has a cost. A span's usage details (cached and reasoning tokens) count if its tokens count. Spans
-//! of JSON ingest and outputs of control actions always count, and don't make a wrapper of the spans above them.
+//! **Which spans count.** Several spans often report one provider call: wrappers repeat the usage of the calls
+//! below them, and two instrumentations may both report a call. A span therefore counts only if no span below it
+//! reports, and only once per provider response within the trace. Tokens and cost are checked separately by the
+//! same rule, because a wrapper may have tokens while only the call below it has a cost. A span's usage details
+//! (cached and reasoning tokens) count if its tokens count. Spans of JSON ingest and outputs of control actions
+//! always count, and do not make the spans above them wrappers.
 //!
 //! **Which texts are shown.** Those of the root span; missing ones are taken from the model calls: the
 //! input of the first, the output of the last.
@@ -170,7 +170,8 @@ fn counted_spans(
     if reporters.len() < 2 {
         return counts;
     }
-    // A span that always counts repeats no usage: the output of a control action stands beside the usage of the wrapper.
+    // A span that always counts does not repeat usage: the usage of a control action's output is added to that of
+    // the wrapper.
     let exclusive: Vec<usize> = reporters.iter().copied().filter(|&at| !spans[at].literal).collect();
     let wraps = tree.ancestors_of(&exclusive);
     // Of the remaining spans, the first of each response counts. Wrappers are removed before, so that

@@ -146,8 +146,8 @@ pub async fn remediated_spans(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<
     db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// Returns the cost in pico-dollars of a policy's actions that called the provider at `since` (microseconds) or later. An
-/// action may have been created, and have waited for approval, long before.
+/// Returns the cost in pico-dollars of a policy's actions that called the provider at `since` (microseconds) or
+/// later. An action may have been created long before, and have waited for approval.
 ///
 /// # Errors
 /// Fails when the database fails.

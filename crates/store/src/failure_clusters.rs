@@ -118,7 +118,7 @@ pub async fn templates(
         .await
 }
 
-/// Returns the existing ones of these clusters, locked until the transaction ends.
+/// Returns those of these clusters that exist, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.

@@ -28,7 +28,7 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
     Entity::find_by_id((tenant, id)).one(db).await
 }
 
-/// Returns the existing ones of these rules, locked until the transaction ends.
+/// Returns those of these rules that exist, locked until the transaction ends.
 ///
 /// # Errors
 /// Fails when the database fails.

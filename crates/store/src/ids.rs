@@ -18,7 +18,7 @@ pub fn first_id_at(micros: i64) -> Uuid {
     id_at(micros, 1 << 63)
 }
 
-/// Builds an id of version 7 with the microseconds behind the milliseconds (RFC 9562, section 6.2, method 3).
+/// Builds an id of version 7 with the microseconds after the milliseconds (RFC 9562, section 6.2, method 3).
 fn id_at(micros: i64, low: u64) -> Uuid {
     let micros = u64::try_from(micros).unwrap_or(0);
     let milliseconds = (micros / 1_000).min((1 << 48) - 1);

@@ -65,6 +65,6 @@ fn serve(
         recorded.push(request.clone());
         recorded.len() - 1
     };
-    // A disconnected client is no failure of the test.
+    // A client that disconnects is not a failure of the test.
     _ = respond(&request, before).send(&mut stream);
 }

@@ -17,7 +17,7 @@ use crate::{app::App, feature::HousekeepingTask};
 
 /// Time in microseconds after which unprocessed intervals show that the job of the tenant is missing.
 const MAX_OVERDUE: i64 = 10 * MINUTE;
-/// Complete days from which the traffic of a project is estimated.
+/// Number of complete days whose traces are used to estimate the traffic of a project.
 const TRAFFIC_DAYS: i64 = 7;
 
 /// Projects with traces of today or yesterday and without detectors. Their detectors first learn from the last four

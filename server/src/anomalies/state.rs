@@ -27,8 +27,8 @@ const MAX_SCORE_METRICS: usize = 20;
 const MAX_SCORE_SILENCE: i64 = 7 * DAY;
 /// Days without traces after which the detectors of a project are removed.
 const MAX_SILENT_DAYS: usize = 7;
-/// Time in microseconds after its end from which an interval without traces counts as missing: the server was
-/// probably down.
+/// Time in microseconds after the end of an interval without traces at which the interval counts as missing:
+/// the server was probably down.
 const MAX_DELAY: i64 = 3 * MINUTE;
 /// Time in microseconds after its end until which an interval is processed if the server was not down.
 const USUAL_DELAY: i64 = MINUTE;
@@ -54,7 +54,8 @@ pub type MetricChange = (String, AnomalyChange);
 pub struct DetectionProgress {
     /// The changes, in the order of time.
     pub changes: Vec<MetricChange>,
-    /// The row that replaces the stored one; `None` removes it, because the project has no traces any more.
+    /// The row that replaces the stored one; `None` removes it, because the project no longer receives
+    /// traces.
     pub row: Option<anomaly_detector::Model>,
 }
 
@@ -82,7 +83,7 @@ struct MetricDetector {
 ///
 /// # Errors
 ///
-/// Fails when the state can't be encoded.
+/// Fails when the state cannot be encoded.
 pub fn advance(
     row: &anomaly_detector::Model,
     totals: &TotalsByInterval,

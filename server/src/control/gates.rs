@@ -6,9 +6,9 @@ use store::control_actions::ActionCounts;
 /// The limits of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthLimits {
-    /// Number of retries from which a retry is escalated.
+    /// Maximum number of retries on a trace; a further retry is escalated.
     pub max_retry_depth: i16,
-    /// Number of actions from which any action is escalated.
+    /// Maximum number of actions on a trace; any further action is escalated.
     pub max_cascade_depth: i16,
 }
 
@@ -17,7 +17,7 @@ pub struct DepthLimits {
 pub struct Escalation {
     /// The limit that was reached.
     pub reason: EscalationReason,
-    /// The number that was compared with it.
+    /// The number of actions on the trace that was compared with the limit.
     pub count: i64,
 }
 

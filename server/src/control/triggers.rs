@@ -55,7 +55,7 @@ pub fn jobs(policies: &PolicySet, tenant: Uuid, ended: &[evaluation::Model], now
     vec![new_job(tenant, &TriggerPolicies { evaluations }, now, now)]
 }
 
-// Requests the actions of the policies. A repeated job requests none again.
+// Requests the actions of the policies. A repeated job requests no action twice.
 impl RunJob<App> for TriggerPolicies {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match scored(app, row.tenant_id, &self.evaluations).await {
@@ -84,7 +84,8 @@ async fn scored(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the evaluated span. The output of an action stands for the span whose request the action repeated.
+/// Returns the evaluated span. For an evaluation of an action's output, this is the span whose request the
+/// action repeated.
 async fn evaluated_span(app: &App, tenant: Uuid, row: &evaluation::Model) -> Result<Option<Uuid>> {
     if row.source_action_id.is_nil() {
         return Ok(row.span_id);
@@ -93,8 +94,8 @@ async fn evaluated_span(app: &App, tenant: Uuid, row: &evaluation::Model) -> Res
     Ok(action.and_then(|it| it.span_id).or(row.span_id))
 }
 
-/// Requests the actions of the policies that failures of these traces trigger. Traces that are not ready are ignored.
-/// A repeated call requests none again.
+/// Requests the actions of the policies that failures of these traces trigger. Traces that are not ready are
+/// ignored. A repeated call requests no action twice.
 ///
 /// # Errors
 ///
@@ -122,8 +123,8 @@ fn concerns(policy: &policy::Model, trace: &trace::Model) -> bool {
     policy.project_id == trace.project_id && policy.failure_types & trace.failure_types != 0
 }
 
-/// Returns the last model call with a failure of these types, else the last other span: a wrapper repeats the error of
-/// the call inside.
+/// Returns the last model call with a failure of these types, else the last other span with one. Model calls take
+/// precedence, because a wrapper repeats the error of the call inside it.
 async fn failing_span(app: &App, tenant: Uuid, trace: Uuid, types: i16) -> Result<Option<span::Model>> {
     let mut spans = traces::spans(&app.db.primary(), tenant, trace, None, MAX_SPANS).await?;
     spans.retain(|it| it.failure.is_some_and(|failure| failure & types != 0));

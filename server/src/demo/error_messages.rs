@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_failure_is_among_them() {
+    fn every_failure_type_has_an_error_message() {
         let types: BTreeSet<_> =
             WEIGHTED_MESSAGES.iter().map(|it| semantics::failure::classify_message(it.1)).collect();
         // No span has a remediation regression.

@@ -1,4 +1,5 @@
-//! Eval rules, and stored evaluations of a judge model that the demo does not have.
+//! Creates the eval rules of the demo, and evaluations that look like those of a judge model: the demo
+//! calls no model.
 
 use api::eval::{EvaluationStatus, EvaluatorType, ModelTier};
 use entities::{eval_rule, evaluation, trace};

@@ -47,7 +47,7 @@ pub(super) async fn fill(app: &App, tenant: &DemoTenant, rng: &mut Rng) -> anyho
     for (pages, seconds) in long {
         writer.write(1, index_build(rng, now - seconds * SECOND, pages)).await?;
     }
-    // Vectors of thousands of spans for the pages of an import would not help a search.
+    // Embedding thousands of imported spans would take long and would not improve a search.
     writer.embeds_spans = false;
     writer.flush().await?;
     writer.embeds_spans = true;

@@ -13,7 +13,8 @@ use super::{
 pub(super) const INCIDENT_TRACES: usize = 60;
 /// Time since the start of the incident in microseconds: several intervals of the anomaly detection.
 const INCIDENT_MICROS: i64 = 4 * 3_600_000_000;
-/// The incident's end before the start of the demo, in microseconds: the history has no later traces.
+/// Time between the end of the incident and the start of the demo, in microseconds: the history has no
+/// later traces.
 const QUIET_MICROS: i64 = 90_000_000;
 
 /// Returns the failed traces of the incident, which lasts until shortly before `now` (microseconds).

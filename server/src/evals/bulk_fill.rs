@@ -40,7 +40,7 @@ const WAIT_MICROS: i64 = 2_000_000;
 const SKIPPED_MESSAGE: &str = "the rule has evaluated the other traces already, or they are not ready, or not selected by its filter or sample";
 /// Why a bulk evaluation creates fewer evaluations than traces match.
 const DELETED_TRACES_MESSAGE: &str = "the other traces were deleted meanwhile, or no longer match the filter";
-/// Why a bulk evaluation processes fewer traces than finally match.
+/// Why a bulk evaluation processes fewer traces than match at its end.
 const MORE_TRACES_MESSAGE: &str =
     "more traces matched while it was running, and the oldest were skipped; start it again";
 /// Why a bulk evaluation cannot continue.
@@ -220,7 +220,7 @@ impl FillBlock {
         let quota = Quota::LlmEvaluations;
         let ids: Vec<Uuid> = self.selected.iter().map(|it| it.id).collect();
         let existing: HashSet<Uuid> = traces::lock_some(txn, self.tenant, &ids).await?.into_iter().collect();
-        // A late span may have moved an evaluated trace behind the current position.
+        // A late span may have moved an evaluated trace past the current position.
         let created = match bulk.queued {
             0 => HashSet::new(),
             _ => bulk_runs::made(txn, self.tenant, bulk.id, &ids).await?,

@@ -20,8 +20,9 @@ use crate::{
     webhooks::{NewEvent, publish},
 };
 
-/// Ends evaluations. Those that failed are events, if a webhook subscribes to them; scores that may match a failure rule,
-/// trigger a policy or be a remediation regression cause a job. A transaction ends all of them, or as many as it may publish events.
+/// Ends evaluations. Publishes an event for each failed evaluation if a webhook subscribes to these events, and
+/// enqueues jobs for scores that may match a failure rule, trigger a policy or be a remediation regression. Uses
+/// several transactions if one may not publish all of the events.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ pub struct RemediationRules {
 }
 
 impl RemediationRules {
-    /// Reads the rules, before the transaction that ends the action.
+    /// Reads the rules. Call this before the transaction that ends the action begins.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ pub async fn fire(
     Ok(())
 }
 
-/// Returns the newest complete evaluation of the trace by each rule that was created before the action.
+/// Returns, for each rule, its newest complete evaluation of the trace from before the action.
 async fn baselines(txn: &Transaction, action: &control_action::Model) -> Result<HashMap<Uuid, Uuid>> {
     let mut baselines = HashMap::new();
     for (rule, evaluation) in

@@ -107,7 +107,8 @@ impl ProjectClusters {
             // A new cluster whose template becomes more general is still to be inserted.
             self.changed.entry(cluster).or_insert(assignment.change);
         } else if self.set.stored(cluster).is_some_and(|it| it.count == 2) {
-            // Clusters of a single failure are treated specially, so others have to know.
+            // Clustering treats clusters of a single failure specially, so other processes must learn of a
+            // second failure.
             self.is_changed = true;
         }
         cluster
@@ -133,8 +134,8 @@ async fn read(txn: &Transaction, tenant: Uuid, project: Uuid) -> Result<ClusterS
     Ok(ClusterSet::load(stored.collect()))
 }
 
-/// Stores the changes that new failures cause in their clusters. `rows` has the locked rows of those that existed.
-/// Returns the muted ones.
+/// Stores the changes that new failures cause in their clusters. `rows` has the locked rows of the clusters that
+/// existed. Returns the muted clusters.
 ///
 /// # Errors
 ///

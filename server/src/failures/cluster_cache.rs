@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// Number of clusters that are kept, which take up to 4 KiB each.
 const MAX_CACHED_CLUSTERS: usize = 16_384;
-/// Number of clusters that a project counts as at least.
+/// Minimum number of clusters that a project counts as, even if it has fewer.
 const MIN_WEIGHT: usize = 16;
 
 /// A tenant and a project.

@@ -25,9 +25,9 @@ use crate::{
     webhooks::{self, NewEvent},
 };
 
-/// Stores matches of rules that were found outside of a transaction, publishes the events of the rules that fire, and
-/// compares the traces in `moved` again when they are ready. A transaction stores the matches of as many traces as it may
-/// publish events.
+/// Stores matches of rules that were found outside of a transaction, publishes the events of the rules that fire,
+/// and compares the traces in `moved` again when they are ready. Uses several transactions if one may not publish
+/// the events of all traces.
 ///
 /// # Errors
 ///

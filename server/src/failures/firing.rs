@@ -18,7 +18,7 @@ pub const LOWEST_PLAN: Plan = Plan::Pro;
 
 const MINUTE: i64 = 60_000_000;
 
-/// The types of the spans of traces.
+/// The span types that each trace contains, by the ID of the trace.
 pub type SpanTypes = HashMap<Uuid, HashSet<String>>;
 
 /// A rule that matches a trace.

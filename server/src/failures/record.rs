@@ -44,7 +44,7 @@ impl Job for RecordFailures {
     const MAX_ATTEMPTS: i32 = i32::MAX;
 }
 
-/// Number of failures from which a job does not merge others. Their messages may have 64 KiB each.
+/// Number of failures at which a job merges no further jobs. Their messages may have 64 KiB each.
 const FULL_JOB_FAILURES: usize = 250;
 /// Maximum number of jobs merged at once.
 const MAX_MERGED_JOBS: u64 = 256;
@@ -99,7 +99,8 @@ async fn work(app: &App, row: &job::Model, job: RecordFailures) -> Result<()> {
     let tenant = row.tenant_id;
     let ids: BTreeSet<Uuid> = job.traces.iter().map(|it| it.id).collect();
     let ids: Vec<Uuid> = ids.into_iter().collect();
-    // Before the spans: a trace that is removed and stored again meanwhile has another time of storage.
+    // Traces are read before spans: a trace that is removed and stored again in between has another time of
+    // storage.
     let traces = traces::some(app.db.current(), tenant, &ids).await?;
     let traces: HashMap<Uuid, trace::Model> = traces.into_iter().map(|it| (it.id, it)).collect();
     let spans: BTreeSet<(Uuid, Uuid)> =

@@ -119,7 +119,7 @@ pub async fn record(
     Ok(count)
 }
 
-/// What the transactions of a call of [`record`] have in common.
+/// The values that all transactions of one call of [`record`] share.
 struct Recording<'a> {
     app: &'a App,
     tenant: Uuid,
@@ -172,7 +172,7 @@ impl Recording<'_> {
     }
 }
 
-/// Locks the traces, and drops the failures that are stored already or whose trace does not exist any more.
+/// Locks the traces, and drops the failures that are stored already or whose trace no longer exists.
 async fn keep_unrecorded(
     app: &App,
     txn: &Transaction,

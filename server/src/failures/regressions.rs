@@ -45,7 +45,7 @@ pub fn jobs(tenant: Uuid, ended: &[evaluation::Model], now: i64) -> Vec<job::Mod
     vec![new_job(tenant, &DetectRegressions { evaluations }, now, now)]
 }
 
-// Compares the scores. A repeated job records no regression again.
+// Compares the scores. A repeated job records no regression twice.
 impl RunJob<App> for DetectRegressions {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row.tenant_id, &self.evaluations).await {

@@ -36,7 +36,7 @@ impl Job for MatchScores {
     const MAX_ATTEMPTS: i32 = i32::MAX;
 }
 
-/// Returns the job for evaluations of a tenant that ended together, if one of the rules wants a score.
+/// Returns the job for evaluations of a tenant that ended together, if one of the scores matches a rule.
 pub fn jobs(rules: &FailureRules, tenant: Uuid, ended: &[evaluation::Model], now: i64) -> Vec<job::Model> {
     let wanted =
         ended.iter().filter(|it| it.score.is_some_and(|at| rules.matches_any_score(&it.metric_name, at)));

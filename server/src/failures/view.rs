@@ -113,7 +113,7 @@ fn cluster(
         updated_at: _,
     } = row;
     let models: BTreeSet<String> = serde_json::from_str(&models).map_err(anyhow::Error::from)?;
-    // The version of the template's rules is of no interest to users.
+    // The version of the template's rules is not shown to users.
     let signature = fingerprint.split_once(':').map_or(fingerprint.as_str(), |it| it.1).to_owned();
     let sample_trace_ids = samples.iter().map(|it| it.trace_id).collect();
     let samples: Option<Vec<Failure>> =

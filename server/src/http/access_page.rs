@@ -19,7 +19,7 @@ pub fn render(routes: &[Route]) -> String {
         _ = writeln!(page, "`{}` also accepts {BASIC_AUTHENTICATION}", route.path);
     }
     page.push_str(
-        "| Method | Path | Role | API keys | Plan | Counts to | Audited |\n|---|---|---|---|---|---|---|\n",
+        "| Method | Path | Role | API keys | Plan | Counts towards | Audited |\n|---|---|---|---|---|---|---|\n",
     );
     for route in routes {
         let (role, keys, plan) = match route.access {
@@ -36,7 +36,7 @@ pub fn render(routes: &[Route]) -> String {
     page.push_str(
         "\n## Requests per minute\n\nFor all callers of a tenant together, in windows of one minute.\n\n",
     );
-    table_head(&mut page, "Counts to");
+    table_head(&mut page, "Counts towards");
     for bucket in RateBucket::ALL {
         let cells = Plan::ALL.iter().map(|plan| limit_text(requests_per_minute(bucket, *plan)));
         plan_row(&mut page, bucket.as_str(), cells);
@@ -65,7 +65,7 @@ A request is checked in this order: token, rate limit, scopes of the API key, ki
 the body, the resources that it names, and their state. *Role* is the lowest role that may call: viewer, member,
 owner. An API key has the role of the user who created it. *API keys* tells which keys may call: `full` keys
 without scopes, `query` also keys with that scope, `any` every key, `session only` none. *Plan* is the lowest
-plan. *Counts to* is the rate limit. *Audited* actions are recorded in the audit log, both executed and rejected
+plan. *Counts towards* is the rate limit. *Audited* actions are recorded in the audit log, both executed and rejected
 ones.
 
 ";

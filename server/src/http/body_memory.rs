@@ -22,7 +22,7 @@ use crate::{
     memory::{MEMORY_WAIT, MemoryHolder, Reservation},
 };
 
-/// Size in bytes up to which a response is not counted, because the connection buffers it immediately.
+/// Maximum size in bytes of a response that is not counted, because the connection buffers it immediately.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
 /// Memory of a compressor in bytes, at the fastest level of zstd.
 const COMPRESSOR_BYTES: usize = 1024 * 1024;

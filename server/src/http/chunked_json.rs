@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use store::new_id;
 use uuid::Uuid;
 
-/// Size in bytes from which a text is escaped only when it is sent.
+/// Minimum size in bytes of a text that is escaped only when it is sent.
 const LARGE_TEXT_BYTES: usize = 128 * 1024;
 /// Size in bytes of a chunk of a large text before escaping.
 const CHUNK_BYTES: usize = 16 * 1024;

@@ -32,7 +32,7 @@ impl Problem {
     }
 }
 
-/// Marks a response whose body must still be written by the outermost layer, which knows the request ID
+/// A mark of a response whose body must still be written by the outermost layer, which knows the request ID
 /// and the encoding of errors.
 #[derive(Clone, Debug)]
 pub struct UnwrittenProblem(pub Problem);

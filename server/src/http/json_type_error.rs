@@ -23,7 +23,7 @@ pub fn describe<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Erro
 
 /// Returns the path of a field; none for the body as a whole.
 fn field(path: &Path) -> Option<String> {
-    // A field behind an enum has an unknown segment, which says nothing to the caller.
+    // The path of a field inside an enum has an unknown segment, which tells the caller nothing.
     let path = path.to_string().replace(".?", "");
     (!matches!(path.as_str(), "." | "?" | "")).then_some(path)
 }

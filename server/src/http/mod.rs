@@ -48,7 +48,7 @@ pub fn router(app: &Arc<App>, routes: &'static [Route]) -> Router {
     with_layers(router, app, routes).with_state(Arc::clone(app))
 }
 
-/// Returns a service with the metrics only.
+/// Returns a service that serves only the metrics.
 pub fn metrics_router(app: &Arc<App>, routes: &'static [Route]) -> Router {
     let router = with_routes(app, routes.iter().filter(|it| it.is_on_metrics_address));
     with_layers(router, app, routes).with_state(Arc::clone(app))

@@ -113,8 +113,9 @@ impl ConnectionTable {
             let (id, oldest) = connections_of_address.iter().find(|it| !it.1.is_checking_token)?;
             Some((connections_of_address.len(), Reverse(*id), *address, oldest))
         });
-        // Of addresses with the same number, the one with the oldest connection. A young connection of the
-        // busiest address is waited for: otherwise this address would displace those of all others.
+        // Of addresses with the same number, the one with the oldest connection is chosen. If that
+        // connection is too young, the caller waits until it can be displaced: otherwise the busiest
+        // address would displace the connections of all others.
         let Some((_, Reverse(id), address, oldest)) = candidates.max_by_key(|it| (it.0, it.1)) else {
             return Err(MIN_CONNECTION_AGE);
         };

@@ -182,8 +182,7 @@ async fn commit(
             count_outcomes(telemetry, &chunks, &outcomes);
             let mut stored = chunks.into_iter().zip(outcomes);
             for (reply, size) in replies.into_iter().zip(sizes) {
-                // A client that disconnected does not receive the result; the data is stored all the
-                // same.
+                // A client that disconnected does not receive the result, but its data is stored.
                 _ = reply.send(Ok(stored.by_ref().take(size).collect()));
             }
         }

@@ -116,7 +116,7 @@ mod tests {
         add_reply(&mut total, &usage, "gpt-4o", &prices);
         add_reply(&mut total, &usage, "gpt-4o", &prices);
         assert_eq!((total.prompt_tokens, total.completion_tokens), (Some(2_000), Some(200)));
-        // 800 at 2.5, 200 at 1.25 and 100 at 10 dollars per million, twice.
+        // Twice the cost of 800 tokens at 2.5, 200 at 1.25 and 100 at 10 dollars per million.
         assert_eq!(total.cost, Some(6_500_000_000));
         let mut unknown = JudgeUsage::default();
         add_reply(&mut unknown, &usage, "a model without price", &prices);

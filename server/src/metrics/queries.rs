@@ -31,7 +31,7 @@ const MAX_MODEL_TRACES: usize = 100_000;
 const MAX_UNKNOWN_PERIODS: usize = 64;
 /// Maximum number of uncounted traces that a query reads.
 const MAX_UNMEASURED_TRACES: usize = 5_000;
-/// Size in bytes or buckets from which the computation runs on a blocking thread.
+/// Minimum size, in bytes or buckets, of a computation that runs on a blocking thread.
 const BLOCKING_THRESHOLD: usize = 64 * 1024;
 
 /// The property by which a response is grouped.
@@ -183,7 +183,7 @@ impl PartialResult {
             };
             let rows = store::metrics::rows(db, tenant, &filter, left + 1).await?;
             if rows.len() > left || number == MAX_UNKNOWN_PERIODS {
-                let message = "model: there are too many models in this period to compute one of them; choose a shorter period";
+                let message = "model: there are too many models in this period to compute the metrics of one of them; choose a shorter period";
                 return Err(problem(ErrorCode::InvalidQuery, message));
             }
             left -= rows.len();

@@ -67,7 +67,8 @@ impl fmt::Debug for JudgeEndpoint {
 pub struct JudgePrompt<'a> {
     /// The instructions.
     pub system: &'a str,
-    /// The messages since then, alternating between user and judge; first and last are the user's.
+    /// The messages after the instructions, alternating between user and judge; the first and the last are
+    /// the user's.
     pub messages: &'a [String],
     /// JSON Schema of the reply.
     pub schema: &'a Value,

@@ -19,12 +19,12 @@ use crate::{
     webhooks::headers::{SignedMessage, signed_headers},
 };
 
-/// The word of the request in `X-Service-Event`.
+/// The value of the header `X-Service-Event`.
 const CALLBACK_EVENT: &str = "control_action.execute";
 /// Maximum number of bytes of a response.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The address and the secret of a callback. It can't be formatted, so that no secret is logged.
+/// The address and the secret of a callback. It cannot be formatted, so that no secret is logged.
 pub struct CallbackTarget {
     /// The address.
     pub url: Url,

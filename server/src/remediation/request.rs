@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::providers::chat::ChatRequest;
 
-/// The parameters that are repeated, with their names in the conventions of instrumentations.
+/// The parameters that are copied from the recorded request, with their names in the conventions of
+/// instrumentations.
 const REPEATED_PARAMETERS: &[(&str, &[&str])] = &[
     ("temperature", &["temperature"]),
     ("top_p", &["top_p", "topP"]),
@@ -19,10 +20,10 @@ const REPEATED_PARAMETERS: &[(&str, &[&str])] = &[
     ("presence_penalty", &["presence_penalty", "presencePenalty"]),
     ("response_format", &["response_format"]),
 ];
-/// The beginnings of the names of metadata with one parameter each.
+/// Prefixes of the names of metadata that contain one parameter each.
 const PARAMETER_PREFIXES: &[&str] =
     &["gen_ai.request.", "gen_ai.openai.request.", "ai.settings.", "llm.request.", ""];
-/// The names of metadata with an object of parameters.
+/// The names of metadata that contain an object of parameters.
 const PARAMETER_OBJECTS: &[&str] =
     &["llm.invocation_parameters", "model_parameters", "langfuse.observation.model.parameters"];
 
@@ -75,7 +76,17 @@ fn literal_messages(input: &Value) -> Option<Vec<Value>> {
         Value::Object(object) if !object.contains_key("system") => object.get("messages")?.as_array()?,
         _ => return None,
     };
-    list.iter().all(is_literal).then(|| list.clone())
+    list.iter().all(is_literal).then(|| list.iter().cloned().map(with_call_types).collect())
+}
+
+/// Adds the type to tool calls: OpenAI requires it, and some instrumentations omit it.
+fn with_call_types(mut message: Value) -> Value {
+    for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(call) = call.as_object_mut() {
+            call.entry("type").or_insert_with(|| json!("function"));
+        }
+    }
+    message
 }
 
 fn is_literal(message: &Value) -> bool {
@@ -280,6 +291,19 @@ mod tests {
             ]}),
         ] {
             assert_eq!(json!(retry(&input.to_string(), json!({})).messages), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn tool_call_without_type_gets_one() {
+        let call = |more: Value| {
+            let mut call = json!({"id": "c1", "function": {"name": "f", "arguments": "{}"}});
+            call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": null, "tool_calls": [call]}])
+        };
+        let expected = call(json!({"type": "function"}));
+        for recorded in [call(json!({})), expected.clone()] {
+            assert_eq!(json!(retry(&recorded.to_string(), json!({})).messages), expected);
         }
     }
 

@@ -47,14 +47,14 @@ const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// The reason of an action whose worker was lost during a call.
+/// The error of an action whose worker was lost during a call.
 const INTERRUPTED_MESSAGE: &str = "the server stopped while it waited for the response: the provider or callback may have been \
     called, so the call is not repeated";
 
-/// The reason of an action whose cost would be unknown although its policy has a budget.
+/// The error of an action whose policy has a budget and whose cost would be unknown.
 const NO_PRICE: &str = "the price of the model is unknown, so the policy's daily budget can't be kept: an owner sets the \
     price with PUT /v1/models/{name}";
-/// The reason of an action that exceeds the budget of its policy.
+/// The error of an action that exceeds the budget of its policy.
 const BUDGET_USED_UP: &str = "the policy's daily budget is used up: it starts again at midnight UTC";
 
 impl RunJob<App> for RunAction {
@@ -110,7 +110,7 @@ enum Executor {
 }
 
 impl Executor {
-    /// Returns the noun with which a message begins.
+    /// Returns the name of the service for the beginning of a message.
     fn name(&self) -> &'static str {
         match self {
             Self::Provider(_) => "the provider",
@@ -169,7 +169,7 @@ async fn prepare(
         }));
     }
     let Some(model) = model else { return fail("the span has no recorded model") };
-    // The recorded provider may not have the other model.
+    // The recorded provider may not serve the fallback model.
     let recorded = if is_fallback { &Map::new() } else { &metadata };
     let credentials = app.access_cache.credentials(tenant).await?;
     let (credential, provider) = match credential::select(&credentials, &model, recorded) {
@@ -183,7 +183,8 @@ async fn prepare(
     Ok(Ok(PreparedCall { original, input: texts.input, request, executor }))
 }
 
-/// Returns the callback of an action's policy as it is now: its secret never signs requests to an earlier address.
+/// Returns the current callback of an action's policy, so that its secret never signs requests to an earlier
+/// address.
 async fn callback_target(
     app: &App,
     action: &control_action::Model,
@@ -206,7 +207,7 @@ async fn callback_target(
     }))
 }
 
-/// Records that a call begins. Returns the changed action; `None` if it must not be called.
+/// Records that a call begins. Returns the changed action; `None` if the call must not be made.
 async fn begin_call(
     app: &App,
     action: &control_action::Model,
@@ -217,7 +218,7 @@ async fn begin_call(
     let txn = app.db.begin().await?;
     traces::lock_in_order(&txn, tenant, &[action.trace_id]).await?;
     let policy = match action.policy_id {
-        // The lock makes actions of the policy wait for each other, so that they don't exceed its budget.
+        // The lock makes actions of the policy wait for each other, so that they do not exceed its budget.
         Some(policy) => policies::lock(&txn, tenant, policy).await?,
         None => None,
     };
@@ -381,7 +382,8 @@ async fn fail(app: &App, action: &control_action::Model, why: &str) -> Result<Jo
     Ok(JobResult::Done)
 }
 
-/// Stores the end of an action. An action that failed before it called the provider counts no more.
+/// Stores the end of an action. An action that failed before it called the provider no longer counts
+/// towards the limits of its trace.
 async fn end(
     txn: &Transaction,
     mut row: control_action::Model,

@@ -59,7 +59,7 @@ pub async fn store(
     };
     row.id = id_of(action.id);
     row.parent_id = original.parent_id;
-    // The span has no ID in OpenTelemetry. Its tokens count beside those of the original span.
+    // The span has no ID in OpenTelemetry. Its tokens count in addition to those of the original span.
     row.otel_span_id = None;
     let row = row.clone();
     let embeds = match app.access_cache.tenant(tenant).await? {

@@ -6,7 +6,7 @@
 //! scale, and its dot product with a vector of length 1 has a standard deviation of the scale divided
 //! by the root of 12, in any number of dimensions.
 
-/// Number of standard deviations by which the exact cosine may differ from the one of the codes.
+/// Number of standard deviations by which the exact cosine may differ from the cosine of the codes.
 const ERROR_DEVIATIONS: f32 = 6.0;
 /// Rounding error of floating-point sums.
 const FLOAT_ERROR: f32 = 1e-6;

@@ -21,7 +21,7 @@ use self::{memory_search::MemorySearch, query_vectors::QueryVectors};
 /// Searches spans by their vectors.
 pub struct Search {
     memory_search: MemorySearch,
-    /// Number of vectors up to which the HNSW index is not used.
+    /// Maximum number of vectors for which the HNSW index is not used.
     max_exact_vectors: u32,
     /// The cached vectors of text queries.
     pub query_vectors: QueryVectors,
@@ -38,7 +38,7 @@ impl Search {
         }
     }
 
-    /// Returns the number of vectors up to which the HNSW index is not used.
+    /// Returns the maximum number of vectors for which the HNSW index is not used.
     pub fn max_exact_vectors(&self) -> u32 {
         self.max_exact_vectors
     }

@@ -44,7 +44,7 @@ impl Job for EmbedSpans {
 
 /// A second, in microseconds.
 const SECOND: i64 = 1_000_000;
-/// Number of spans from which a job does not merge others.
+/// Number of spans at which a job merges no further jobs.
 pub const FULL_JOB_SPANS: usize = 256;
 /// Maximum number of jobs merged at once.
 const MAX_MERGED_JOBS: u64 = 256;

@@ -126,7 +126,7 @@ impl<'a> EmbeddingRun<'a> {
         Ok(RunEnd::Done)
     }
 
-    /// Whether the run must end. Each run makes progress, however slow the provider is.
+    /// Whether the run must end. Each run makes progress first, even if the provider is slow.
     fn must_end(&self) -> bool {
         self.last_done.is_some() && self.began.elapsed() >= MAX_RUN_TIME
     }

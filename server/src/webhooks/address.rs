@@ -8,7 +8,7 @@ use crate::{
     error::{Problem, Result},
 };
 
-/// Number of characters that a secret has at least.
+/// Minimum number of characters of a secret.
 const MIN_SECRET_CHARS: usize = 16;
 /// Maximum number of characters of a secret.
 const MAX_SECRET_CHARS: usize = 1_000;
@@ -34,7 +34,7 @@ pub fn check_secret(field: &str, secret: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Fails with one of [`URL_ERRORS`] if requests can't be sent to it.
+/// Fails with one of [`URL_ERRORS`] if requests cannot be sent to it.
 pub async fn check_url(app: &App, field: &str, url: &str) -> Result<()> {
     match app.outbound.check(url).await {
         Ok(_) => Ok(()),

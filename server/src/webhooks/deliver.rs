@@ -48,7 +48,7 @@ const MAX_RUN_MICROS: i64 = 60_000_000;
 const GATHERING_TIME: Duration = Duration::from_millis(10);
 /// Delay in microseconds of the deliveries of a webhook that gets no permit.
 const BUSY_DELAY_MICROS: i64 = 1_000_000;
-/// Delay in microseconds after a failure of the database.
+/// Delay in microseconds before the job runs again after a failure of the database.
 const ERROR_DELAY_MICROS: i64 = 5_000_000;
 /// Number of deliveries that a statement cancels.
 const CANCELLED_PER_STATEMENT: u64 = 500;

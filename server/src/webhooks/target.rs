@@ -6,7 +6,7 @@ use store::sealed::{WEBHOOK_PREVIOUS_SECRET, WEBHOOK_SECRET};
 
 use crate::{app::App, error::Result};
 
-/// The address of a webhook and the secrets that sign its requests. It can't be formatted, so that no secret is
+/// The address of a webhook and the secrets that sign its requests. It cannot be formatted, so that no secret is
 /// logged.
 pub struct WebhookTarget {
     /// The address.
@@ -22,7 +22,7 @@ impl WebhookTarget {
     ///
     /// # Errors
     ///
-    /// Fails when a secret can't be unsealed.
+    /// Fails when a secret cannot be unsealed.
     pub fn new(app: &App, row: &webhook::Model) -> Result<Self> {
         let id = row.id.simple().to_string();
         let secret = app.sealer.unseal(WEBHOOK_SECRET.location(row.tenant_id, &id), &row.secret)?;

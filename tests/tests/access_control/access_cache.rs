@@ -92,7 +92,7 @@ async fn revoked_key_is_rejected_immediately_while_in_use() {
     app.stop().await;
 }
 
-/// A cached key costs no query: it is accepted for a moment even without the database.
+/// A cached key requires no query, so it is accepted for a moment even without the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cached_key_needs_no_database() {
     let app = TestApp::on(On::Sqlite).await;

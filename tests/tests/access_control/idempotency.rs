@@ -25,7 +25,7 @@ on_both_databases! {
         assert_eq!(key.get("/v1/traces").await.ok()["traces"].as_array().unwrap().len(), 1);
         post(&key, "/v1/ingest", "a", &json!({"name": "m"})).await.is(422, "idempotency_key_reused");
 
-        // Another path, credential, tenant or key makes another request.
+        // A request with another path, credential, tenant or key is a different request.
         assert!(!replayed(&post(&key, "/v1/ingest/batch", "a", &json!({"traces": []})).await));
         assert!(!replayed(&post(&app.session(Role::Owner), "/v1/ingest", "a", &json!({"name": "n"})).await));
         let (_, other) = app.other_tenant(api::Plan::Enterprise).await;

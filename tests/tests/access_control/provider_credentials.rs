@@ -38,8 +38,8 @@ on_both_databases! {
         let list = owner.get("/v1/provider-credentials").await;
         assert_eq!(list.ok()["provider_credentials"], json!([expected]));
         assert!(!list.text().contains("canary"));
-        // The stored row contains the key in no readable form, and the audit log records only that it was
-        // set.
+        // The stored row does not contain the key in a readable form, and the audit log records only that a
+        // key was set.
         let row = &credential_rows(app).await[0];
         assert!(!row.sealed_key.windows(6).any(|it| it == b"canary"));
         let log = owner.get("/v1/audit-log?action=provider_credential.set").await;

@@ -19,7 +19,8 @@ use tests::{
     on_both_databases,
 };
 
-/// Long enough that a request waits for the transaction of the test. A shorter wait tests less and never fails.
+/// A time after which a request is waiting for the transaction of the test. If the time is too short, the test
+/// checks less and does not fail.
 const BLOCKED_DURATION: Duration = Duration::from_millis(400);
 
 /// Unarchiving a project does not undo a change that is committed meanwhile.

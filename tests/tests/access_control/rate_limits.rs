@@ -70,7 +70,7 @@ async fn rate_limit_is_served_exactly_on_postgres() {
     rate_limit_is_served_exactly(On::Postgres).await;
 }
 
-/// Two processes, eight clients that together send three times the limit, three windows.
+/// In three windows, eight clients of two processes together send three times the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_serve_one_limit() {
     let one = TestApp::with(On::Postgres, Plan::Starter, &[]).await;

@@ -64,7 +64,7 @@ on_both_databases! {
         assert!(anomaly["score"].as_f64().unwrap() >= 4.8, "{anomaly}");
         let start: api::Timestamp = anomaly["window_start"].as_str().unwrap().parse().unwrap();
         assert!((start.micros() - burst).abs() <= 15 * MINUTE, "{anomaly}");
-        // It was detected within the first half hour.
+        // The anomaly was detected within half an hour.
         let created: api::Timestamp = anomaly["created_at"].as_str().unwrap().parse().unwrap();
         assert!(created.micros() - burst <= 32 * MINUTE, "{anomaly}");
 
@@ -80,12 +80,12 @@ on_both_databases! {
         assert!(!events.is_empty() && events.iter().all(|it| it["type"] == "anomaly.detected"), "{events:?}");
         assert_eq!(events[0]["project_id"], json!(app.project));
         assert_eq!((&events[0]["data"]["id"], &events[0]["data"]["metric"]), (&anomaly["id"], &json!("error_rate")));
-        // The opening, and at most the rise to `high`.
+        // One event reports the opening, and at most one more the rise of the severity to `high`.
         let high = closed[0]["severity"] == "high" && events[0]["data"]["severity"] != "high";
         assert_eq!(events.len(), if high { 2 } else { 1 }, "{events:?}");
     }
 
-    /// No traces at all is of the highest severity.
+    /// An anomaly without any traces has the highest severity.
     async fn outage_is_of_high_severity(app: TestApp) {
         subscribe(app).await;
         let mut traffic = Traffic::new(app).await;
@@ -152,7 +152,7 @@ on_both_databases! {
         traffic.learn(4, USUAL_SHAPE).await;
         traffic.pass(60, FAILING_SHAPE).await;
         assert_eq!(metrics_of(&anomalies(app).await), ["error_rate"]);
-        // Webhooks are not.
+        // Webhooks are not part of this plan.
         assert_eq!(events(app).await, Vec::<Value>::new());
     }
 }

@@ -66,7 +66,7 @@ on_both_databases! {
     }
 
     /// Intervals without traces that are processed long after their end say nothing: the server was down.
-    async fn downtime_is_no_anomaly(app: TestApp) {
+    async fn downtime_is_not_an_anomaly(app: TestApp) {
         let mut traffic = Traffic::new(app).await;
         traffic.learn(12, USUAL_SHAPE).await;
         traffic.pass(30, USUAL_SHAPE).await;
@@ -77,7 +77,7 @@ on_both_databases! {
     }
 
     /// The processing of several due intervals equals their processing one by one.
-    async fn late_processing_finds_the_same(app: TestApp) {
+    async fn late_processing_finds_the_same_anomalies(app: TestApp) {
         let mut traffic = Traffic::new(app).await;
         traffic.learn(4, USUAL_SHAPE).await;
         for _ in 0..4 {

@@ -75,7 +75,7 @@ on_both_databases! {
         assert_eq!(list["anomalies"].as_array().unwrap(), &found);
     }
 
-    /// Evaluations of remediated outputs are no measure of the application.
+    /// Evaluations of remediated outputs do not measure the application.
     async fn scores_of_remediations_do_not_count(app: TestApp) {
         let mut traffic = Traffic::new(app).await;
         let now = app.clock.now();

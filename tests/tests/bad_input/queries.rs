@@ -272,7 +272,7 @@ on_both_databases! {
                 owner.post(&format!("/v1/projects/{id}/{action}"), &serde_json::json!({})).await.is(400, "invalid_query");
             }
         }
-        // An OpenTelemetry id has no hyphens, so it is no id of a trace.
+        // An OpenTelemetry id has no hyphens, so this text is not the id of a trace.
         key.get("/v1/traces/0000000000000000000000000000000a").await.is(404, "not_found");
         key.get("/v1/traces/FFFFFFFF-ffff-ffff-ffff-FFFFFFFFFFFF").await.is(404, "not_found");
         check_health(app).await;

@@ -62,7 +62,7 @@ on_both_databases! {
         let shown = key.get(&format!("/v1/traces/{}", made["id"].as_str().unwrap())).await.ok();
         assert_eq!(shown["spans"].as_array().unwrap().len(), 2_000);
         assert!(shown["spans_next_cursor"].is_string());
-        // One invalid span, and the whole trace is rejected.
+        // One invalid span causes the rejection of the whole trace.
         let mut wrong = spans.clone();
         wrong[24_999] = json!({"name": "n", "latency_ms": -1});
         let refused = key.post("/v1/ingest", &json!({"id": "wide", "spans": wrong})).await;

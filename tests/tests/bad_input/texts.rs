@@ -156,7 +156,7 @@ on_both_databases! {
         let tags = |n: usize| (0..n).map(|i| (format!("k{i}"), json!("v"))).collect::<serde_json::Map<String, Value>>();
         cases.push((json!({"tags": tags(100)}), Stored));
         cases.push((json!({"tags": tags(101)}), NotAllowed));
-        // All limits at once.
+        // The item reaches every limit at the same time.
         cases.push((json!({"external_id": incompressible(16, 500), "session_id": incompressible(17, 500), "name": incompressible(18, 500),
             "user_id": incompressible(19, 500), "model": incompressible(20, 500), "error": incompressible(21, 500)}), Stored));
         check_all(app, cases.into_iter().map(|(body, verdict)| (body.to_string(), verdict)).collect()).await;

@@ -215,8 +215,8 @@ on_both_databases! {
             assert!(status(&response) < 500, "{begins:?}: {response}");
             assert_ne!(status(&response), 201, "{begins:?}: {response}");
         }
-        // Two lengths, or a length and chunks, allow request smuggling: the server accepts at most one
-        // request.
+        // A request with two lengths, or with a length and chunks, could hide another request: the server
+        // accepts at most one.
         let both = format!("{}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", ingest_head(app));
         let response = exchange(app, both.as_bytes(), true).await;
         assert!(matches!(status(&response), 0 | 400), "{response}");

@@ -34,7 +34,7 @@ with_provider! {
         scene.provider.set_scores([0.1]);
         let trace = scene.trace().await;
         scene.app.drain().await;
-        // The output of the action scores as badly, but its evaluation comes within the cool-down.
+        // The output of the action gets the same low score, but within the cool-down.
         assert_eq!(scene.actions(&format!("trace_id={trace}")).await.len(), 1);
     }
 
@@ -54,7 +54,7 @@ with_provider! {
             assert!(failed["error"].as_str().unwrap().contains("daily budget"), "{failed}");
         }
         assert_eq!(scene.provider.request_count(), 2);
-        // Other policies and people have no part in it.
+        // The budget does not limit the actions that people request.
         let trace = scene.trace().await;
         assert_eq!(scene.execute(&trace, "retry", json!({})).await["status"], "succeeded");
         scene.app.advance(DAY_SECONDS / 2);
@@ -80,7 +80,7 @@ with_provider! {
         assert_eq!(scene.provider.request_count(), 1);
     }
 
-    /// The budget holds for approved escalations, too, and for actions at the same time.
+    /// The budget also limits approved escalations, and actions that run at the same time.
     async fn concurrent_actions_do_not_exceed_the_budget_by_more_than_one(scene: Scene) {
         let call = json!({"prompt_tokens": 1_000, "completion_tokens": 100});
         let policy = scene.policy(json!({"daily_budget_usd": CALL_COST * 2.0})).await;

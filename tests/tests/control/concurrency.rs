@@ -1,10 +1,16 @@
 //! Concurrent requests from two server processes on one database never exceed a depth limit.
 
+use std::time::Duration;
+
 use futures::future::join_all;
+use reqwest::Method;
 use serde_json::{Value, json};
 use tests::{Caller, On};
 
 use crate::scene::{Scene, action_body, all};
+
+/// Delay after a response that the server is overloaded.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Numbers of rounds and of requests in a round: in full size with `LOUPE_TEST_FAULTS=full`.
 #[allow(clippy::disallowed_methods, reason = "the size of a test run comes from the environment")]
@@ -30,6 +36,18 @@ async fn actions(scene: &Scene, trace: &str) -> Vec<Value> {
     }
 }
 
+/// Sends a request, again when the server has no connection to the database left. The key makes it one request.
+async fn request_until_accepted(caller: &Caller, body: &Value, key: &str) -> Value {
+    loop {
+        let request = caller.request(Method::POST, "/v1/control/actions").json(body);
+        let reply = caller.send(request.header("idempotency-key", key)).await;
+        match reply.code().as_deref() {
+            Some("overloaded" | "idempotency_in_flight") => tokio::time::sleep(RETRY_DELAY).await,
+            _ => return reply.ok(),
+        }
+    }
+}
+
 async fn request_concurrently(database: On) {
     let scene = Scene::on(database).await;
     scene.app.set_plan(api::Plan::Enterprise).await;
@@ -50,7 +68,7 @@ async fn request_concurrently(database: On) {
                 _ => ("retry", json!({})),
             };
             let (caller, body) = (callers[n % 2].clone(), action_body(&trace, kind, more));
-            async move { caller.post("/v1/control/actions", &body).await.ok() }
+            async move { request_until_accepted(&caller, &body, &format!("{round}-{n}")).await }
         });
         let replies = join_all(sent).await;
         let queued = count(&replies, "status", "queued");

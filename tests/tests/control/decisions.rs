@@ -75,7 +75,7 @@ with_provider! {
         scene.decide(&json!({"id": "no-uuid"}), "approve").await.is(400, "invalid_query");
     }
 
-    /// Of decisions at the same time, one wins, whatever it is.
+    /// Of several decisions at the same time, exactly one is accepted.
     async fn concurrent_decisions_have_one_winner(scene: Scene) {
         let beside = scene.beside().await;
         for round in 0..6 {
@@ -119,7 +119,7 @@ with_provider! {
     }
 
     /// Between the request and its approval, other actions can use up the limit.
-    async fn approval_at_the_limit_makes_an_escalation(scene: Scene) {
+    async fn approval_at_the_limit_turns_the_action_into_an_escalation(scene: Scene) {
         let (trace, action) = waiting(scene).await;
         for _ in 0..3 {
             scene.retry(&trace).await;
@@ -141,7 +141,7 @@ with_provider! {
         assert_eq!(events[0]["project_id"], json!(scene.app.project));
     }
 
-    async fn pending_queue_lists_what_waits(scene: Scene) {
+    async fn pending_queue_lists_waiting_actions(scene: Scene) {
         let (_, waiting) = waiting(scene).await;
         scene.app.advance(1);
         let escalated = escalation(scene, &scene.trace().await).await;

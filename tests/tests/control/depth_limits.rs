@@ -7,7 +7,7 @@ use crate::{
     with_provider,
 };
 
-const KINDS: [&str; 3] = ["retry", "fallback_model", "prompt_modification"];
+const ACTION_TYPES: [&str; 3] = ["retry", "fallback_model", "prompt_modification"];
 
 /// Returns the fields that a request of this type needs.
 fn config(action_type: &str) -> Value {
@@ -60,11 +60,11 @@ with_provider! {
     async fn any_action_at_the_cascade_depth_is_escalated_first(scene: Scene) {
         let trace = scene.trace().await;
         let policy = scene.policy(json!({"max_retry_depth": 1, "max_cascade_depth": 3})).await;
-        for kind in KINDS {
+        for kind in ACTION_TYPES {
             assert_eq!(request(scene, &trace, kind, Some(&policy)).await["status"], "queued", "{kind}");
         }
         // Both limits are reached: the cascade is compared first.
-        for kind in KINDS {
+        for kind in ACTION_TYPES {
             is_escalated(&request(scene, &trace, kind, Some(&policy)).await, "cascade_depth_exhausted", 3, kind);
         }
         let other = scene.trace().await;
@@ -85,7 +85,7 @@ with_provider! {
         is_escalated(&request(scene, &trace, "fallback_model", None).await, "cascade_depth_exhausted", 5, "fallback_model");
     }
 
-    /// A rejected, escalated or waiting action is no action on the trace.
+    /// Rejected, escalated and waiting actions do not count towards the limits.
     async fn action_without_execution_does_not_count(scene: Scene) {
         let trace = scene.trace().await;
         let policy = scene.policy(json!({"max_retry_depth": 1, "require_approval": true})).await;
@@ -110,7 +110,7 @@ with_provider! {
         assert_eq!(scene.provider.request_count(), 0);
     }
 
-    /// The number of traces on which a policy reached its retry depth, within the window.
+    /// The metric is the number of traces on which a policy reached its retry depth within the window.
     async fn retry_cap_hit_counts_distinct_traces_of_policies(scene: Scene) {
         let value = async |window: &str| {
             let path = format!("/v1/projects/{}/metrics?metric=retry_cap_hit&window={window}", scene.app.project);

@@ -85,8 +85,9 @@ with_provider! {
         }
     }
 
-    /// Tools are offered, and never called: the output is the model's wish to call them.
-    async fn wanted_tool_call_is_the_output(scene: Scene) {
+    /// The request offers tools, and the server never calls them: the tool call that the model requests is
+    /// the output.
+    async fn requested_tool_call_is_the_output(scene: Scene) {
         scene.provider.set_behaviours([Behaviour::CallsTool]);
         let trace = scene.trace().await;
         assert_eq!(scene.execute(&trace, "retry", json!({})).await["status"], "succeeded");
@@ -109,7 +110,8 @@ with_provider! {
         assert_eq!((&detail["spans"][1]["prompt_tokens"], &ended["cost"]), (&json!(PROMPT_TOKENS), &json!(0.0045)));
     }
 
-    /// By default the last call of the model; outputs of other actions are not repeated unless a person names them.
+    /// By default, the last model call is repeated. Outputs of other actions are repeated only if a person names
+    /// them.
     async fn last_original_call_is_repeated_unless_a_span_is_named(scene: Scene) {
         let call = |name: &str, second: u32| json!({"name": name, "type": "llm", "model": "gpt-4o", "input": name, "output": BAD_OUTPUT,
             "start_time": format!("2026-06-15T11:59:{second:02}Z"), "end_time": format!("2026-06-15T11:59:{second:02}.5Z")});
@@ -128,7 +130,7 @@ with_provider! {
         assert_eq!((&tool["status"], scene.provider.request_count()), (&json!("failed"), 0), "{tool}");
     }
 
-    /// Usage that only a wrapper reports still counts beside that of the remediated span below it.
+    /// Usage that only a wrapper reports is added to the usage of the remediated span below it.
     async fn usage_of_a_wrapper_counts_beside_the_remediated_span(scene: Scene) {
         use tests::otlp::{Span, request};
         let start = tests::app::TEST_START_MICROS - 60_000_000;

@@ -1,4 +1,4 @@
-//! The built server is killed during actions: no call is made twice unless the action's record says so, and every action
+//! The built server is killed during actions: no call is made twice unless the action records it, and every action
 //! ends.
 
 use std::time::{Duration, Instant};
@@ -125,7 +125,7 @@ async fn kill_during_actions(database: On) {
                 .await
                 .ok();
         }
-        // Some point of an action: before, during or after calls, in another order each time.
+        // The kill comes before, during or after a call, in a different order each time.
         tokio::time::sleep(Duration::from_millis(37 * (round % 7))).await;
         process.restart();
     }

@@ -1,6 +1,6 @@
 //! The control loop over HTTP, on both databases: policies, control actions, their execution and evaluation.
 //!
-//! The provider is a real server on the loopback address, exempted like an operator would.
+//! The provider is a real server on the loopback address, which the allow list of the server exempts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "providers run beside the test")]

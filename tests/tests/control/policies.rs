@@ -113,7 +113,7 @@ with_provider! {
             assert_eq!(reply.json()["fields"][0]["field"], expected, "{fields}");
         }
         let id = scene.policy(json!({})).await;
-        // Without its configuration, the other type would have nothing to do.
+        // The other type requires a configuration, which the policy lacks.
         scene.change_policy(&id, json!({"action_type": "fallback_model"})).await.is(422, "validation_failed");
         scene.new_policy(json!({"project_id": Uuid::from_u128(7)})).await.is(404, "not_found");
     }

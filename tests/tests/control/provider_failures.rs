@@ -104,7 +104,8 @@ with_provider! {
         assert_eq!(scene.provider.request_count(), 0);
     }
 
-    /// The output of a call is dropped if its trace was deleted meanwhile, and the trace does not return.
+    /// The output of a call is dropped if its trace was deleted meanwhile, and the trace is not created
+    /// again.
     async fn trace_deleted_during_a_call_stays_deleted(scene: Scene) {
         let told = Arc::new(Notify::new());
         scene.provider.set_behaviours([Behaviour::Waits(Arc::clone(&told))]);

@@ -72,6 +72,7 @@ fn has_consistent_tool_calls(name: &str, body: &Value) {
     for message in body["messages"].as_array().unwrap() {
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             assert!(call["function"]["arguments"].is_string(), "{name}: {call}");
+            assert_eq!(call["type"], "function", "{name}: {call}");
             assert!(call["id"].as_str().is_some_and(|it| !it.is_empty()), "{name}: {call}");
             called.push(text(&call["id"]));
         }
@@ -103,8 +104,7 @@ with_provider! {
             assert_eq!(roles.last(), Some(&"user"), "{name}: {body}");
             assert!(roles.iter().all(|it| ["system", "developer", "user", "assistant"].contains(it)), "{name}: {body}");
             let is_claude = body["model"].as_str().unwrap().contains("claude");
-            assert_eq!(body.get("max_tokens").is_some_and(Value::is_u64) || !is_claude, true, "{name}: {body}");
-            println!("{name}: {body}");
+            assert!(body.get("max_tokens").is_some_and(Value::is_u64) || !is_claude, "{name}: {body}");
         }
     }
 

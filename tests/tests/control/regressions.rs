@@ -33,7 +33,8 @@ with_provider! {
             (json!(1.0), 1.0, 0.0, true),
             (json!(1.0), 1.0, 0.001, false),
             (json!(2.0), 1.0, 0.0, false),
-            // Less than the tolerance of binary fractions, and more.
+            // The last drops differ from the minimum by less than the tolerance for binary fractions, and
+            // by more.
             (json!(null), 0.5, 0.5 - 1e-10, false),
             (json!(null), 0.5, 0.5 - 1e-8, true),
             (json!(0.1), 0.5, 0.4 + 1e-10, true),

@@ -59,7 +59,8 @@ with_provider! {
         assert_eq!(scene.evaluations(&format!("rule_id={rule}")).await.len(), 1);
     }
 
-    /// Each evaluation of an output by a judge counts towards the monthly quota; beyond it, the output is kept unscored.
+    /// Each evaluation of an output by a judge counts towards the monthly quota; beyond it, the output is kept
+    /// without a score.
     async fn evaluations_beyond_the_quota_are_dropped(scene: Scene) {
         let (judged, checked) = (scene.judged_rule(json!({})).await, scene.output_rule().await);
         let trace = scene.trace().await;

@@ -173,8 +173,8 @@ impl Scene {
         list["evaluations"].as_array().unwrap().clone()
     }
 
-    /// Creates a webhook for this event. Its name has no address any more, so deliveries fail at once: these tests read
-    /// the events that are stored for it.
+    /// Creates a webhook for this event. Its host name no longer has an address, so deliveries fail at once: these
+    /// tests read the events that are stored for it.
     pub async fn subscribe(&self, event: EventType) {
         self.app.resolver.set("receiver.example", &["93.184.216.34".parse().unwrap()]);
         let body =

@@ -9,7 +9,7 @@ use crate::{
 };
 
 with_provider! {
-    async fn bad_answer_is_retried_parked_approved_and_compared(scene: Scene) {
+    async fn bad_answer_is_retried_escalated_approved_and_compared(scene: Scene) {
         scene.subscribe(EventType::ControlActionPendingApproval).await;
         scene.subscribe(EventType::FailureDetected).await;
         let failure_rule = json!({"name": "made worse", "failure_types": ["RemediationRegression"]});
@@ -24,9 +24,9 @@ with_provider! {
 
         let actions = scene.actions(&format!("policy_id={policy}")).await;
         let find = |kind: &str| actions.iter().find(|it| it["action_type"] == kind).unwrap();
-        let (parked, retry) = (find("escalate"), find("retry"));
+        let (escalation, retry) = (find("escalate"), find("retry"));
         assert_eq!(actions.len(), 2);
-        assert_eq!(parked["metadata"]["escalation_reason"], "retry_threshold_exceeded");
+        assert_eq!(escalation["metadata"]["escalation_reason"], "retry_threshold_exceeded");
         let events = scene.events().await;
         let mut types = all(&events, "type");
         types.sort_by_key(|it| it.to_string());
@@ -40,14 +40,14 @@ with_provider! {
         assert_eq!((&diff["original_output"], &diff["embedding_similarity"]), (&json!(BAD_OUTPUT), &Value::Null));
         let delta = &diff["eval_deltas"][0];
         assert_eq!((&delta["rule_id"], &delta["original_score"], &delta["remediated_score"], &delta["regressed"]), (&json!(rule), &json!(0.4), &json!(0.2), &json!(true)));
-        let parked_path = format!("/v1/control/actions/{}/diff", parked["id"].as_str().unwrap());
-        scene.viewer().get(&parked_path).await.is(409, "invalid_state");
+        let escalation_path = format!("/v1/control/actions/{}/diff", escalation["id"].as_str().unwrap());
+        scene.viewer().get(&escalation_path).await.is(409, "invalid_state");
 
-        scene.decide(parked, "approve").await.ok();
-        let waiting = scene.viewer().get(&parked_path).await;
+        scene.decide(escalation, "approve").await.ok();
+        let waiting = scene.viewer().get(&escalation_path).await;
         assert_eq!((waiting.status, &waiting.json()["status"]), (202, &json!("evaluating")));
         scene.app.drain().await;
-        let diff = scene.get(&parked_path).await;
+        let diff = scene.get(&escalation_path).await;
         assert_eq!((&diff["eval_deltas"][0]["remediated_score"], &diff["eval_deltas"][0]["regressed"]), (&json!(0.9), &json!(false)));
         assert_eq!(diff["token_length_delta"], 95);
         let detail = scene.trace_detail(&trace).await;

@@ -103,7 +103,7 @@ with_provider! {
         assert_eq!(executed.len() + escalated.len(), scene.actions("").await.len());
     }
 
-    async fn policy_that_requires_approval_parks_its_actions(scene: Scene) {
+    async fn actions_of_a_policy_that_requires_approval_wait(scene: Scene) {
         scene.policy(with(on_failure(&["timeout"]), json!({"require_approval": true}))).await;
         scene.failing_trace().await;
         scene.app.drain().await;
@@ -112,7 +112,7 @@ with_provider! {
         assert_eq!(scene.provider.request_count(), 0);
     }
 
-    /// A lowered plan keeps policies and actions, and acts again when the plan returns.
+    /// A lower plan keeps policies and actions. With the earlier plan, the policies request actions again.
     async fn lowered_plan_stops_triggers_and_queued_actions(scene: Scene) {
         scene.policy(on_failure(&["timeout"])).await;
         let queued = scene.retry(&scene.trace().await).await;
@@ -129,7 +129,7 @@ with_provider! {
         assert_eq!(scene.actions("status=succeeded").await.len(), 1);
     }
 
-    /// Archiving stops new traces; what is stored can still be evaluated and acted on.
+    /// An archived project accepts no new traces; its stored traces can still be evaluated and remediated.
     async fn action_in_archived_project_is_executed(scene: Scene) {
         scene.owner().post("/v1/projects", &json!({"name": "second"})).await.ok();
         let trace = scene.trace().await;
@@ -138,7 +138,7 @@ with_provider! {
         assert_eq!(scene.trace_detail(&trace).await["span_count"], 2);
     }
 
-    async fn deleted_policy_acts_no_more(scene: Scene) {
+    async fn deleted_policy_requests_no_actions(scene: Scene) {
         let policy = scene.policy(on_failure(&["timeout"])).await;
         scene.failing_trace().await;
         scene.app.drain().await;

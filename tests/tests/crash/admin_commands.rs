@@ -27,7 +27,7 @@ async fn store_traces(caller: &Caller) {
             })
         })
         .collect();
-    // One commit each, so that there are enough deltas for a fold.
+    // Each trace is stored in its own commit, so that there are enough deltas for a fold.
     let mut stored = Vec::new();
     for item in &items {
         stored.push(caller.post("/v1/ingest", item).await.ok()["id"].clone());
@@ -151,7 +151,7 @@ async fn check_finds_damage(on: On) {
     store_a_busy_day(&home.caller(&server.url)).await;
     store_traces(&home.caller(&server.url)).await;
     let check = || home.setup.run(&["admin", "check", "--json"]);
-    // During the run of the server, independently of its jobs.
+    // The server runs meanwhile, and its jobs do not affect the result.
     for _ in 0..5 {
         let output = check();
         let found = report(&output);
@@ -215,7 +215,7 @@ async fn check_finds_a_damaged_sqlite_file() {
     assert!(server.wait(Duration::from_secs(15)).success());
     let file = home.folder.path().join("loupe-data/loupe.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    // Not the first page, which contains the file format.
+    // The first page is left intact, because it contains the file format.
     for page in bytes.chunks_mut(8_192).skip(20).step_by(3) {
         page[..512].fill(0x5a);
     }

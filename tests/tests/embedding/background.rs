@@ -103,7 +103,7 @@ on_both! {
         while scene.own.take_requests().iter().all(|it| it.texts != ["chat\nduring\nDone."]) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Like a kill: the job is not released.
+        // This simulates a kill: the job is not released.
         working.abort();
         third.stop().await;
         scene.own.set_behaviour(Behaviour::Succeeds);

@@ -57,7 +57,7 @@ on_both! {
     }
 
     async fn vectors_without_numbers_are_a_failure(on: On) {
-        // 0000c07f is a quiet NaN.
+        // The bytes 0000c07f are a quiet NaN.
         check_waits_and_resumes(on, Behaviour::Body(json!({"data": [{"index": 0, "embedding": "AADAfw=="}]})), &[1]).await;
         check_waits_and_resumes(on, Behaviour::Body(json!({"data": [{"index": 0, "embedding": [0, 0, 0]}]})), &[1]).await;
         check_waits_and_resumes(on, Behaviour::Body(json!("nonsense")), &[1]).await;

@@ -49,7 +49,8 @@ on_both_databases! {
         }
     }
 
-    /// For evaluators of both types. A type that is not offered is rejected, and so is a missing judge.
+    /// The request can name the type of evaluators that offer both. A type that is not offered is rejected,
+    /// and so is a request without an available judge.
     async fn bulk_evaluator_type_can_be_requested(app: TestApp) {
         let key = app.full_key();
         trace(&key, json!({"output": "That is great, I love it!"})).await;

@@ -48,12 +48,12 @@ on_both_databases! {
             let found = evaluated_traces(&key, &rule).await;
             assert!(found.is_superset(&of(&past)), "{tag}: {done}");
             assert!(past.iter().all(|it| of(&past).contains(it) || !found.contains(it)), "{tag}: {done}");
-            // One rule at a time exists.
+            // Only one rule exists at a time.
             key.delete(&format!("/v1/eval-rules/{rule}")).await.ok();
         }
     }
 
-    /// A misspelt filter would match every trace.
+    /// A misspelt filter is rejected, because it would otherwise match every trace.
     async fn misspelt_rule_filter_is_rejected(app: TestApp) {
         let key = app.full_key();
         let wrong = json!({"modle": "gpt-4o", "name": "a"});

@@ -55,7 +55,7 @@ on_both_databases! {
         app.drain().await;
         let rows = evaluations(&key, &format!("trace_id={id}")).await;
         assert_eq!((rows.len(), &rows[0]["metric_name"], &rows[0]["score"]), (1, &json!("sentiment_match"), &json!(1.0)), "{rows:?}");
-        // A change to an LLM evaluator without a judge.
+        // A change to an LLM evaluator is rejected without a judge.
         let changed = patch(&key, &path, &json!({"evaluator_type": "llm", "model_tier": "premium"})).await.ok();
         assert_eq!((&changed["evaluator_type"], &changed["model_tier"]), (&json!("llm"), &json!("premium")));
         assert_eq!(changed["paused_reason"], "provider_credentials_missing", "{changed}");

@@ -63,7 +63,8 @@ on_both_databases! {
                 let found = (&done["status"], &done["score"], &done["label"], &done["evaluator_type"]);
                 assert_eq!(found, (&json!("complete"), &json!(score), &json!(label), &json!("rule")), "{check} {item}: {done}");
             }
-            // Without its input, a check fails instead of guessing. The absence of tool calls is known.
+            // A check without the data that it needs fails the evaluation. That there are no tool calls is
+            // known, however.
             let nothing = trace(&key, json!({"name": "empty"})).await;
             let done = evaluate(app, &nothing, &name, json!({})).await;
             let status = if check["kind"] == "tool_called" { "complete" } else { "failed" };
@@ -94,7 +95,7 @@ on_both_databases! {
         }
         let none = trace(&key, json!({"output": "x", "latency_ms": 11})).await;
         assert_eq!(evaluate(app, &none, "any_of", json!({})).await["score"], 0.0);
-        // The check of an absent latency might pass if the latency were known.
+        // The latency is unknown. If it were known, the check might pass, so there is no verdict.
         let unknown = trace(&key, json!({"output": "x"})).await;
         let done = evaluate(app, &unknown, "any_of", json!({})).await;
         assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");

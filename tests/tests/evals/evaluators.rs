@@ -96,7 +96,7 @@ on_both_databases! {
                 assert_eq!(done["evaluator_type"], "rule");
                 assert!(!done["reasoning"].as_str().unwrap().contains("anna.schmidt"), "{done}");
             }
-            // Without its input, an evaluator fails instead of guessing.
+            // An evaluation fails if the trace lacks the data that the evaluator needs.
             let nothing = trace(&key, json!({"name": "empty"})).await;
             let done = evaluate(app, &nothing, metric, config).await;
             assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{metric}: {done}");

@@ -51,7 +51,7 @@ on_both_databases! {
             rules.push(create_rule(app, json!({})).await);
             app.advance(1);
         }
-        // The last two exceed the limit of the plan.
+        // The last two rules exceed the limit of the plan.
         app.set_plan(Plan::Starter).await;
         let id = timed(&key, 1).await;
         app.drain().await;

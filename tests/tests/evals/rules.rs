@@ -137,7 +137,7 @@ on_both_databases! {
         assert_eq!(decision(&key, &rule, &id).await["decision"], "duplicate");
     }
 
-    /// With more rules than the query distinguishes, each still evaluates its matching traces.
+    /// With too many rules for conditions in the query, each rule still evaluates only its matching traces.
     async fn many_rules_each_evaluate_their_traces(app: TestApp) {
         let key = app.full_key();
         for name in 0..40 {

@@ -88,7 +88,7 @@ on_both_databases! {
         assert!(lines(&app.session(Role::Viewer), "").await.is_empty());
     }
 
-    /// A reader of an interrupted export can tell that it is incomplete.
+    /// A client can tell from an interrupted export that it is incomplete.
     async fn export_interrupted_by_shutdown_is_truncated(app: TestApp) {
         let key = app.full_key();
         let item = |i: usize| json!({"name": i.to_string(), "input": "x".repeat(200_000)});

@@ -10,7 +10,7 @@ on_both_databases! {
         fail(app, TIMEOUT_MESSAGE).await;
         let id = only_cluster(app).await["id"].clone();
         app.advance(60);
-        // A failure that was stored before, and whose job runs after.
+        // This failure is stored before the cluster is resolved, and its job runs afterwards.
         ingest(&app.full_key(), TIMEOUT_MESSAGE).await;
         app.advance(60);
         let resolved = set_status(app, &id, "resolved").await;
@@ -53,7 +53,7 @@ on_both_databases! {
         fail(app, TIMEOUT_MESSAGE).await;
         let id = only_cluster(app).await["id"].clone();
         set_status(app, &id, "muted").await;
-        // The same status again is no change.
+        // Setting the same status again changes nothing.
         set_status(app, &id, "muted").await;
         let path = format!("/v1/failures/clusters/{}", id.as_str().unwrap());
         patch(&app.session(Role::Viewer), &path, &json!({"status": "open"})).await.is(403, "forbidden_role");

@@ -31,7 +31,7 @@ on_both_databases! {
         let shown: Vec<&str> = samples.iter().map(|it| it["message"].as_str().unwrap()).collect();
         assert_eq!(shown, messages);
         assert_eq!(samples.iter().map(|it| it["trace_id"].clone()).collect::<Vec<_>>(), *it["sample_trace_ids"].as_array().unwrap());
-        // The list has no samples, and the newest cluster first.
+        // The list contains no samples, and begins with the newest cluster.
         let listed = clusters(app, "").await;
         assert_eq!((listed[0]["failure_type"].as_str(), listed[1]["id"] == it["id"]), (Some("timeout"), true));
         assert!(listed[0].get("samples").is_none());
@@ -39,7 +39,7 @@ on_both_databases! {
     }
 
     async fn trend_has_every_hour(app: TestApp) {
-        // 12:00, 12:00, 13:00, 15:00, and 25 hours later.
+        // Failures occur at 12:00, 12:00, 13:00 and 15:00, and another one 25 hours later.
         for hours in [0, 0, 1, 2] {
             app.advance(hours * 3_600);
             fail(app, OTHER_MESSAGE).await;
@@ -56,7 +56,7 @@ on_both_databases! {
         assert_eq!((whole["trend"].as_array().unwrap().len(), trend_sum(&whole), &whole["count"]), (168, 5, &json!(5)));
     }
 
-    /// The first failure and the latest ones, each of another trace.
+    /// The samples are the first failure and the latest ones, each from a different trace.
     async fn samples_are_of_different_traces(app: TestApp) {
         let mut traces = Vec::new();
         for _ in 0..12 {

@@ -21,7 +21,8 @@ async fn run(app: &TestApp, job: &entities::job::Model) -> JobResult {
 }
 
 on_both_databases! {
-    /// A worker that dies after the transaction, and one that runs the same job at the same time.
+    /// The job runs twice: its worker dies after the transaction, and another worker runs it at the same
+    /// time.
     async fn job_that_runs_twice_counts_once(app: TestApp) {
         subscribe(app, app.tenant).await;
         for message in [TIMEOUT_MESSAGE, RATE_LIMIT_MESSAGE, TIMEOUT_MESSAGE] {

@@ -62,7 +62,7 @@ on_both_databases! {
         }
     }
 
-    /// However many spans fail and however many rules fire.
+    /// A trace causes one event, even if several of its spans fail and several rules fire.
     async fn trace_has_one_event(app: TestApp) {
         subscribe(app, app.tenant).await;
         rule(app, json!({"failure_types": ["timeout"]})).await;
@@ -77,7 +77,7 @@ on_both_databases! {
         assert_eq!(events(app).await.len(), 2);
     }
 
-    /// Late spans and replays fire no rule again.
+    /// Late spans and replays do not fire the rules again.
     async fn rule_fires_once_for_a_trace(app: TestApp) {
         subscribe(app, app.tenant).await;
         let trace = 0x77;
@@ -92,7 +92,7 @@ on_both_databases! {
         assert_eq!((failures(app, "").await.len(), events(app).await.len()), (3, 1));
     }
 
-    /// Without a webhook nothing is stored, and the rule fires all the same.
+    /// Without a webhook, no event is stored, although the rule fires.
     async fn nothing_is_stored_without_webhook(app: TestApp) {
         fail(app, TIMEOUT_MESSAGE).await;
         assert_eq!(events(app).await, Vec::<Value>::new());
@@ -100,7 +100,7 @@ on_both_databases! {
         assert!(rules["failure_rules"][0]["last_fired_at"].is_string());
     }
 
-    /// Rules stop while the plan is too low, and act again when it returns.
+    /// Rules do not fire while the plan is too low, and fire again when the plan is restored.
     async fn rules_act_on_their_plan_only(app: TestApp) {
         subscribe(app, app.tenant).await;
         app.set_plan(Plan::Starter).await;

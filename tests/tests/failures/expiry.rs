@@ -13,11 +13,11 @@ use tests::on_both_databases;
 use super::*;
 
 const DAY: i64 = 86_400;
-/// Number of clusters of a type from which failures join its overflow cluster.
+/// Maximum number of clusters of a type; further failures join the type's overflow cluster.
 const MAX_CLUSTERS_PER_TYPE: i32 = 1_000;
 
 on_both_databases! {
-    /// A cluster goes when it was not seen for 90 days and has no failures.
+    /// A cluster expires when it has no failures and was not seen for 90 days.
     async fn clusters_without_failures_expire(app: TestApp) {
         let (kept, gone) = (fail(app, TIMEOUT_MESSAGE).await, fail(app, OTHER_MESSAGE).await);
         assert_eq!(app.full_key().delete(&format!("/v1/traces/{gone}")).await.status, 204);
@@ -54,7 +54,7 @@ on_both_databases! {
         assert_eq!(clusters(app, "").await[0]["span_name"], "call");
     }
 
-    /// A trace that matched long ago is not remembered.
+    /// A match expires after some time, so the trace can match again.
     async fn trends_and_matches_expire(app: TestApp) {
         fail(app, TIMEOUT_MESSAGE).await;
         let rows = async |table: &str| {

@@ -105,8 +105,8 @@ async fn rule(app: &TestApp, mut fields: Value) -> String {
     reply.ok()["id"].as_str().unwrap().to_owned()
 }
 
-/// Creates a webhook of a tenant for `failure.detected`. Its name has no address any more, so deliveries fail at once:
-/// these tests read the events that are stored for it.
+/// Creates a webhook of a tenant for `failure.detected`. Its host name no longer resolves, so deliveries fail
+/// immediately: these tests read the events that are stored for it.
 async fn subscribe(app: &TestApp, tenant: Uuid) {
     app.resolver.set("receiver.example", &["93.184.216.34".parse().unwrap()]);
     let body = json!({"url": "https://receiver.example/", "secret": "0123456789abcdef", "events": [EventType::FailureDetected]});

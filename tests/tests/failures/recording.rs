@@ -57,7 +57,7 @@ on_both_databases! {
         assert_eq!(waiting(app, "record_failures").await, 0);
     }
 
-    /// A trace without spans fails by its own error.
+    /// The error of a trace without spans is recorded as a failure.
     async fn error_of_a_trace_without_spans_is_recorded(app: TestApp) {
         let key = app.full_key();
         let trace = ingest_item(&key, json!({"name": "bare", "model": "m", "error": RATE_LIMIT_MESSAGE})).await;
@@ -78,7 +78,7 @@ on_both_databases! {
         ];
         for round in 0..4 {
             send(app, &request(&spans)).await;
-            // With and without a job between the replays.
+            // In one round, no job runs between the replays.
             if round != 1 {
                 app.drain().await;
             }
@@ -133,7 +133,7 @@ on_both_databases! {
         assert_eq!(app.full_key().delete(&format!("/v1/traces/{trace}")).await.status, 204);
         app.drain().await;
         assert_eq!((failures(app, "").await.len(), clusters(app, "").await.len()), (0, 0));
-        // The same trace again is another one.
+        // The same trace, sent again after its deletion, counts as another trace.
         let item = json!({"id": trace, "name": "again", "spans": [{"name": "call", "error": TIMEOUT_MESSAGE}]});
         ingest_item(&app.full_key(), item).await;
         app.drain().await;

@@ -18,7 +18,8 @@ fn regression(trace: &str, evaluation: u128) -> RemediationRegression {
 }
 
 on_both_databases! {
-    /// Recorded once for each evaluation, in a cluster, and matched by the rules that want it.
+    /// A regression is recorded once for each evaluation, joins a cluster, and matches the rules for its
+    /// failure type.
     async fn regression_is_a_failure_with_a_cluster(app: TestApp) {
         subscribe(app, app.tenant).await;
         let trace = ingest_item(&app.full_key(), json!({"name": "t", "spans": [{"name": "call"}]})).await;

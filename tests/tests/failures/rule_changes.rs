@@ -75,7 +75,7 @@ on_both_databases! {
             expected["updated_at"] = json!("2026-06-15T12:00:01.000000Z");
             assert_eq!(patch(&key, &path, &change).await.ok(), expected, "{change}");
         }
-        // Without a metric there is no score.
+        // A maximum score is invalid without a metric.
         let cleared = patch(&key, &path, &json!({"metric_name": null})).await.ok();
         assert_eq!((&cleared["metric_name"], &cleared["max_score"]), (&Value::Null, &Value::Null));
         assert_eq!(key.get(&path).await.ok(), cleared);
@@ -158,7 +158,7 @@ on_both_databases! {
         }
     }
 
-    /// A change is in force on another process within a second.
+    /// Another process applies a change within a second.
     async fn rule_of_another_process_is_used(app: TestApp) {
         subscribe(app, app.tenant).await;
         without_rules(app).await;

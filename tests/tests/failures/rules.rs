@@ -93,7 +93,8 @@ on_both_databases! {
         assert_eq!(notified(app).await, [json!(Uuid::from_u128(named))]);
     }
 
-    /// A rule with a threshold fires for the traces that find enough others within the window.
+    /// A rule with a threshold fires for a trace if enough traces matched within the window that ends with
+    /// it.
     async fn threshold_counts_traces_within_the_window(app: TestApp) {
         subscribe(app, app.tenant).await;
         without_rules(app).await;
@@ -105,14 +106,15 @@ on_both_databases! {
         app.advance(300);
         fail(app, TIMEOUT_MESSAGE).await;
         assert_eq!(notified(app).await.len(), 0);
-        // Eleven minutes after the first one, there are two.
+        // Eleven minutes after the first match, the window contains only two.
         app.advance(360);
         fail(app, TIMEOUT_MESSAGE).await;
         assert_eq!(notified(app).await.len(), 0);
         app.advance(60);
         let third = fail(app, TIMEOUT_MESSAGE).await;
         assert_eq!(notified(app).await, [json!(third)]);
-        // All of one group: the third and those after it.
+        // Five traces of one commit match at the same time: the rule fires for the third and the later
+        // ones.
         app.advance(3_600);
         let item = json!({"name": "t", "spans": [{"name": "s", "error": TIMEOUT_MESSAGE}]});
         app.full_key().post("/v1/ingest/batch", &json!({"traces": vec![item; 5]})).await.ok();

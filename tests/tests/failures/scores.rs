@@ -35,7 +35,7 @@ on_both_databases! {
         assert_eq!((&data["failure"], &data["trace"]["id"], &data["rules"][0]["name"]), (&Value::Null, &json!(slow), &json!("rule")));
     }
 
-    /// The score of the rule is included, and its filter and project count.
+    /// A score equal to the rule's bound matches, and the rule's filter and project apply.
     async fn score_rule_matches_filter_and_bound(app: TestApp) {
         subscribe(app, app.tenant).await;
         without_rules(app).await;

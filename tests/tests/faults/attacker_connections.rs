@@ -37,8 +37,8 @@ pub async fn ask_without_reading(
     sockets
 }
 
-/// Counts the responses by status: 0 for none within `patience`, 1 for a connection that the server closed
-/// without one. Closes the connections.
+/// Counts the responses by status: 0 if there is none within `patience`, 1 if the server closed the
+/// connection without a response. Closes the connections.
 pub async fn responses(sockets: Vec<TcpStream>, patience: Duration) -> BTreeMap<u16, usize> {
     let mut statuses = BTreeMap::new();
     for mut socket in sockets {

@@ -1,4 +1,4 @@
-//! Slow clients, and too many of them.
+//! Slow clients, and more clients than the server allows.
 //!
 //! `LOUPE_TEST_SLOW` is the number of connections of each kind. With 500, the server uses its default
 //! deadlines, with fewer it gets shorter ones.

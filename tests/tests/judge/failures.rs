@@ -10,7 +10,7 @@ fn seconds(failure: &JudgeFailure) -> Option<u64> {
     failure.retry_after.map(|it| it.as_secs())
 }
 
-/// A failure that needs a change of settings. No request is sent for a short cool-down.
+/// The failure persists until someone changes the settings. No request is sent during a short cool-down.
 #[tokio::test]
 async fn permanent_judge_failure_opens_circuit_breaker() {
     for (status, message, code) in [
@@ -87,7 +87,7 @@ async fn rejected_content_fails_only_its_evaluation() {
         assert!(scene.request_verdict().await.is_ok(), "other evaluations fail too");
         scene.stop().await;
     }
-    // Too long for the context, with and without the space for the response.
+    // The prompt is too long for the context: alone, or together with the space for the response.
     let scene = Scene::with_own_provider("openai").await;
     scene.own.set_behaviours([Behaviour::Status(400, None, "maximum context length is 4096 tokens", "")]);
     assert_eq!(

@@ -88,7 +88,7 @@ on_both! {
         scene.stop().await;
     }
 
-    /// On request, in bulk, by a rule, in its test and in its backfill.
+    /// The tier applies to evaluations on request, in bulk, by a rule, in a rule's test and in a backfill.
     async fn premium_tier_uses_the_premium_model(on: On) {
         let scene = Scene::on(on, Plan::Team, &[]).await;
         let models = json!({"judge_model_cheap": "own-cheap", "judge_model_premium": "own-premium"});

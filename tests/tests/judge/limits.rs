@@ -55,7 +55,7 @@ async fn waiting_for_a_permit_never_fails_an_evaluation() {
     scene.app.drain().await;
     assert_eq!(scene.get(&path).await["status"], "pending");
     cancel_all(stalled).await;
-    // One of them sends a request each time, and the others wait for its result.
+    // Each time, one of the evaluations sends a request, and the others wait for its result.
     scene.own.set_behaviours([Behaviour::Status(
         429,
         Some("3600"),

@@ -10,7 +10,7 @@ async fn openai_judge_uses_json_schema() {
     let judged = scene.request_verdict().await.unwrap();
     assert_eq!((judged.verdict.score, judged.verdict.reasoning.as_str()), (0.75, "It answers the question."));
     assert_eq!((judged.usage.model.as_deref(), judged.usage.prompt_tokens), (Some("gpt-4o"), Some(1_000)));
-    // 1,000 tokens at 2.5 and 100 at 10 dollars per million.
+    // The cost of 1,000 tokens at 2.5 and 100 at 10 dollars per million.
     assert_eq!((judged.usage.completion_tokens, judged.usage.cost), (Some(100), Some(3_500_000_000)));
     let request = scene.own.take_requests().remove(0);
     assert_eq!((request.path.as_str(), request.key.as_str()), ("/v1/chat/completions", TENANT_KEY));
@@ -29,7 +29,7 @@ async fn anthropic_judge_falls_back_from_schema_to_tool() {
     let scene = Scene::with_own_provider("anthropic").await;
     scene.store_credential("anthropic", json!({"judge_model_cheap": "claude-haiku-4-5"})).await.ok();
     let judged = scene.request_verdict().await.unwrap();
-    // 1,000 tokens at 1 and 100 at 5 dollars per million.
+    // The cost of 1,000 tokens at 1 and 100 at 5 dollars per million.
     assert_eq!((judged.verdict.score, judged.usage.cost), (0.75, Some(1_500_000_000)));
     let request = scene.own.take_requests().remove(0);
     assert_eq!(
@@ -87,7 +87,7 @@ async fn unspecific_rejection_falls_back_through_the_modes() {
         "text",
     )
     .await;
-    // A mode that has worked before is kept; the failure then concerns the request.
+    // A mode that has worked before is kept, because a failure is then caused by the request.
     let scene = Scene::with_own_provider("openai").await;
     scene.request_verdict().await.unwrap();
     scene.own.take_requests();

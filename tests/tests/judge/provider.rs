@@ -38,7 +38,7 @@ pub enum Behaviour {
     RejectsFields(&'static [&'static str]),
     /// Rejects requests with one of these fields without naming it.
     RejectsFieldsUnnamed(&'static [&'static str]),
-    /// Behaves like this once the test has notified it.
+    /// Waits for a notification of the test, and then has the given behaviour.
     Waits(Arc<Notify>, Box<Behaviour>),
     /// Sends no response.
     Stalls,

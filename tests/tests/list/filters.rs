@@ -31,7 +31,7 @@ on_both_databases! {
 
         let rows: Vec<_> = items.into_iter().chain(spans).collect();
         let project_ids = project_ids(app).await;
-        // Each kind alone, several times, and then combinations.
+        // Each kind of condition is tested alone several times, and then in combinations.
         let alone = (0..Condition::KIND_COUNT * 6).map(|i| vec![i % Condition::KIND_COUNT]);
         let mixed: Vec<Vec<usize>> = (0..150)
             .map(|_| {

@@ -39,7 +39,7 @@ on_both_databases! {
 
     async fn page_size_is_bounded_after_escaping(app: TestApp) {
         let key = app.full_key();
-        // 1.2 MB each as JSON.
+        // Each text takes 1.2 MB as JSON.
         store(&key, 10, &"\u{1}".repeat(200_000)).await;
         let pages = pages(&key, "/v1/traces?limit=200").await;
         assert!(pages.iter().all(|it| it.1 <= MAX_PAGE_BYTES), "{pages:?}");
@@ -48,7 +48,7 @@ on_both_databases! {
 
     async fn trace_larger_than_a_page_can_be_read(app: TestApp) {
         let key = app.full_key();
-        // 12 MB as JSON, with a character on every chunk boundary.
+        // The text takes 12 MB as JSON and has a character on every chunk boundary.
         let text = format!("{}ä", "\u{1}".repeat(2_000_000));
         let metadata = json!({"long": "y".repeat(300_000)});
         let span = json!({"name": "s", "output": text, "metadata": metadata});
@@ -107,7 +107,7 @@ on_both_databases! {
 
     async fn spans_beyond_a_page_are_reached_by_cursor(app: TestApp) {
         let key = app.full_key();
-        // 600 kB each as JSON.
+        // Each text takes 600 kB as JSON.
         let spans: Vec<_> =
             (0..30).map(|n| json!({"name": format!("s{n:02}"), "output": "\u{1}".repeat(100_000)})).collect();
         key.post("/v1/ingest", &json!({"id": "0190b0b0-0000-7000-8000-000000000001", "spans": spans})).await.ok();

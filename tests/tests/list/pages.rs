@@ -43,7 +43,8 @@ on_both_databases! {
         loop {
             let (ids, next) = page(&key, &parameters).await;
             listed.extend(ids);
-            // New rows: newer, among the listed ones, at the cursor, among the following ones, older.
+            // The new rows are newer than all others, among the listed ones, at the cursor, among the
+            // following ones, and older than all others.
             let place = listed.len() as i64 - 1;
             let arriving: Vec<_> = [-5, place / 2, place, place + 3, 1_000].map(|it| row(&mut rng, it)).to_vec();
             store(&key, &arriving, &[]).await;

@@ -97,7 +97,7 @@ on_both_databases! {
                 assert_eq!((groups.len(), &response["groups_truncated"]), (100, &json!(true)), "{by}");
                 assert_eq!((&groups[0]["key"], &groups[0]["metrics"]["trace_count"]), (&json!("big"), &json!(300)));
             }
-            // A model without totals of its own in the nodes.
+            // A model for which the nodes have no separate totals.
             let response = key.get("/v1/metrics?model=m2-399").await.ok();
             assert_eq!((&response["metrics"]["trace_count"], &response["metrics"]["latency_p50"]), (&json!(1), &json!(99.0)));
             assert_eq!(key.get("/v1/metrics?model=big").await.ok()["metrics"]["trace_count"], 300);

@@ -18,7 +18,7 @@ use crate::{
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Longer than any test.
+/// A delay that is longer than any test.
 const STALL_DURATION: Duration = Duration::from_secs(3_600);
 
 /// Returns claims that stay valid however far a test moves the clock.
@@ -215,7 +215,7 @@ async fn invented_key_ids_cause_one_fetch() {
             anyone.request(reqwest::Method::GET, "/v1/me").bearer_auth(token)
         });
         for request in requests {
-            // Ten seconds in all.
+            // The clock advances by ten seconds in total.
             app.clock.advance(20_000);
             anyone.send(request).await.is(401, "unauthorized");
         }

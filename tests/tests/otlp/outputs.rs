@@ -1,4 +1,4 @@
-//! Outputs of models and tools: plain if nothing is lost, and never dropped.
+//! Outputs of models and tools: shown as plain text if nothing is lost, and never dropped.
 
 use serde_json::{Value, json};
 use tests::{

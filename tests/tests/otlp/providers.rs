@@ -11,7 +11,7 @@ use tests::{
 const BEDROCK_MODEL: &str = "anthropic.claude-3-5-sonnet-20241022-v2:0";
 
 on_both_databases! {
-    /// As captured from botocore and OpenLLMetry: 31 input tokens, plus 5 read from the cache.
+    /// The usage that botocore and OpenLLMetry send: 31 input tokens, plus 5 read from the cache.
     async fn cache_reads_of_bedrock_are_priced_separately(app: TestApp) {
         let key = app.full_key();
         let call = |span: Span| span.with("gen_ai.operation.name", "chat").with("gen_ai.request.model", BEDROCK_MODEL)

@@ -71,7 +71,7 @@ on_both_databases! {
         key.post("/v1/ingest", &item).await.ok();
         let given = trace(&key).await;
         assert_eq!(given["usage_details"], json!({"cached_input_tokens": 405, "reasoning_tokens": 30}), "items are taken literally");
-        // 600 at 2.50, 400 at 1.25, and 100 at 10 dollars per million.
+        // The cost of 600 tokens at 2.50, 400 at 1.25, and 100 at 10 dollars per million.
         assert_eq!(named(&given, "outer")["cost"], 0.003);
         assert_eq!(named(&given, "outer")["metadata"]["cost_details"]["buckets"]["cached_input"], 400);
         send(&key, &[Span::new(TRACE_ID, 1, "late", TEST_START_MICROS).calls("gpt-4o", 10, 5).with("gen_ai.usage.cache_read.input_tokens", 7)]).await;

@@ -22,7 +22,7 @@ const FORBIDDEN_ADDRESSES: &[&str] = &[
     "192.168.0.1",
     "192.168.1.254",
     "192.168.255.255",
-    // Shared with the provider.
+    // Shared address space of network providers (carrier-grade NAT).
     "100.64.0.0",
     "100.64.0.1",
     "100.100.100.200",
@@ -58,7 +58,7 @@ const FORBIDDEN_ADDRESSES: &[&str] = &[
     "203.0.113.0",
     "203.0.113.1",
     "203.0.113.255",
-    // Sinks and relays.
+    // Sinks of reverse DNS, and relays of multicast and 6to4.
     "192.31.196.1",
     "192.52.193.1",
     "192.88.99.0",
@@ -69,7 +69,7 @@ const FORBIDDEN_ADDRESSES: &[&str] = &[
     "198.18.0.0",
     "198.18.0.1",
     "198.19.255.255",
-    // The host's agent in Azure.
+    // The agent of the host in Azure.
     "168.63.129.16",
     // Multicast, reserved, broadcast.
     "224.0.0.0",

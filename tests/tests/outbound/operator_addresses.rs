@@ -1,4 +1,5 @@
-//! Addresses that the operator set: any address is allowed, and the rest is as for tenants.
+//! Addresses that the operator set: any address is allowed, and all other checks are those of tenants'
+//! addresses.
 
 use std::{io, sync::Arc};
 

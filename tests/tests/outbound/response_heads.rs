@@ -22,7 +22,8 @@ async fn redirect_is_returned_not_followed() {
                 "HTTP/1.1 {status} Go\r\nlocation: {location}\r\ncontent-length: 2\r\n\r\nno"
             ))
             .await;
-            // The canary's address is exempted too, so the guard is not the reason why it gets no request.
+            // The address that the redirect names is exempted too, so the guard is not the reason why it gets no
+            // request.
             let client = client(&format!("{},{}", receiver.address, canary.address), &[]);
             let response = client.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
             assert_eq!((response.status.as_u16(), &response.body[..]), (status, &b"no"[..]));
@@ -164,7 +165,7 @@ async fn response_that_is_not_http_is_an_error() {
     let flood = format!("HTTP/1.1 200 OK\r\n{}\r\n\r\n", "x: y\r\n".repeat(100_000));
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(1_000_000));
     let reason = format!("HTTP/1.1 200 {}\r\n\r\n", "a".repeat(1_000_000));
-    // What, whether the response is incomplete rather than invalid, and the bytes.
+    // The name of the case, whether the response is incomplete rather than invalid, and its bytes.
     let cases: &[(&str, bool, &str)] = &[
         ("nothing", true, ""),
         ("half a head", true, "HTTP/1.1 200 OK\r\nx: y\r\n"),

@@ -85,7 +85,7 @@ on_both_databases! {
         for small in &tenants[10..] {
             enqueue(app, *small, 0, now(app)).await;
         }
-        // Like a worker: one claim from the next tenant after the last one served.
+        // Claims like a worker: one claim from the next tenant after the last one served.
         let mut last = Uuid::nil();
         let mut served = Vec::new();
         for _ in 0..tenants.len() {

@@ -61,7 +61,7 @@ on_both_databases! {
         assert_eq!(owner.delete(&path).await.status, 204);
         owner.delete(&path).await.is(404, "not_found");
         owner.get(&path).await.is(404, "not_found");
-        // By the hexadecimal OpenTelemetry id.
+        // The trace is deleted by its hexadecimal OpenTelemetry id.
         assert_eq!(owner.delete(&format!("/v1/traces/{:032x}", 7)).await.status, 204);
         assert_eq!(rows(app).await, kept);
         for filter in ["", "?tag=env:prod", "?tag=vip", "?name=item"] {

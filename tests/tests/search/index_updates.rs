@@ -30,13 +30,13 @@ on_both_databases! {
         assert_eq!(found().await, ["t0", "t1", "t2"]);
         store(app, &items[3..5]).await;
         assert_eq!(found().await, ["t0", "t1", "t2", "t3", "t4"]);
-        // Removes one in between, and then the newest, whose row ID the next one may reuse.
+        // Removes one trace from the middle, and then the newest one, whose row ID the next row may reuse.
         remove(app, "t1").await;
         assert_eq!(found().await, ["t0", "t2", "t3", "t4"]);
         remove(app, "t4").await;
         store(app, &items[5..6]).await;
         assert_eq!(found().await, ["t0", "t2", "t3", "t5"]);
-        // Stores as many as were removed.
+        // Stores as many vectors as were removed.
         remove(app, "t0").await;
         store(app, &items[6..7]).await;
         assert_eq!(found().await, ["t2", "t3", "t5", "t6"]);

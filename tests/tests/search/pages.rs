@@ -30,7 +30,7 @@ on_both_databases! {
         let same = vector(&mut random);
         let mut items: Vec<Value> =
             (0..70).map(|i| item(&format!("t{i}"), &vector(&mut random))).collect();
-        // Equal distances, and some spans with the same id in different traces.
+        // All spans have equal distances, and some have the same id in different traces.
         let id = "0190a000-0000-7000-8000-000000000001";
         items.extend((0..50).map(|i| {
             let mut span = json!({"name": "same", "embedding": same});

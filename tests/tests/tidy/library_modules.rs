@@ -304,6 +304,7 @@ const PRESENT_MODULES: &[Arrows<'_>] = &[
     ("glyphs", &[]),
     ("share", &[]),
     ("text", &["glyphs"]),
+    ("diff", &["text"]),
     ("tone", &[]),
     ("tree", &[]),
     ("chart", &["glyphs"]),

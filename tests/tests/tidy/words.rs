@@ -232,7 +232,7 @@ const TEST_MACROS: &[&str] = &["on_both_databases! {", "on_both! {"];
 /// Names that these macros give to the test on each database, in a module with the name of the test.
 const DATABASE_TEST_NAMES: &[&str] = &["sqlite", "postgres"];
 
-/// The fewest words of a test name.
+/// Minimum number of words of a test name.
 const MIN_TEST_NAME_WORDS: usize = 4;
 
 fn clean_files() -> impl Iterator<Item = Source> {

@@ -44,7 +44,7 @@ with_receivers! {
         assert_eq!(owner.delete(&path).await.status, 204);
     }
 
-    /// A lowered plan keeps webhooks, which act again when the plan returns.
+    /// Webhooks are kept when the plan is lowered, and receive events again when the plan is restored.
     async fn lowered_plan_stops_deliveries(home: Installation) {
         let receiver = home.receiver(|_, before| Response::Status(if before == 0 { 500 } else { 200 })).await;
         let id = home.webhook(&receiver).await;

@@ -40,7 +40,7 @@ with_receivers! {
         let began = home.app.clock.now();
         let mut delays = Vec::new();
         while let Some(delay) = next(home, &id).await {
-            // Nothing is sent before its time.
+            // No attempt is made before it is due.
             assert_eq!(receiver.received().len(), delays.len() + 2);
             delays.push(delay);
         }

@@ -92,7 +92,8 @@ with_receivers! {
         key.post("/v1/webhooks", &with("enabled", json!(true))).await.is(409, "conflict");
     }
 
-    /// Secrets are sealed at rest, no response contains them, and they follow the master key.
+    /// Secrets are sealed at rest, no response contains them, and a rotation of the master key seals them
+    /// again.
     async fn secret_is_sealed_and_never_returned(home: Installation) {
         let (key, app) = (home.key(), &home.app.app);
         let receiver = home.receiver(|_, _| Response::Status(200)).await;
@@ -133,7 +134,7 @@ with_receivers! {
         home.app.drain().await;
         assert_eq!((old.received().len(), new.received().len()), (1, 1));
         verify(&new.received()[0], WEBHOOK_SECRET);
-        // It is no longer subscribed to further failures.
+        // The webhook is no longer subscribed to failures.
         home.publish(1..2).await;
         home.app.drain().await;
         assert_eq!(new.received().len(), 1);

@@ -6,6 +6,7 @@
 
 mod access;
 mod attempts;
+mod callbacks;
 mod definition;
 mod delivered;
 mod documented;

@@ -45,7 +45,7 @@ async fn bad_receivers(database: On) {
     while receivers.iter().any(|it| it.received().is_empty()) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // Two rounds of timeouts.
+    // The wait is long enough for two rounds of timeouts.
     tokio::time::sleep(Duration::from_secs(25)).await;
     let peak = process.memory_mib("VmHWM:");
     let requests: usize = receivers.iter().map(|it| it.received().len()).sum();

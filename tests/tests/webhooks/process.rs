@@ -77,7 +77,7 @@ impl Process {
         self.key().post("/v1/webhooks", &body).await.ok();
     }
 
-    /// Stores traces of this name that can't be evaluated, and requests their evaluation.
+    /// Stores traces of this name that cannot be evaluated, and requests their evaluation.
     pub async fn fail_evaluations(&self, name: &str, count: usize) {
         let traces = vec![json!({"name": name}); count];
         self.key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();

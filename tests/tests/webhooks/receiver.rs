@@ -39,17 +39,17 @@ impl Received {
 /// What a receiver does with a request.
 #[derive(Clone, Debug)]
 pub enum Response {
-    /// A status without a body.
+    /// Responds with a status and without a body.
     Status(u16),
-    /// A status without a body, after some time.
+    /// Responds with a status and without a body, after a delay.
     Late(Duration, u16),
-    /// These bytes; the connection stays open for the next request.
+    /// Sends these bytes; the connection stays open for the next request.
     Bytes(Vec<u8>),
-    /// These bytes, and nothing more until the client leaves.
+    /// Sends these bytes, and nothing more until the client disconnects.
     Hang(Vec<u8>),
-    /// These bytes, and then the others again and again.
+    /// Sends the first bytes, and then repeats the others.
     Endless(Vec<u8>, Vec<u8>, Duration),
-    /// These bytes, and then the end of the connection.
+    /// Sends these bytes, and then closes the connection.
     Close(Vec<u8>),
 }
 

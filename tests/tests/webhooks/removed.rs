@@ -82,7 +82,7 @@ with_receivers! {
         assert_eq!(receiver.received().len(), 8);
     }
 
-    /// The cancelled deliveries do not hold up the others, and count as no failure of the receiver.
+    /// The cancelled deliveries do not delay the others, and do not count as failures of the receiver.
     async fn pending_deliveries_of_a_deleted_trace_are_cancelled(home: Installation) {
         let receiver = home.receiver(|_, before| Response::Status(if before < 2 { 500 } else { 200 })).await;
         let id = webhook(home, &receiver).await;
@@ -113,7 +113,7 @@ with_receivers! {
         assert!(rows.iter().all(|it| it.status != "pending"));
     }
 
-    /// Otherwise a webhook whose traces are deleted now and then would never be disabled.
+    /// If they ended it, a webhook whose traces are deleted now and then would never be disabled.
     async fn cancelled_deliveries_do_not_end_the_time_of_failures(home: Installation) {
         let receiver = home.receiver(|_, _| Response::Status(500)).await;
         let id = webhook(home, &receiver).await;

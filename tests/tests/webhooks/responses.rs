@@ -11,7 +11,7 @@ const LONG_RESPONSES: usize = 20;
 with_receivers! {
     async fn only_the_newest_long_responses_are_kept(home: Installation) {
         let receiver = home.receiver(|it, _| match it.json()["data"]["number"].as_u64().unwrap() {
-            // Short ones are kept however many there are.
+            // All short responses are kept.
             number if number % 2 == 0 => response(200, &[], "é".repeat(128).as_bytes()),
             _ => response(200, &[], "é".repeat(5_000).as_bytes()),
         }).await;
@@ -48,7 +48,7 @@ with_receivers! {
         assert_eq!(bodies.len(), receiver.received().len());
         assert!(bodies.len() > LONG_RESPONSES, "{}", bodies.len());
         assert_eq!(long, LONG_RESPONSES);
-        // Each one still shows how it began.
+        // The beginning of every response is still stored.
         let mut numbers: Vec<usize> = bodies.iter().map(|it| it.split(' ').next().unwrap().parse().unwrap()).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..bodies.len()).collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use tests::hang::wait_until;
 use crate::{receiver::Response, with_receivers};
 
 with_receivers! {
-    /// Receivers that hang occupy two workers each, so that the others are served meanwhile.
+    /// A receiver that hangs occupies at most two workers, so the other receivers are served meanwhile.
     async fn hanging_receivers_do_not_delay_others(home: Installation) {
         let hanging = home.receiver(|_, _| Response::Hang(Vec::new())).await;
         let fine = home.receiver(|_, _| Response::Status(200)).await;
@@ -48,7 +48,8 @@ with_receivers! {
         }
     }
 
-    /// A delivery that is interrupted by the end of the server is neither lost nor counted.
+    /// A delivery that is interrupted because the server stops is not lost, and does not count as an
+    /// attempt.
     async fn stopping_server_returns_deliveries(home: Installation) {
         let receiver = home.receiver(|_, before| match before {
             0 => Response::Hang(Vec::new()),

@@ -13,7 +13,7 @@ use super::{App, connection};
 /// Opens the list of contexts, with the cursor on the current one.
 pub fn open(shell: &mut Shell) {
     if shell.contexts.is_empty() {
-        shell.notify("there is no context to go to; loupe context set NAME --url URL makes one");
+        shell.notify("there is no other context; loupe context set NAME --url URL creates one");
         return;
     }
     let here = shell.contexts.iter().position(|it| it.context == shell.target.context);

@@ -33,7 +33,7 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(16);
 /// Maximum number of messages that are handled before the next frame.
 const MAX_BATCHED_MESSAGES: usize = 1_000;
 
-/// Runs until the reader quits. `contexts` are the contexts to switch to, `state_dir` is the folder of the
+/// Runs until the user quits. `contexts` are the contexts to switch to, `state_dir` is the folder of the
 /// bookmarks, `effects` are performed first.
 ///
 /// # Errors

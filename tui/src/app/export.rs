@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_quotes_and_disarms() {
+    fn csv_cells_are_quoted_and_formulas_disarmed() {
         let rows = [
             serde_json::json!({"name": "=1+1", "note": "a,\"b\"\nc", "tags": ["x"], "n": null}),
             serde_json::json!({"name": "ok", "note": "", "tags": [], "n": -2.5}),

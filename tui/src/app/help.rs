@@ -14,9 +14,9 @@ use present::{
     text::{clean, fit, wrap},
 };
 
-/// Columns of the keys of an action.
+/// Width in columns of the keys of an action.
 const KEY_COLS: usize = 16;
-/// Columns of the help of an action.
+/// Width in columns of the help of an action.
 const HELP_COLS: usize = 56;
 
 /// Returns the number of lines of the overlay, for scrolling.

@@ -2,7 +2,7 @@
 
 use crate::{keymap::Binding, net::NetError, screen::manage::keys::API_KEYS, shell::Shell};
 
-/// Returns why the reader may not perform an action; none if they may.
+/// Returns why the user may not perform an action; none if they may.
 pub fn refusal(shell: &Shell, binding: &Binding) -> Option<String> {
     let needed = binding.role?;
     if shell.target.read_only {

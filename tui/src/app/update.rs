@@ -133,7 +133,7 @@ fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// Performs the action of a binding if the reader may.
+/// Performs the action of a binding if the user may.
 pub fn perform(app: &mut App, binding: &Binding) -> Vec<Effect> {
     match permission::refusal(&app.shell, binding) {
         Some(reason) => {

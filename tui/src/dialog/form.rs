@@ -85,7 +85,7 @@ pub struct Field {
 pub enum FieldValue {
     /// Text.
     Text(Input),
-    /// A secret, which is shown masked and appears in no log.
+    /// A secret, which is shown masked and never logged.
     Secret(Input),
     /// One of several.
     Choice(Choice),

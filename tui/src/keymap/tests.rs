@@ -1,4 +1,4 @@
-//! Tests of the key map: the default table, and tables with the reader's own keys.
+//! Tests of the key map: the default table, and tables with the user's own keys.
 
 use crate::{
     keymap::*,

@@ -1,4 +1,4 @@
-//! Writes files that the reader exports.
+//! Writes files that the user exports.
 
 use std::io;
 

@@ -27,7 +27,7 @@ pub trait ScreenChanges {
         Ok(Vec::new())
     }
 
-    /// Stores the list that shows whether a change happened whose response was lost.
+    /// Stores the list that shows whether a change with a lost response happened.
     ///
     /// # Errors
     /// Fails when the response has another type than the list; it is handled like a failed request.

@@ -30,7 +30,7 @@ pub enum Cause<'a> {
     Silence(Timestamp),
 }
 
-/// Returns whether new traces arrive without an action of the reader.
+/// Returns whether new traces arrive without an action of the user.
 pub fn is_live(shell: &Shell) -> bool {
     matches!(shell.link, Link::Streaming | Link::Polling) && stale(shell).is_none()
 }

@@ -1,4 +1,4 @@
-//! The state that all screens share: the server, the reader's settings, the connection and the overlays.
+//! The state that all screens share: the server, the user's settings, the connection and the overlays.
 //!
 //! A screen keeps its own records; see [`Screen`].
 
@@ -70,17 +70,17 @@ const BUSY_AFTER_MICROS: i64 = 300_000;
 pub struct Shell {
     /// The server and the context of the console.
     pub target: Target,
-    /// Traces that the reader marked.
+    /// Traces that the user marked.
     pub bookmarks: Bookmarks,
     /// The contexts that the console can switch to.
     pub contexts: Vec<Target>,
-    /// The keys in force.
+    /// The current key bindings.
     pub keymap: Keymap,
     /// Saved filters.
     pub saved: Saved,
     /// The time, as of the last tick.
     pub now: Timestamp,
-    /// Time zone of the reader.
+    /// Time zone of the user.
     pub zone: Zone,
     /// Columns and rows.
     pub size: (u16, u16),
@@ -153,7 +153,7 @@ impl List for EvaluatorList {
     }
 }
 
-/// The settings of the reader that texts are laid out with.
+/// The settings of the user that texts are laid out with.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
     /// Characters of the terminal.
@@ -326,7 +326,7 @@ impl Shell {
         Timestamp::from_micros(self.now.micros() - BUSY_AFTER_MICROS)
     }
 
-    /// Parses a trace filter, with times in the reader's zone.
+    /// Parses a trace filter, with times in the user's zone.
     ///
     /// # Errors
     /// Fails with the position of the first wrong character, from 0, and the problem.
@@ -369,7 +369,7 @@ impl Shell {
         self.input = Some(input);
     }
 
-    /// Returns the key scope in force: the overlay's, else the screen's.
+    /// Returns the current key scope: the overlay's, else the screen's.
     pub fn active_scope(&self) -> Scope {
         match &self.overlay {
             Some(Overlay::Projects { .. }) => PROJECTS_SCOPE,

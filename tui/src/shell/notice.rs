@@ -39,7 +39,7 @@ pub fn found(shell: &Shell, scope: Scope, words: &str, (at, hits): (usize, usize
     format!("find {open}{words}{close} {at} of {hits} {dot} {next} next {dot} {before} previous")
 }
 
-/// Returns a first trace from the shell, ready to paste.
+/// Returns a shell command that sends a first trace, ready to paste.
 pub fn first_steps(shell: &Shell) -> Vec<String> {
     let (url, variable) = (&shell.target.url, shell.target.variable);
     vec![
@@ -128,7 +128,7 @@ pub fn session_needed(shell: &Shell, sentence: &str) -> Vec<(Tone, String)> {
         (Tone::Field, format!("loupe auth login --session --url {}", shell.target.url)),
         (Tone::Field, "export LOUPE_SESSION_TOKEN=...".to_owned()),
         (Tone::Plain, String::new()),
-        (Tone::Dim, "The operator of the server makes one with loupe-server admin issue-token.".to_owned()),
+        (Tone::Dim, "The operator of the server creates one with loupe-server admin issue-token.".to_owned()),
     ]);
     lines
 }

@@ -10,9 +10,9 @@ use crate::net::NetError;
 pub enum Link {
     /// The server has not responded yet.
     Connecting,
-    /// Over the stream.
+    /// New traces arrive over the stream.
     Streaming,
-    /// By polling every two seconds.
+    /// New traces arrive by polling every two seconds.
     Polling,
     /// Requests for the list fail. They are repeated until one succeeds.
     Down(Outage),
@@ -63,7 +63,7 @@ pub enum Purpose {
     Evaluators,
     /// The change of a dialog.
     Change,
-    /// A list that shows whether a change happened whose response was lost.
+    /// A list that shows whether a change with a lost response happened.
     Check,
 }
 
@@ -72,7 +72,7 @@ pub enum Purpose {
 pub struct Problem {
     /// Time at which it happened.
     pub at: Timestamp,
-    /// The attempt and its error.
+    /// The description of the attempt and its error.
     pub text: String,
 }
 
@@ -90,7 +90,7 @@ pub struct Toast {
 /// An overlay over the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Overlay {
-    /// The keys; the words narrow them down.
+    /// The help: the key bindings, filtered by the words typed.
     Help {
         /// First visible line.
         top: usize,
@@ -117,7 +117,7 @@ pub enum Overlay {
         /// The row under the cursor.
         selected: usize,
     },
-    /// The palette of actions and places, filtered by the words typed.
+    /// The palette: actions and places, filtered by the words typed.
     Palette {
         /// The row under the cursor, among the matches.
         selected: usize,

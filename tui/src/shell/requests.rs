@@ -7,7 +7,7 @@ use crate::net::{Effect, NetError, RequestId, Response};
 
 /// The purpose of a request of a screen.
 pub trait RequestPurpose: Copy {
-    /// Returns whether the reader waits for the response, so that the console shows that it is loading.
+    /// Returns whether the user waits for the response, so that the console shows that it is loading.
     fn is_shown(self) -> bool {
         true
     }

@@ -78,10 +78,10 @@ pub trait Screen:
         true
     }
 
-    /// Returns the key scope in force on the screen.
+    /// Returns the current key scope of the screen.
     fn scope(&self) -> Scope;
 
-    /// Discards everything but the reader's settings, because the context changes.
+    /// Discards everything but the user's settings, because the context changes.
     fn reset(&mut self) {}
 
     /// Brings derived state up to date after each message.
@@ -90,7 +90,7 @@ pub trait Screen:
 
 /// Handlers of a screen for keys, ticks, and changes of project or connection.
 pub trait ScreenActions {
-    /// Requests what the screen shows, when the reader goes there.
+    /// Requests what the screen shows, when the user goes there.
     fn enter(&mut self, _shell: &mut Shell) -> Vec<Effect> {
         Vec::new()
     }
@@ -213,7 +213,7 @@ pub trait ScreenLines {
         None
     }
 
-    /// Puts a line in force.
+    /// Applies a line.
     ///
     /// # Errors
     /// Fails when the line is invalid.

@@ -149,7 +149,7 @@ fn refused_credential_is_probed_every_30_seconds() {
 }
 
 #[test]
-fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
+fn refusal_on_a_screen_ends_when_the_credential_is_accepted_again() {
     for digit in ["2", "3", "7", "8"] {
         let mut state = filled((80, 24), UNICODE_THEME);
         press(&mut state, digit);
@@ -313,7 +313,7 @@ fn trace_filter_applies_to_list_and_stream() {
 }
 
 #[test]
-fn open_and_walk_from_trace_to_trace() {
+fn keys_open_the_next_and_the_previous_trace() {
     let mut state = opened((80, 24), UNICODE_THEME);
     let open = state.screens.traces.detail.as_ref().unwrap();
     assert_eq!(open.current().unwrap().name, "decide_refund", "where the failure began");

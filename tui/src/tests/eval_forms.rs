@@ -148,7 +148,7 @@ fn evaluator_name_is_edited_like_other_fields() {
     press(&mut state, "c");
     update(&mut state, with('x', KeyModifiers::CONTROL));
     update(&mut state, with('b', KeyModifiers::ALT));
-    assert_eq!(chosen(&state).0, "", "a combination is no letter");
+    assert_eq!(chosen(&state).0, "", "a key combination is not a letter");
     update(&mut state, Msg::Paste(" latency_threshold\n".into()));
     let (typed, word, about) = chosen(&state);
     assert_eq!((typed.as_str(), word.as_deref()), ("latency_threshold", Some("latency_threshold")));

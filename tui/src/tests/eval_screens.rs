@@ -45,7 +45,7 @@ fn evals_screen_draws_every_state() {
 }
 
 #[test]
-fn eval_states_of_a_kind() {
+fn empty_invalid_and_refused_evals_are_drawn() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = typed(&mut state, "metric:faithfulness from:-15m");
     reply(&mut state, &effects, Ok(Response::new(list(vec![], false))));
@@ -66,7 +66,7 @@ fn eval_states_of_a_kind() {
 }
 
 #[test]
-fn evals_without_unicode_colour_and_in_any_size() {
+fn evals_screen_is_drawn_in_ascii_without_colour_and_at_every_size() {
     let mut state = judging((80, 24), ASCII_THEME);
     state.screens.evals.rows[0].reasoning = Some("plain".into());
     let text = screen(&state);

@@ -104,7 +104,7 @@ fn opened_trace_is_drawn_at_every_size() {
 }
 
 #[test]
-fn offline_keeps_the_rows() {
+fn unreachable_server_keeps_the_rows() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(offline()));
@@ -120,7 +120,7 @@ fn refused_credential_is_drawn_at_every_size() {
 }
 
 #[test]
-fn nothing_matches_and_a_wrong_filter() {
+fn empty_result_and_invalid_filter_are_drawn() {
     let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latency:>=80s from:-15m");
     let effects = key(&mut state, KeyCode::Enter);
@@ -145,7 +145,7 @@ fn panels_and_overlays_are_drawn() {
 }
 
 #[test]
-fn projects_and_an_archived_one() {
+fn projects_and_an_archived_one_are_drawn() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     let projects = vec![project(1, "2025-pilot", true), project(2, "checkout-bot", false)];
@@ -175,7 +175,7 @@ fn stale_rows_stay_under_a_bar() {
     for theme in [UNICODE_THEME, Theme { colour: false, ..UNICODE_THEME }] {
         let mut state = filled((80, 24), theme);
         let effects = press(&mut state, "R");
-        reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no member any more")));
+        reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no longer a member")));
         tick(&mut state, 10);
         state.shell.toast = None;
         snap("stale", &state);

@@ -6,9 +6,9 @@ use crate::theme::{Theme, Tone};
 use crate::widgets::table::{Pieces, put};
 use present::text::{cut, width};
 
-/// Columns of a box where there is room for them.
+/// Width in columns of a box if there is room for it.
 const MAX_BOX_COLS: u16 = 62;
-/// Columns of the frame and the margins of a box.
+/// Width in columns of the frame and the margins of a box.
 const FRAME_COLS: u16 = 8;
 
 /// Returns the columns of the lines in a box on a screen of this width.

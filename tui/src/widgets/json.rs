@@ -49,7 +49,7 @@ impl PaneLine {
     }
 }
 
-/// The containers whose folding was changed by hand, by path: their default is inverted.
+/// The containers that the user folded or unfolded, by path: their default is inverted.
 pub type Toggled = HashSet<String>;
 
 /// Lays out a JSON text in lines of `cols` columns. Returns none if the text is neither an object nor

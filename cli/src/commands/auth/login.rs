@@ -35,7 +35,8 @@ enum CredentialKind {
 }
 
 impl CredentialKind {
-    /// Returns the kind of a secret by its form; `None` if it has neither form.
+    /// Determines from the format of a secret whether it is an API key or a session token; `None` if it is
+    /// neither.
     fn of(secret: &str) -> Option<Self> {
         if secret.starts_with("lp_") {
             return Some(Self::Key);

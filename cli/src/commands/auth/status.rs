@@ -54,7 +54,7 @@ pub async fn run(ctx: &mut Ctx) -> Result {
     if me.is_some() {
         return Ok(());
     }
-    // If no credential is valid, the error is the one of the first.
+    // If no credential is valid, the command fails with the error of the first one.
     match key.into_iter().chain(session).find_map(|it| it.me.err()) {
         Some(error) => Err(error),
         None => Err(no_credential()),

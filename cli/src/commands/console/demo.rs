@@ -145,7 +145,7 @@ fn find(env: &Env, this: Option<&Path>) -> Option<PathBuf> {
 }
 
 fn missing() -> CliError {
-    let message = format!("{SERVER_PROGRAM} is neither beside this program nor in PATH");
+    let message = format!("{SERVER_PROGRAM} is neither in the folder of this program nor in PATH");
     let hint = format!(
         "install {SERVER_PROGRAM}, run `{SERVER_PROGRAM} demo`, and `loupe console` in another terminal"
     );

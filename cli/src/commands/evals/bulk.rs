@@ -29,7 +29,7 @@ use crate::{
     prompt,
 };
 
-/// Arguments of `evals bulk`; the project is the one of `--project`.
+/// Arguments of `evals bulk`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct BulkArgs {
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
     if filter.is_empty() {
         let place = project.map_or_else(String::new, |id| format!(" of the project {id}"));
         let what =
-            format!("There is no filter: this evaluates {} of every trace{place}.", args.evaluator.metric);
+            format!("Without a filter, this evaluates {} of every trace{place}.", args.evaluator.metric);
         prompt::confirm(ctx, &what, &args.evaluator.metric).await?;
     }
     let mut selected: Map<String, Value> =

@@ -18,7 +18,7 @@ use crate::{
     find,
 };
 
-/// Arguments of `evals list`; the project is the one of `--project`.
+/// Arguments of `evals list`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct EvaluationListArgs {
     /// Only of this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
@@ -39,7 +39,7 @@ pub struct EvaluationListArgs {
     /// Only of ingested traces or of remediated outputs: fresh, remediation
     #[arg(long, value_name = "CONTEXT")]
     eval_context: Option<EvaluationContext>,
-    /// Only of this eval rule: id, the last characters of it, or its metric
+    /// Only of this eval rule: id, its last characters, or its metric
     #[arg(long, value_name = "RULE")]
     rule: Option<String>,
     /// Only with at least this score

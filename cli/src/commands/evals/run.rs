@@ -31,7 +31,7 @@ pub struct RunArgs {
     trace: String,
     #[command(flatten)]
     evaluator: EvaluatorArgs,
-    /// Evaluate this span instead of the whole trace: its id, or the last characters of it
+    /// Evaluate this span instead of the whole trace: its id, or the last characters of the id
     #[arg(long, value_name = "ID")]
     span: Option<String>,
     #[command(flatten)]

@@ -19,7 +19,7 @@ pub fn all() -> Result<Vec<Value>> {
         .map_err(|_| CliError::new(Exit::Unexpected, "the built-in list of evaluators can't be read"))
 }
 
-/// Returns whether a name is the one of a built-in evaluator.
+/// Returns whether a built-in evaluator has this name.
 pub fn is_builtin(name: &str) -> bool {
     BUILTIN_NAMES.contains(&name)
 }

@@ -32,7 +32,7 @@ pub struct FailureConditionArgs {
     /// The highest score of the metric that matches
     #[arg(long, value_name = "SCORE", allow_hyphen_values = true)]
     max_score: Option<f64>,
-    /// Number of matching traces within the window from which the rule fires (default: 1)
+    /// Minimum number of matching traces within the window for the rule to fire (default: 1)
     #[arg(long, value_name = "N", value_parser = positive::<i64>)]
     min_count: Option<i64>,
     /// The window in whole minutes, such as 15m, 1h or 7d (default: 1h)
@@ -42,7 +42,7 @@ pub struct FailureConditionArgs {
     filter: RuleFilterArgs,
 }
 
-/// Arguments of `failure-rules create`; the project is the one of `--project`.
+/// Arguments of `failure-rules create`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct FailureRuleCreateArgs {
     /// Descriptive name

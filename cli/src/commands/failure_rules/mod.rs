@@ -21,7 +21,7 @@ pub enum FailureRuleCommand {
     /// Create a rule: failure types or low scores, and a filter of traces
     #[command(
         before_help = "Examples:\n  loupe failure-rules create 'timeouts' -p checkout-bot --type timeout\n  loupe failure-rules create 'many rate limits' --type rate_limit \\\n    --min-count 20 --window 15m\n  loupe failure-rules create 'invented facts' --metric faithfulness \\\n    --max-score 0.5\n  loupe failure-rules create 'production' --all-projects \\\n    --filter-tag env:prod --disabled\n",
-        after_help = "Without --type and --metric, the rule fires for timeout, rate_limit, invalid_response and\ncontext_length. The project is the one of --project; without one, the rule is for all projects.\n"
+        after_help = "Without --type and --metric, the rule fires for timeout, rate_limit, invalid_response and\ncontext_length. --project selects the project; without it, the rule is for all projects.\n"
     )]
     Create(change::FailureRuleCreateArgs),
     /// List the rules, newest first

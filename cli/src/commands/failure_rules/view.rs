@@ -85,7 +85,7 @@ fn window(row: &Value) -> String {
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
     let fires = match row.get("min_count").and_then(Value::as_i64).unwrap_or_default() {
         1 => "for every matching trace".to_owned(),
-        count => format!("from {count} matching traces within {}", window(row)),
+        count => format!("at {count} or more matching traces within {}", window(row)),
     };
     let project = match text_member(row, "project_id") {
         "" => "all projects",

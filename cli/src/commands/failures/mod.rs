@@ -60,7 +60,7 @@ pub struct FailureListArgs {
     /// RemediationRegression
     #[arg(long = "type", value_name = "TYPE")]
     failure_type: Option<FailureType>,
-    /// Only of this cluster: id, or the last characters of it
+    /// Only of this cluster: id, or its last characters
     #[arg(long, value_name = "ID")]
     cluster: Option<String>,
     /// Only of this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
@@ -93,7 +93,7 @@ pub struct ClusterListArgs {
 /// Argument that names a failure cluster.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// Id, or the last characters of it
+    /// Id, or its last characters
     cluster: String,
 }
 

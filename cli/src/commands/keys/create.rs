@@ -23,7 +23,7 @@ use crate::{
     prompt,
 };
 
-/// Arguments of `keys create`; the project is the one of `--project`.
+/// Arguments of `keys create`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct KeyCreateArgs {
     /// Descriptive name

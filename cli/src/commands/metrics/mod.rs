@@ -33,7 +33,7 @@ pub enum MetricCommand {
     Project(ProjectMetricArgs),
 }
 
-/// Arguments of `metrics project`; the project is the one of `--project`.
+/// Arguments of `metrics project`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct ProjectMetricArgs {
     /// Metric: retry_cap_hit

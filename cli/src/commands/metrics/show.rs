@@ -24,7 +24,7 @@ use crate::{
     output::{cell::Tone, table},
 };
 
-/// Arguments of `metrics show`; the project is the one of `--project`.
+/// Arguments of `metrics show`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct MetricShowArgs {
     /// Metrics to show, in this order (default: all)

@@ -45,7 +45,7 @@ pub struct RuleSettingArgs {
     filter: RuleFilterArgs,
 }
 
-/// Arguments of `rules create`; the project is the one of `--project`.
+/// Arguments of `rules create`; `--project` selects the project.
 #[derive(Debug, Args)]
 pub struct RuleCreateArgs {
     /// The evaluator, see `loupe evaluators list`
@@ -64,7 +64,7 @@ pub struct RuleCreateArgs {
 /// Arguments of `rules update`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
 pub struct RuleUpdateArgs {
-    /// Id, the last characters of it, or the metric if only one rule has it
+    /// Id, its last characters, or the metric if only one rule has it
     rule: String,
     /// Another evaluator
     #[arg(long, value_name = "NAME", value_parser = evaluator_name(), hide_possible_values = true)]

@@ -94,14 +94,14 @@ impl RuleCommand {
 /// Argument that names an eval rule.
 #[derive(Debug, Args)]
 pub struct RuleArgs {
-    /// Id, the last characters of it, or the metric if only one rule has it
+    /// Id, its last characters, or the metric if only one rule has it
     rule: String,
 }
 
 /// Arguments of `rules test`.
 #[derive(Debug, Args)]
 pub struct RuleTestArgs {
-    /// Id, the last characters of it, or the metric if only one rule has it
+    /// Id, its last characters, or the metric if only one rule has it
     rule: String,
     /// Id, the last characters of a recent id, or an OpenTelemetry trace id
     trace: String,
@@ -110,7 +110,7 @@ pub struct RuleTestArgs {
 /// Arguments of `rules backfill`.
 #[derive(Debug, Args)]
 pub struct BackfillArgs {
-    /// Id, the last characters of it, or the metric if only one rule has it
+    /// Id, its last characters, or the metric if only one rule has it
     rule: String,
     #[command(flatten)]
     period: PeriodArgs,
@@ -121,7 +121,7 @@ pub struct BackfillArgs {
 /// Arguments of `rules decisions`.
 #[derive(Debug, Args)]
 pub struct DecisionsArgs {
-    /// Id, the last characters of it, or the metric if only one rule has it
+    /// Id, its last characters, or the metric if only one rule has it
     rule: String,
     /// Only on this trace: id, the last characters of a recent id, or an OpenTelemetry trace id
     #[arg(long, value_name = "ID")]
@@ -198,7 +198,7 @@ async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result
     if is_unbounded {
         let rule = &args.rule;
         let what = format!(
-            "There is no --from and no --to: this runs the rule {rule} ({id}) over every past trace that it selects."
+            "Without --from and --to, this runs the rule {rule} ({id}) on every past trace that it selects."
         );
         prompt::confirm(ctx, &what, "backfill").await?;
     }

@@ -1,21 +1,16 @@
 //! State of `traces tail`: the traces that were printed, and the time from which to continue.
 
-use std::collections::{HashSet, VecDeque};
-
 use api::Timestamp;
 use serde_json::Value;
 
-use crate::output::cell;
+use crate::{commands::seen_ids::SeenIds, output::cell};
 
-/// Maximum number of ids that are kept.
-const MAX_SEEN_IDS: usize = 10_000;
 /// Overlap with the newest trace seen, in microseconds, for traces that arrive late.
 const LATE_ARRIVAL_MICROS: i64 = 60_000_000;
 
 /// The traces seen so far.
 pub struct SeenTraces {
-    order: VecDeque<String>,
-    ids: HashSet<String>,
+    ids: SeenIds,
     newest: Option<Timestamp>,
     start: Timestamp,
 }
@@ -23,7 +18,7 @@ pub struct SeenTraces {
 impl SeenTraces {
     /// Creates an empty state; traces that started before `start` are ignored.
     pub fn from(start: Timestamp) -> Self {
-        Self { order: VecDeque::new(), ids: HashSet::new(), newest: None, start }
+        Self { ids: SeenIds::default(), newest: None, start }
     }
 
     /// Records a trace, and returns whether it is new.
@@ -34,16 +29,7 @@ impl SeenTraces {
         if let Some(time) = cell::timestamp(trace, "started_at") {
             self.newest = self.newest.max(Some(time));
         }
-        if !self.ids.insert(id.to_owned()) {
-            return false;
-        }
-        self.order.push_back(id.to_owned());
-        if self.order.len() > MAX_SEEN_IDS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-        true
+        self.ids.record(id)
     }
 
     /// Returns whether a trace was recorded before.
@@ -75,6 +61,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::commands::seen_ids::MAX_SEEN_IDS;
 
     #[test]
     fn seen_traces_ignore_repeats_and_drop_old_ids() {

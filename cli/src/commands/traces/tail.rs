@@ -22,6 +22,7 @@ use uuid::Uuid;
 use super::{TRACE_VIEW, filter_args::TraceFilterArgs, seen::SeenTraces};
 use crate::{
     args::positive,
+    commands::outage::{OutageTracker, is_temporary},
     config::{duration, expiry::SessionExpiry},
     ctx::Ctx,
     env::now,
@@ -34,8 +35,6 @@ use crate::{
 
 /// Maximum number of pages that are read before their traces are printed.
 const MAX_PAGES_PER_READ: usize = 100;
-/// Maximum delay between two attempts to reach the server.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Arguments of `traces tail`.
 #[derive(Debug, Args)]
@@ -110,7 +109,7 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
         uses_stream: !args.poll,
         is_primed: !since.is_zero(),
         last_event: None,
-        outage: None,
+        outages: OutageTracker::default(),
         is_announced: false,
     };
     let Some(limit) = limit else {
@@ -141,14 +140,8 @@ struct Tail {
     /// Whether the traces that existed at the start are recorded.
     is_primed: bool,
     last_event: Option<String>,
-    outage: Option<Outage>,
+    outages: OutageTracker,
     is_announced: bool,
-}
-
-/// A period in which the server cannot be reached.
-struct Outage {
-    since: Instant,
-    tries: u32,
 }
 
 /// Reason why following pauses or ends.
@@ -349,41 +342,24 @@ impl Tail {
 
     /// Waits after a temporary failure; returns other failures as errors.
     async fn wait_after_failure(&mut self, ctx: &mut Ctx, error: Error) -> Result {
-        let is_temporary = match &error {
-            Error::Unreachable { .. } => true,
-            Error::Response(response) => response.status == 429 || response.status >= 500,
-            _ => false,
-        };
         // If the server was never reached, the address is probably wrong, so the command ends.
-        if !is_temporary || !self.is_announced {
+        if !is_temporary(&error) || !self.is_announced {
             let mut failed = CliError::from(error);
             if let Some(newest) = self.seen.newest().filter(|_| self.is_announced) {
                 failed.detail.push(format!("the newest trace printed started at {newest}"));
             }
             return Err(failed);
         }
-        let outage = self.outage.get_or_insert_with(|| Outage { since: Instant::now(), tries: 0 });
-        let doubled = Duration::from_secs(1 << outage.tries.min(5)).min(MAX_RETRY_DELAY);
-        outage.tries += 1;
-        let asked = error.response().and_then(|response| response.retry_after);
-        let wait = asked.unwrap_or(doubled);
-        let time = now().format("%H:%M:%S");
-        let seconds = wait.as_secs();
-        match error.status() {
-            Some(_) => ctx.out.note(&format!("{} at {time}, retrying in {seconds}s", error.cause())),
-            None => {
-                ctx.out.note(&format!("connection lost {time} ({}), retrying in {seconds}s", error.cause()))
-            }
-        }
+        let (wait, message) = self.outages.record(&error);
+        ctx.out.note(&message);
         sleep(wait).await;
         Ok(())
     }
 
     /// Prints that the server is reachable again.
     fn note_recovery(&mut self, ctx: &mut Ctx) {
-        if let Some(outage) = self.outage.take() {
+        if let Some(seconds) = self.outages.end() {
             let from = clock(ctx, self.seen.resume());
-            let seconds = outage.since.elapsed().as_secs();
             ctx.out.note(&format!("connected again after {seconds}s, continuing from {from}"));
         }
     }

@@ -40,7 +40,7 @@ pub struct WebhookCreateArgs {
 /// Arguments of `webhooks update`. Fields that are not given keep their values.
 #[derive(Debug, Args)]
 pub struct WebhookUpdateArgs {
-    /// Id, the last characters of it, or the address
+    /// Id, its last characters, or the address
     webhook: String,
     /// New https address
     #[arg(long, value_name = "ADDRESS")]
@@ -53,7 +53,7 @@ pub struct WebhookUpdateArgs {
 /// Arguments of `webhooks rotate-secret`.
 #[derive(Debug, Args)]
 pub struct WebhookRotateArgs {
-    /// Id, the last characters of it, or the address
+    /// Id, its last characters, or the address
     webhook: String,
     #[command(flatten)]
     secret: NewSecretArgs,

@@ -1,4 +1,4 @@
-//! Checks the signed time of a delivery, so that a recorded request can't be sent again later.
+//! Checks the signed time of a delivery, so that a recorded request cannot be sent again later.
 
 use std::time::Duration;
 

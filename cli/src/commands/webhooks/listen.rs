@@ -47,7 +47,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub struct ListenArgs {
     #[command(flatten)]
     secret: WebhookSecretArgs,
-    /// Create a webhook for this https address, from where a tunnel leads here, and delete it at the end
+    /// Create a webhook for this https address, which a tunnel forwards to this machine, and delete it at the end
     #[arg(long, value_name = "ADDRESS", conflicts_with = "secret_file")]
     pub public_url: Option<String>,
     /// Events of this webhook, separated by commas (default: failure.detected)
@@ -65,7 +65,7 @@ pub struct ListenArgs {
     /// Forward invalid deliveries, too
     #[arg(long, requires = "forward_to")]
     insecure_forward: bool,
-    /// Refuse deliveries whose signed timestamp differs from the present time by more, such as 5m
+    /// Refuse deliveries whose signed timestamp differs from the current time by more than this, such as 5m
     #[arg(long, value_name = "DURATION")]
     tolerance: Option<String>,
     /// Write each delivery to NNN.body and NNN.headers in this folder
@@ -81,7 +81,7 @@ pub struct ListenArgs {
     rehearsal: RehearsalArgs,
 }
 
-/// Failures to rehearse, as flags.
+/// Failures that the listener simulates, as flags.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rehearse failures")]
 pub struct RehearsalArgs {
@@ -181,7 +181,8 @@ impl DeliveryLoop {
             tokio::select! {
                 accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                     Ok((stream, _)) => _ = connections.spawn(Arc::clone(&receiver).serve(stream)),
-                    // For example too many open files; they are free again when other connections end.
+                    // The cause may be too many open files. Other connections close their files when they
+                    // end.
                     Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
                 },
                 Some(_) = connections.join_next() => {}

@@ -120,14 +120,14 @@ impl WebhookCommand {
 /// Argument that names a webhook.
 #[derive(Debug, Args)]
 pub struct WebhookArgs {
-    /// Id, the last characters of it, or the address
+    /// Id, its last characters, or the address
     webhook: String,
 }
 
 /// Arguments of `webhooks deliveries`.
 #[derive(Debug, Args)]
 pub struct DeliveryListArgs {
-    /// Id, the last characters of it, or the address
+    /// Id, its last characters, or the address
     webhook: String,
     #[command(flatten)]
     page: PageArgs,
@@ -136,9 +136,9 @@ pub struct DeliveryListArgs {
 /// Arguments of `webhooks redeliver`.
 #[derive(Debug, Args)]
 pub struct RedeliverArgs {
-    /// Id, the last characters of it, or the address
+    /// Id, its last characters, or the address
     webhook: String,
-    /// The delivery: id, or the last characters of it
+    /// The delivery: id, or its last characters
     delivery: String,
 }
 

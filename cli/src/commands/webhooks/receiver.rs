@@ -38,13 +38,13 @@ pub struct WebhookReceiver {
     pub forward: Option<PostTarget>,
     /// Whether deliveries with an invalid signature are forwarded.
     pub forwards_invalid: bool,
-    /// Failures to rehearse.
+    /// Failures that the receiver simulates.
     pub rehearsal: Rehearsal,
     /// Receives each delivery before its response is sent.
     pub sender: mpsc::Sender<ReceivedDelivery>,
 }
 
-/// Failures to rehearse.
+/// Failures that the receiver simulates.
 pub struct Rehearsal {
     /// Status for valid deliveries.
     pub status: Option<u16>,
@@ -77,7 +77,7 @@ impl WebhookReceiver {
             .timer(TokioTimer::new())
             .header_read_timeout(READ_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
-        // A disconnected sender is no failure of the receiver.
+        // A sender that disconnects is not a failure of the receiver.
         _ = connection.await;
     }
 

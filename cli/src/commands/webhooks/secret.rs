@@ -107,10 +107,7 @@ impl NewSecret {
 }
 
 fn read_file(path: &Path) -> Result<String> {
-    let name = path.to_string_lossy();
-    let text = flag_value::text("--secret-file", &name)?;
-    let secret = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(secret.strip_suffix('\r').unwrap_or(secret).to_owned())
+    flag_value::secret("--secret-file", path)
 }
 
 fn no_secret(flags: &str) -> CliError {

@@ -52,8 +52,8 @@ pub fn is_service_signature(text: &str, secret: &[u8], body: &[u8]) -> bool {
     digest.is_some_and(|digest| mac(secret, &[body]).verify_slice(&digest).is_ok())
 }
 
-/// Returns the header by which a request is authentic: the service signature, the one of the previous secret, or one of
-/// the signatures of Standard Webhooks. `None` if no signature is valid.
+/// Returns the header whose signature proves that a request is authentic: the service signature, the signature with
+/// the previous secret, or one of the signatures of Standard Webhooks. `None` if no signature is valid.
 pub fn valid_header(headers: &Headers, secret: &str, body: &[u8]) -> Option<&'static str> {
     let is_service =
         |name| header(headers, name).is_some_and(|text| is_service_signature(text, secret.as_bytes(), body));
@@ -99,7 +99,8 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-/// Decodes lower-case hexadecimal digits; other digits are no signature of the server.
+/// Decodes hexadecimal digits in lower case. The server writes no others, so upper-case digits are
+/// rejected.
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

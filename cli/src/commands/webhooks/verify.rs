@@ -34,7 +34,7 @@ pub struct VerifyArgs {
     /// writes them
     #[arg(long, value_name = "FILE", conflicts_with = "signature")]
     headers: Option<String>,
-    /// Refuse requests whose signed timestamp differs from the present time by more, such as 5m
+    /// Refuse requests whose signed timestamp differs from the current time by more than this, such as 5m
     #[arg(long, value_name = "DURATION", requires = "headers")]
     tolerance: Option<String>,
     #[command(flatten)]

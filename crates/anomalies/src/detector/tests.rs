@@ -67,7 +67,7 @@ fn volume_of_a_new_project_is_not_judged_before_its_second_week() {
 }
 
 #[test]
-fn level_that_stays_is_normal_after_a_day_and_its_end_is_no_anomaly() {
+fn level_that_stays_is_normal_after_a_day_and_its_end_is_not_an_anomaly() {
     let mut detector = volume_with_history(14);
     let doubled = |index| (traces(index).0 * 2.0, traces(index).1 * 2);
     let changes = feed(&mut detector, 14 * DAY, 16 * DAY, doubled);
@@ -116,7 +116,7 @@ fn repeated_intervals_change_nothing() {
 }
 
 #[test]
-fn skipped_intervals_without_knowledge_are_no_drop() {
+fn skipped_intervals_without_data_are_not_a_drop() {
     let mut detector = volume_with_history(14);
     detector.skip_until(MONDAY_MICROS + 14 * DAY + 5 * HOUR);
     assert_eq!(feed(&mut detector, 14 * DAY + 5 * HOUR, 15 * DAY, traces), []);

@@ -60,7 +60,8 @@ pub struct Incident {
     /// Minutes from the start of the history.
     pub start: f64,
     pub minutes: f64,
-    /// Factor of the value at full intensity; added to error rates and scores.
+    /// Factor by which the value changes at full intensity; for error rates and scores, the amount that is
+    /// added.
     pub size: f64,
 }
 

@@ -45,7 +45,7 @@ pub enum ExpectedEvent {
         minutes: f64,
         size: f64,
     },
-    /// A deployment that makes traces a little slower and dearer from this day on.
+    /// A deployment that makes traces a little slower and more expensive from this day on.
     Deployment {
         day: f64,
         latency: f64,

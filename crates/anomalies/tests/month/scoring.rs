@@ -4,8 +4,8 @@ use anomalies::{AnomalyChange, Detector, Direction, MetricKind};
 
 use crate::simulation::{HISTORY_DAYS, Month, to_minutes};
 
-/// Minutes after the end of an incident in which a report still belongs to it. The return from a level that had
-/// become normal is such a report.
+/// Minutes after the end of an incident in which a report still belongs to it. For example, the detector
+/// reports the return from a level that had become normal.
 const GRACE_MINUTES: f64 = 120.0;
 
 /// An anomaly that the detector opened within the month.

@@ -4,11 +4,12 @@ use toml::{Table, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
 
 /// Applies the difference between two versions of a text's values to the text. Returns none if the text is not
-/// TOML, or holds something else than a table where a value has to be stored.
+/// TOML, or if a value has to be stored inside something that is not a table.
 pub(super) fn change(text: &str, before: &Table, after: &Table) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     if document.is_empty() {
-        // The parser takes the comments of such a text for its end.
+        // The parser stores the comments of a text without values as the end of the document, so new values
+        // are appended to the text itself.
         let gap = if text.trim().is_empty() { "" } else { "\n" };
         return Some(format!("{text}{gap}{}", toml::to_string(after).ok()?));
     }
@@ -30,7 +31,7 @@ fn change_table(table: &mut dyn TableLike, before: &Table, after: &Table) -> Opt
             }
             (Some(Item::Value(existing)), value) => {
                 let mut changed = parsed(value)?;
-                // The comment behind the value belongs to its decoration.
+                // The comment after the value is part of the value's decoration.
                 *changed.decor_mut() = existing.decor().clone();
                 *existing = changed;
             }

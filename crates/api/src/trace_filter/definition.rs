@@ -74,7 +74,7 @@ pub struct Flag {
 /// How a flag becomes the value of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagValue {
-    /// The flag takes no value and stands for this one.
+    /// The flag takes no value; this is the value of the term.
     Fixed(&'static str),
     /// The flag takes a value.
     Given {

@@ -21,10 +21,10 @@ const MIN_NAMING_WEIGHT: u32 = 40;
 const SIBLING_DISTANCE: u32 = 350;
 /// Minimum weight of the words that siblings have in common.
 const MIN_SIBLING_WEIGHT: u32 = 23;
-/// Number of siblings from which the place in which they differ counts as variable.
+/// Minimum number of siblings for the place in which they differ to count as variable.
 const MIN_SIBLINGS: usize = 2;
-/// Number of clusters with the same words before a colon and one failure each, from which the text after the colon
-/// counts as free text.
+/// If this many clusters have the same words before a colon and one failure each, the text after the colon counts
+/// as free text.
 const MIN_FREE_TEXTS: usize = 5;
 /// Minimum weight of the words before the colon.
 const MIN_HEAD_WEIGHT: u32 = 13;
@@ -70,7 +70,7 @@ struct Candidate {
 }
 
 impl Scope {
-    /// Adds a cluster, whose position is behind those of the others.
+    /// Adds a cluster, whose position is after those of the others.
     pub fn insert(&mut self, at: usize, template: &Template) {
         let index = self.members.len() as u32;
         self.members.push(ScopeMember { at, weight: template.weight() });
@@ -141,7 +141,7 @@ impl Scope {
                 self.remembered.insert(sequence, best.at);
                 return JoinDecision::Join(best.at);
             }
-            // A message that is merely near must not make the template more general.
+            // A message that is only similar must not make the template more general.
             let is_near = best.alignment.distance() > limit(&best.alignment, false);
             return if is_near {
                 JoinDecision::Join(best.at)

@@ -69,7 +69,7 @@ fn statuses_never_become_variable() {
 }
 
 #[test]
-fn free_texts_behind_a_colon_are_collected() {
+fn free_texts_after_a_colon_share_a_cluster() {
     let mut fixture = Fixture::default();
     let texts = [
         "sunny day",
@@ -109,7 +109,7 @@ fn messages_without_words_have_clusters() {
 }
 
 #[test]
-fn loaded_set_continues_like_the_one_before() {
+fn loaded_set_continues_like_the_stored_one() {
     let mut fixture = Fixture::default();
     fixture.assign("Tool a_b failed: the disk is full");
     fixture.assign("Tool c_d failed: the disk is full");

@@ -97,13 +97,13 @@ pub fn is_status(chunk: &str, before: &str, after: &str) -> bool {
         || REASON_PHRASES.iter().any(|it| after.starts_with(it))
 }
 
-/// Units that belong to the number in front of them. Units that say what a number counts, such as tokens, stay.
+/// Units that belong to the number before them. Units that say what a number counts, such as tokens, stay.
 const SCALED_UNITS: &[&str] = &[
     "B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "ns", "us", "µs", "ms", "s", "sec",
     "secs", "h",
 ];
 
-/// Returns the length of a unit behind a number, with the space between them; 0 if there is none.
+/// Returns the length of the unit after a number, with the space between them; 0 if there is none.
 pub fn unit_length(after: &str) -> usize {
     let Some(rest) = after.strip_prefix(' ') else { return 0 };
     let length = rest.find(|it: char| !it.is_alphanumeric()).unwrap_or(rest.len());

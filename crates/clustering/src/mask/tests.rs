@@ -58,7 +58,7 @@ fn quoted_texts_and_objects_are_masked() {
 }
 
 #[test]
-fn free_text_behind_known_words_is_masked() {
+fn free_text_after_known_words_is_masked() {
     check("Could not parse LLM output: I think so", "Could not parse LLM output: <*>");
     check(
         "[type=missing, input_value={'a': 1}, input_type=dict]",

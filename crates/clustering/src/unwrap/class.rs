@@ -1,4 +1,4 @@
-//! Removes the class of an exception in front of its message.
+//! Removes the class of an exception before its message.
 
 use super::is_substantive;
 
@@ -41,8 +41,8 @@ const GENERAL_CLASSES: &[&str] = &[
 /// Maximum length of a class with its module path.
 const MAX_CLASS_BYTES: usize = 160;
 
-/// Removes an exception class. A class stays, without its module, in front of a message that says little without
-/// it, such as `KeyError: 'city'`.
+/// Removes an exception class. Keeps the class, without its module, if the message says little without it, as in
+/// `KeyError: 'city'`.
 pub fn remove_class(text: &str) -> Option<String> {
     let end = text
         .bytes()
@@ -88,7 +88,7 @@ fn is_class(path: &str) -> bool {
     has_ending || has_module || (path.len() == name.len() && humps >= 3)
 }
 
-/// Returns the text after the separator behind a class.
+/// Returns the text after the separator that follows a class.
 fn separated(rest: &str) -> Option<&str> {
     if let Some(code) = rest.strip_prefix(" [") {
         // Node.js: `TypeError [ERR_INVALID_URL]: Invalid URL`.

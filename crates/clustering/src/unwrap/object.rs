@@ -1,6 +1,7 @@
 //! Finds the message in an object: JSON, a Python dictionary, or an object as a JavaScript runtime prints it.
 //!
-//! The parser is lenient: providers' messages arrive cut off, with single quotes, and with values that are neither.
+//! The parser is lenient: providers' messages may be cut off, have single quotes, or contain values that are valid
+//! in none of these notations.
 
 /// Maximum depth of objects that are examined.
 const MAX_OBJECT_DEPTH: usize = 16;
@@ -8,10 +9,11 @@ const MAX_OBJECT_DEPTH: usize = 16;
 /// Maximum number of positions at which an object is searched.
 const MAX_OBJECT_STARTS: usize = 4;
 
-/// Maximum length of a text in front of an object that counts as a wrapping.
+/// Maximum length of a text before an object that counts as a wrapping.
 const MAX_WRAPPING_BYTES: usize = 240;
 
-/// Words that a text in front of an object contains, at least one, if it only announces the object.
+/// Words that announce an object: a text before an object that only announces it contains at least one of
+/// them.
 const WRAPPING_WORDS: &[&str] =
     &["error", "status", "exception", "http", "body", "code", "content:", "response", "failed with"];
 
@@ -123,7 +125,7 @@ impl ObjectParser<'_> {
             let (start, end) = self.key();
             self.skip_space();
             if self.bytes.get(self.at) != Some(&b':') {
-                // Not an object; continue behind this byte, so that the loop ends.
+                // Not an object; continue after this byte, so that the loop ends.
                 self.at = (self.at + 1).min(self.bytes.len());
                 continue;
             }

@@ -1,13 +1,13 @@
-//! Wrappings that are known texts in front of a message or behind it.
+//! Wrappings that are known texts before or after a message.
 
 use crate::mask::REASON_PHRASES;
 
-/// Removes a known text in front of the message.
+/// Removes a known text before the message.
 pub fn remove_prefix(text: &str) -> Option<&str> {
     PREFIX_RULES.iter().find_map(|rule| rule(text)).map(str::trim).filter(|it| !it.is_empty())
 }
 
-/// Removes the known texts behind a message.
+/// Removes the known texts after a message.
 pub fn remove_suffix(mut text: &str) -> &str {
     let end = MESSAGE_SUFFIXES.iter().filter_map(|it| text.find(it)).filter(|it| *it > 0).min();
     text = end.map_or(text, |it| text[..it].trim_end());
@@ -39,7 +39,7 @@ const MESSAGE_SUFFIXES: &[&str] = &[
     "\nnote: run with `RUST_BACKTRACE",
 ];
 
-/// Maximum length of a framework's text in front of a known text.
+/// Maximum length of a framework's text before a known text.
 const MAX_INTRODUCTION_BYTES: usize = 80;
 
 type Rule = fn(&str) -> Option<&str>;
@@ -83,7 +83,7 @@ fn mistral_status(text: &str) -> Option<&str> {
 
 /// `An error occurred (ThrottlingException) when calling the InvokeModel operation (reached max retries: 4): message`
 fn botocore(text: &str) -> Option<&str> {
-    // LangChain and others write a few words in front of it.
+    // LangChain and others write a few words before it.
     let start = text.find("An error occurred (").filter(|it| *it <= MAX_INTRODUCTION_BYTES)?;
     let rest = &text[start..];
     let at = rest.find(" operation")? + " operation".len();

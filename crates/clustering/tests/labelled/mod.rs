@@ -14,9 +14,9 @@ pub const SYSTEM_LOG_TEMPLATES: &str = include_str!("../data/logs.txt");
 /// The half of the templates that a figure comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// Rules and constants were chosen on these templates.
+    /// The templates with which rules and constants were chosen.
     Development,
-    /// Templates that no rule was chosen on.
+    /// Templates that were not used to choose the rules.
     HeldOut,
 }
 
@@ -123,7 +123,7 @@ impl Random {
     }
 }
 
-/// Returns the FNV-1a with a final mix, so that the lowest bit depends on all bytes.
+/// Returns the FNV-1a hash with a final mix, so that the lowest bit depends on all bytes.
 fn hash(text: &str) -> u64 {
     let sum = text
         .bytes()

@@ -14,7 +14,7 @@ const TOKEN_REPLACEMENT: &str = "[taken out]";
 const NOTE_CHARS: usize = 80;
 
 /// Message delimiters of open models. Their tokenizers recognize these anywhere, so a server may end a
-/// message inside a user's text. A space behind the first character makes a delimiter plain text.
+/// message inside a user's text. A space after the first character makes a delimiter plain text.
 const MESSAGE_DELIMITERS: &[&str] = &[
     "<|",
     "|>",

@@ -306,7 +306,8 @@ impl Letters {
         let (mut rest, mut escaped) = (text, false);
         while let Some(next) = rest.chars().next() {
             rest = &rest[next.len_utf8()..];
-            // The JSON escape `\n` would leave an n behind, and an escape may encode a letter by its number.
+            // The letter of the JSON escape `\n` is not part of the text, and an escape may encode a letter
+            // by its number.
             let skip = escaped && matches!(next, 'n' | 'r' | 't');
             let mut character = next;
             if let Some((numbered, after)) = Some(rest).filter(|_| escaped && next == 'u').and_then(numbered)

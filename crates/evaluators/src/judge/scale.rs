@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn both_shapes_are_read() {
+    fn both_forms_of_a_scale_are_parsed() {
         assert_eq!(Scale::parse(&json!({"min": 1, "max": 5})), Ok(Scale::Range { min: 1.0, max: 5.0 }));
         let levels = Scale::parse(&json!({"levels": [
             {"label": "good", "score": 1.0, "meaning": "It is complete."}, {"label": " bad ", "score": 0},

@@ -193,7 +193,7 @@ pub(super) fn missing(part: &PromptPart, subject: &Subject) -> NotEvaluated {
     NotEvaluated::new(why)
 }
 
-/// Divides `room` by weight. No section gets more than it wants; the rest goes to the other sections.
+/// Divides `room` by weight. No section gets more than it needs; the rest goes to the other sections.
 pub(super) fn shares(requested: &[usize], weights: &[usize], room: usize) -> Vec<usize> {
     let mut granted = vec![0; requested.len()];
     let mut open: Vec<usize> = (0..requested.len()).collect();

@@ -148,7 +148,7 @@ pub(crate) fn all() -> &'static [Language] {
     ALL_LANGUAGES
 }
 
-/// The meaning of a code or a name.
+/// The languages that a code or a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LanguageName {
     /// Languages that can be detected.

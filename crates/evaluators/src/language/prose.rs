@@ -217,7 +217,7 @@ fn is_word(token: &str) -> bool {
         || core.starts_with("www.");
     let digits = bytes.iter().any(u8::is_ascii_digit) && core.is_ascii();
     let camel = bytes.windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
-    // `a/b` means "a or b"; more slashes mean a path. `file.txt` has no blank behind its dot.
+    // `a/b` means "a or b"; more slashes mean a path. `file.txt` has no blank after its dot.
     let path = bytes.iter().filter(|it| **it == b'/').count() > 1;
     let file = core.is_ascii()
         && bytes

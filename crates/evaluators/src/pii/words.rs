@@ -262,7 +262,7 @@ pub(super) struct NearbyLabels {
 }
 
 impl NearbyLabels {
-    /// Returns whether a word labels the number so, and no nearer word contradicts it.
+    /// Returns whether a word gives the number this label and no nearer word contradicts it.
     pub(super) fn has_label(self, label: Label) -> bool {
         if self.other() {
             return self.near & bit(label) != 0;

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_and_documents_are_no_calls() {
+    fn definitions_and_documents_are_not_calls() {
         for value in [
             json!({"type": "function", "function": {"name": "f", "parameters": {}}}),
             json!({"type": "function", "name": "f", "parameters": {}}),

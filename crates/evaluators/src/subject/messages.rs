@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn other_json_is_no_conversation() {
+    fn other_json_is_not_a_conversation() {
         for value in
             [json!({"a": 1}), json!([1, 2]), json!([]), json!({"id": "x", "content": "text"}), json!("x")]
         {

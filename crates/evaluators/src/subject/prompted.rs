@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn prompt_without_text_under_a_heading_has_no_context() {
         for text in ["What is context: a word?", "Context:\nQuestion: What?", "", "contexts: é", "é"] {
             assert_eq!(context(text), None, "{text}");
         }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not() {
+    fn other_texts_are_not_python() {
         for text in ["", "[<Doc 1>]", "[1", "{'a' 1}", "{1: 2}", "['\\x41']", "'a'", "[1] [2]", "[nan]"] {
             assert_eq!(read(text), None, "{text}");
         }

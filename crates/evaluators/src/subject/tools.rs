@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn names_alone_and_built_in_tools_count() {
+    fn tool_names_and_built_in_tools_are_recognized() {
         let names: Vec<String> =
             read(&json!(["f", {"type": "web_search"}, "no name", 1])).into_iter().map(|it| it.name).collect();
         assert_eq!(names, ["f", "web_search"]);

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{instant, parameters::ParameterSchemas, shown_name};
 
-/// Maximum nesting of compared arguments; parsed JSON is no deeper.
+/// Maximum nesting of compared arguments; parsed JSON does not exceed it.
 const MAX_DEPTH: usize = 128;
 
 /// Describes how two sets of arguments differ, without their values; none if they are equal. `subset`: the
@@ -24,7 +24,7 @@ pub(crate) fn difference(
     let expected = match expected {
         Value::Null => &empty,
         Value::Object(object) => object,
-        _ => return Some("the expected arguments are no object".to_owned()),
+        _ => return Some("the expected arguments are not an object".to_owned()),
     };
     let bare;
     let sent = match sent {
@@ -36,7 +36,7 @@ pub(crate) fn difference(
                 1 => expected.keys().next().map(String::as_str),
                 _ => None,
             });
-            let Some(only) = only else { return Some("the arguments are no JSON object".to_owned()) };
+            let Some(only) = only else { return Some("the arguments are not a JSON object".to_owned()) };
             bare = Map::from_iter([(only.to_owned(), bare_value.clone())]);
             &bare
         }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_compared_to_the_letter() {
+    fn texts_are_compared_exactly() {
         check(json!({"a": "Zurich"}), json!({"a": "zurich"}), Value::Null, Some("`a` differs"));
         check(
             json!({"a": "2026-11-22T10:00:00Z"}),
@@ -257,7 +257,7 @@ mod tests {
             json!({"city": "Zürich", "unit": "c"}),
             json!("Zürich"),
             Value::Null,
-            Some("the arguments are no JSON object"),
+            Some("the arguments are not a JSON object"),
         );
     }
 

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn other_texts_are_not_instants() {
         for text in [
             "",
             "2026-11-22",

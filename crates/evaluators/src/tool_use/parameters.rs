@@ -75,7 +75,7 @@ impl Parameters {
         let empty = Value::Object(Map::new());
         let arguments = if arguments.is_null() { &empty } else { arguments };
         if !arguments.is_object() {
-            return Ok(Some("the arguments are no JSON object".to_owned()));
+            return Ok(Some("the arguments are not a JSON object".to_owned()));
         }
         let Some(schema) = &self.0 else { return Ok(None) };
         match schema.check(arguments, arguments.to_string().len()) {

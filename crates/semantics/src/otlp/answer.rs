@@ -29,9 +29,8 @@ const MAX_EMPTY_BYTES: usize = 1_024;
 
 /// Returns the model's answer as plain text if the JSON is one message with nothing but text.
 ///
-/// Understands the shapes of OpenAI, Anthropic and the GenAI conventions, as a list of one
-/// message or the message itself. A message that gives its text twice, in `content` and in
-/// `contents`, has it once.
+/// Understands the shapes of OpenAI, Anthropic and the GenAI conventions, as a list of one message or the
+/// message itself. A text that a message contains twice, in `content` and in `contents`, is returned once.
 pub(super) fn plain_answer(json: &str) -> Option<String> {
     let message = match json.as_bytes().first()? {
         b'[' => {

@@ -1,7 +1,7 @@
 //! System instructions that are sent separately from the messages (`gen_ai.system_instructions`).
 //!
-//! They are part of the input, so they precede it as a system message, whatever the form of either: lists
-//! of parts or messages, a single part or message, or plain text.
+//! They are part of the input, so they are put before it as a system message. The instructions and the
+//! input may each be a list of parts or messages, a single part or message, or plain text.
 
 use api::SpanType;
 use serde::Deserialize;

@@ -317,7 +317,7 @@ impl Group {
             })
     }
 
-    /// Whether the prefix is followed by an index. `gen_ai.prompt.name` belongs to no list.
+    /// Whether the prefix is followed by an index. For example, `gen_ai.prompt.name` is not part of a list.
     fn is_list(self) -> bool {
         match self {
             Self::LlmInput

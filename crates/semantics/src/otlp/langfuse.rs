@@ -16,7 +16,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// Returns input of the observation.
+/// Returns the input of the observation.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::LangfuseInput).map(text::unquoted)
 }

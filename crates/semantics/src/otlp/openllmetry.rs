@@ -1,4 +1,5 @@
-//! OpenLLMetry: `traceloop.*`, and the names of `gen_ai.*` before input and output messages.
+//! OpenLLMetry: `traceloop.*`, and the names of `gen_ai.*` from before the conventions defined input and
+//! output messages.
 
 use api::SpanType;
 

@@ -351,7 +351,7 @@ fn by_id(spans: &[SpanFacts<'_>]) -> impl PartialEq + std::fmt::Debug {
 }
 
 #[test]
-fn literal_span_below_a_call_counts_beside_it() {
+fn literal_span_below_a_call_is_added_to_it() {
     let remediated = SpanFacts { literal: true, ..llm(2, Some(1), 10, 5) };
     check(&[llm(1, None, 70, 7), remediated], Some(80), 92, None);
 }

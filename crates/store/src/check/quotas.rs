@@ -40,7 +40,7 @@ pub(super) async fn of_tenant(
             // A trace that arrives in the last seconds of a month may be counted in the next one.
             let crossed = month != this_month && counter >= 0 && rows - counter <= rows / 100;
             if counter < rows.max(0) && !crossed {
-                let problem = format!("the counter says {counter}, and {rows} are stored");
+                let problem = format!("the counter is {counter}, and {rows} are stored");
                 findings.add("quotas", Some(tenant), format!("{word} of {month}"), problem);
             }
         }

@@ -132,7 +132,8 @@ async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<
     let unused = "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
         EXCEPT SELECT s.body_id FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
         EXCEPT SELECT t.body_id FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x";
-    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace names it").await
+    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace refers to it")
+        .await
 }
 
 /// Compares the tags in the rows of traces with the rows of tags.
@@ -149,13 +150,13 @@ async fn tags(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbEr
          (SELECT 1 FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = j.key AND g.value = j.value \
          AND g.started_at = x.started_at AND g.trace_id = x.id)"
     );
-    let problem = "a tag of the trace can't be filtered by: its row is missing";
+    let problem = "the trace has a tag without a row, so filters do not find it";
     report(db, tenant, findings, "tags", ("trace", "id"), &missing, problem).await?;
     let extra = format!(
         "FROM trace_tag x JOIN trace t ON t.tenant_id = $1 AND t.id = x.trace_id \
          WHERE x.tenant_id = $1 AND (t.started_at <> x.started_at OR t.tags IS NULL OR NOT COALESCE({holds}, false))"
     );
-    let problem = "a row of a tag does not fit the trace";
+    let problem = "the row of a tag does not match the tags of the trace";
     report(db, tenant, findings, "tags", ("trace", "trace_id"), &extra, problem).await
 }
 

@@ -50,9 +50,9 @@ const ROWS_PER_READ: usize = 50;
 const SEARCHED_ROWS_PER_READ: usize = 100;
 /// Maximum number of traces whose texts one request searches for words.
 const MAX_SEARCHED_TRACES: usize = 2_000;
-/// Number of values of a tag's key up to which their rows are merged; for more values, the list is scanned.
+/// Maximum number of values of a tag's key whose rows are merged; for more values, the list is scanned.
 const MAX_MERGED_TAG_VALUES: i64 = 50;
-/// Number of classes up to which a range is assumed to have rows in every class.
+/// Maximum number of classes of a range that is assumed to have rows in every class.
 const MAX_ASSUMED_CLASSES: usize = 6;
 
 /// Reads the traces of a list one by one, newest first, with their texts.

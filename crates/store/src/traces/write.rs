@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{bulk::OnConflict, db::Db, metrics::delta::Delta};
 
-/// Number of spans from which a job recomputes a trace's row, at most once per second, instead of the
-/// transaction that adds the spans.
+/// Minimum number of spans of a long trace: a job recomputes its row, at most once per second, instead of
+/// the transaction that adds the spans.
 pub const LONG_TRACE_SPANS: i32 = 2_000;
 
 /// The result of storing a chunk.

@@ -128,8 +128,8 @@ impl Search<'_> {
         query
     }
 
-    /// Builds the query that compares candidates selected by their bits among all vectors that pass the
-    /// filter.
+    /// Builds the query that selects candidates by their bits among the vectors that pass the filter, and
+    /// compares them exactly.
     fn by_bits(&self) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new(CANDIDATES_CLAUSE);
         self.candidates(&mut query, None);

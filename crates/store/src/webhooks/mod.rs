@@ -111,8 +111,8 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
 
-/// Stores the time of the last success, if there is a new one, and the time since which attempts fail, of webhooks that
-/// have the same.
+/// Stores the results of attempts for webhooks with equal results: the time of the last success, if there is a new
+/// one, and the time since which attempts fail.
 ///
 /// # Errors
 /// Fails when the database fails.

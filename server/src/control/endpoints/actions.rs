@@ -105,9 +105,9 @@ pub async fn detail(
 
 /// Request a control action on a trace.
 ///
-/// The request of a span is repeated in the background, and the output is stored as a new span of the trace. The action
-/// waits for approval if its policy requires it. It is escalated, and waits, too, if the trace has as many actions as
-/// `max_cascade_depth` allows, or as many retries as `max_retry_depth` allows.
+/// The request of a span is repeated in the background, and the output is stored as a new span of the trace. The
+/// action waits for approval if its policy requires it. It is escalated, and also waits for approval, if the trace
+/// has as many actions as `max_cascade_depth` allows, or as many retries as `max_retry_depth` allows.
 #[utoipa::path(post, path = "/v1/control/actions", tag = "Control actions", request_body = NewControlAction,
     responses((status = 202, body = ControlAction)))]
 pub async fn create(
@@ -165,8 +165,8 @@ pub async fn create(
 
 /// Approve a control action that waits for approval.
 ///
-/// It is executed in the background. An escalated action executes the action that was requested, and counts towards no
-/// limit of the trace.
+/// It is executed in the background. The approval of an escalated action executes the action that was requested,
+/// which does not count towards the limits of the trace.
 #[utoipa::path(post, path = "/v1/control/actions/{id}/approve", tag = "Control actions",
     params(("id" = Uuid, Path, description = "id of the action")), responses((status = 202, body = ControlAction)))]
 pub async fn approve(

@@ -168,7 +168,7 @@ pub async fn create(
     let row = with_callback(&app, &blank, row, new_secret).await?;
     check_metric(&app, &row).await?;
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the limit.
+    // A lock, so that concurrent requests cannot exceed the limit.
     store::tenants::lock(&txn, tenant).await?;
     if store::projects::get(&txn, tenant, project_id).await?.is_none() {
         return Err(not_found("project"));
@@ -292,8 +292,8 @@ fn changed(was: policy::Model, change: PolicyChange) -> Result<ChangedPolicy> {
     Ok(ChangedPolicy { row, new_secret })
 }
 
-/// Validates the address of a callback, and seals its secret. The secret of an unchanged address is kept: a stored secret
-/// is never used for an address that its owner did not name with it.
+/// Validates the address of a callback, and seals its secret. The secret of an unchanged address is kept: a stored
+/// secret is never used with an address other than the one that it was set for.
 async fn with_callback(
     app: &App,
     was: &policy::Model,
@@ -383,7 +383,7 @@ pub fn requestable_type(word: &str) -> Result<ActionType> {
 ///
 /// # Errors
 ///
-/// Fails with `validation_failed` if a value is missing, invalid, or of no use to the type.
+/// Fails with `validation_failed` if a value is missing, invalid, or not used by the action type.
 pub fn check_config(action_type: ActionType, config: &ActionConfig) -> Result<()> {
     let ActionConfig {
         model,

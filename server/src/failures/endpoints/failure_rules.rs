@@ -134,7 +134,7 @@ pub async fn create(
     check(&row)?;
     check_metric(&app, tenant, row.metric_name.as_deref()).await?;
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the limit.
+    // A lock, so that concurrent requests cannot exceed the limit.
     store::tenants::lock(&txn, tenant).await?;
     check_project(&txn, &row).await?;
     if table::count(&txn, tenant).await? >= MAX_RULES {

@@ -110,7 +110,7 @@ async fn is_missing(db: &impl Connection, tenant: Uuid, name: &str) -> Result<bo
     }
     if projects >= MAX_PROJECTS_BY_INGEST {
         let message = format!(
-            "there is no such project, and ingest has created {MAX_PROJECTS_BY_INGEST} already, which is all it may; \
+            "there is no such project, and ingest has already created its maximum of {MAX_PROJECTS_BY_INGEST} projects; \
              create it with POST /v1/projects"
         );
         return Err(Problem::field("project_name", message).into());

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversation_in_form_of_openai_is_converted() {
+    fn openai_conversation_is_converted() {
         let call =
             json!({"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}});
         let chat = ChatRequest {

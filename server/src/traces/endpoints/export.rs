@@ -1,4 +1,4 @@
-//! Exports: all traces that match the list's filters, as lines, without a limit of size.
+//! Exports: all traces that match the list's filters, as lines, without a size limit.
 //!
 //! A task reads page after page and passes chunks to the response body through a channel of capacity
 //! two, so that it reads no faster than the client and its memory is independent of the size of the

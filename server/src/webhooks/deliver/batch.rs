@@ -37,17 +37,17 @@ pub struct Batch<'a> {
     pub permit: SendingPermit<'a>,
 }
 
-/// What became of the deliveries of a batch.
+/// The results of the deliveries of a batch.
 pub struct EndedBatch<'a> {
     /// The webhook.
     pub webhook: webhook::Model,
     /// The end of the claim.
     pub claimed_until: i64,
-    /// The attempted ones. Only the last may have failed.
+    /// The attempted deliveries. Only the last may have failed.
     pub attempted: Vec<DeliveryAttempt>,
-    /// Those whose event is not stored any more: it has expired, or its trace was deleted.
+    /// The deliveries whose event is no longer stored: it has expired, or its trace was deleted.
     pub without_event: Vec<webhook_delivery::Model>,
-    /// Those that were not attempted.
+    /// The deliveries that were not attempted.
     pub rest: Vec<webhook_delivery::Model>,
     _permit: SendingPermit<'a>,
 }

@@ -94,7 +94,7 @@ pub async fn create(
         updated_at: now,
     };
     let txn = app.db.begin().await?;
-    // A lock, so that concurrent requests can't exceed the limit.
+    // A lock, so that concurrent requests cannot exceed the limit.
     store::tenants::lock(&txn, tenant).await?;
     if table::count(&txn, tenant).await? >= MAX_WEBHOOKS {
         let message = format!("a tenant may have {MAX_WEBHOOKS} webhooks; delete one that is not needed");

@@ -29,7 +29,7 @@ use crate::{
 const READ_TOGETHER: usize = 20;
 /// Size in bytes of the responses on a page at which it ends early.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
-/// A pending delivery that is due later than this, in microseconds, is not claimed by a worker.
+/// If a pending delivery is due later than this many microseconds from now, no worker has claimed it.
 const MAX_CLAIM_MICROS: i64 = 60_000_000;
 
 /// List the deliveries to a webhook, newest first.
@@ -79,8 +79,9 @@ pub async fn deliveries(
 
 /// Deliver an event again.
 ///
-/// A finished delivery is repeated by a new one of the same event, with the same `id` in the payload. The next attempt of a
-/// pending delivery is made now. 409 if the event is not stored any more: it has expired, or its trace was deleted.
+/// A finished delivery is repeated by a new one of the same event, with the same `id` in the payload. The next
+/// attempt of a pending delivery is made now. 409 if the event is no longer stored: it has expired, or its trace was
+/// deleted.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", tag = "Webhooks", params(
     ("id" = Uuid, Path, description = "id of the webhook"),
     ("delivery_id" = Uuid, Path, description = "id of the delivery")),

@@ -50,7 +50,7 @@ pub async fn test(
     let row = store::webhooks::get(app.db.current(), tenant, path_id(&id)?).await?;
     let row = row.ok_or_else(|| not_found("webhook"))?;
     match app.outbound.check(&row.url).await {
-        // A name that does not resolve at the moment is a receiver that can't be reached.
+        // A name that does not resolve at the moment is a receiver that cannot be reached.
         Ok(_) | Err(AddressRejection::Unresolvable) => {}
         Err(rejection) => return Err(url_problem("url", rejection, &row.url).into()),
     }

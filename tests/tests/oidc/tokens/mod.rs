@@ -39,22 +39,22 @@ pub struct TokenCases {
     keys: Keys,
 }
 
-/// The keys of the provider, except the last one, which is not its own.
+/// The keys of the provider, and one key that is not the provider's.
 struct Keys {
-    /// For RS256 only.
+    /// An RSA key for RS256 only.
     rsa: Signer,
-    /// For any algorithm of an RSA key.
+    /// An RSA key for any algorithm of RSA keys.
     free: Signer,
     p256: Signer,
     p384: Signer,
     ed25519: Signer,
-    /// ProviderState for encryption.
+    /// A key for encryption, which must not verify signatures.
     encryption: Signer,
-    /// ProviderState for deriving keys.
+    /// A key for deriving keys, which must not verify signatures.
     derivation: Signer,
-    /// ProviderState with its private part.
+    /// A key that is published with its private part.
     leaked: Signer,
-    /// Not a key of the provider, but with the name of one.
+    /// A key that is not the provider's, but has the ID of one of its keys.
     forged: Signer,
 }
 

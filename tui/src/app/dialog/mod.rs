@@ -138,7 +138,7 @@ fn other(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         _ => {}
     }
     let Some(text) = text else { return Vec::new() };
-    app.shell.notify("the secret was handed to the terminal's clipboard; check that it arrived");
+    app.shell.notify("the terminal was asked to copy the secret; check the clipboard");
     vec![Effect::Copy(text)]
 }
 

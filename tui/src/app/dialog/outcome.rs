@@ -14,7 +14,7 @@ use crate::{
 
 use super::super::App;
 
-/// Microseconds by which this machine's clock may be ahead of the server's, generously.
+/// A generous bound, in microseconds, by which this machine's clock may be ahead of the server's.
 const MAX_CLOCK_SKEW_MICROS: i64 = 120_000_000;
 
 /// Sends the request.

@@ -10,7 +10,7 @@ use crate::{
     shell::Shell,
 };
 
-/// Something to choose.
+/// An entry of the palette.
 #[derive(Clone, Debug)]
 pub struct PaletteItem {
     /// The kind of the item.
@@ -32,7 +32,7 @@ pub enum PaletteChoice {
     Project(Option<Uuid>),
     /// Goes to the context of this number.
     Context(usize),
-    /// Puts a filter in force.
+    /// Applies a filter to the list of traces.
     Filter(String),
     /// Opens a trace.
     Trace(Uuid),

@@ -11,7 +11,7 @@ use crate::{
 };
 use present::text::fit;
 
-/// Columns of the kind of an item.
+/// Width in columns of the kind of an item.
 const KIND_COLS: usize = 8;
 
 /// Draws the entries that match the words.

@@ -10,11 +10,11 @@ use crate::{
 };
 use present::text::width;
 
-/// A key, its word, and whether it requires a role that the reader does not have.
+/// A key, its word, and whether it requires a role that the user does not have.
 type Offer = (String, String, bool);
 
 /// Returns the keys of the scope that there is room for, in the order of the key table, with help at the end. A key that
-/// requires another role than the reader's is dimmed.
+/// requires another role than the user's is dimmed.
 pub fn keys(app: &App, cols: usize) -> Pieces {
     let glyphs = &app.shell.theme.glyphs;
     let fixed = |words: &[(&str, &str)]| {

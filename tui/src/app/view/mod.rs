@@ -32,7 +32,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
             layout::MIN_COLS,
             layout::MIN_ROWS
         );
-        // The size that is needed is the last part of the sentence, so the sentence is wrapped and not cut.
+        // The sentence ends with the required size, so it is wrapped and not cut.
         for (row, line) in wrap(&text, usize::from(size.0)).into_iter().enumerate() {
             put(buffer, area, row, &Pieces::new().plain(line).line(theme, false));
         }
@@ -74,7 +74,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     }
 }
 
-/// Returns line 1: the reader's location, and whether the records are current. If they are not, the whole line is
+/// Returns line 1: the user's location, and whether the records are current. If they are not, the whole line is
 /// a bar.
 fn header(app: &App, cols: usize) -> Line<'static> {
     let theme = &app.shell.theme;

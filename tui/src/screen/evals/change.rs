@@ -269,7 +269,7 @@ fn check_rules(
     outcome
 }
 
-/// Returns whether an evaluation matches a request made by hand.
+/// Returns whether an evaluation matches a request of the user.
 fn is_same_request(it: &Evaluation, new: &NewEvaluation) -> bool {
     let by_hand = it.rule_id.is_none() && it.bulk_id.is_none() && it.context == EvaluationContext::Fresh;
     let kind = new.evaluator_type.as_deref().is_none_or(|kind| kind == it.evaluator_type.as_str());

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::state::EvalsSection;
 use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 
-/// Rows of the rules below the evaluations: the rule above them, heads, and some of them.
+/// Number of rows below the evaluations: the line above the rules, their heads, and some of the rules.
 const RULE_ROWS: u16 = 9;
 
 /// The parts of Evals. Parts without room have no height.

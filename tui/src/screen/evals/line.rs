@@ -16,7 +16,7 @@ pub const FIELDS: &[FilterField] = &[
     FilterField { name: "metric", help: "metric:faithfulness, by this evaluator", values: &[] },
     FilterField {
         name: "status",
-        help: "status:failed, this far",
+        help: "status:failed, with this status",
         values: &["pending", "running", "complete", "failed"],
     },
     FilterField {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_whole_or_the_end_of_one() {
+    fn filter_ids_are_complete_or_suffixes() {
         let whole = parse(&format!("trace:{} rule:{}", id(1), id(2).simple())).unwrap().filter;
         assert_eq!((whole.trace_id, whole.rule_id), (Some(id(1)), Some(id(2))));
         let line = parse("label:fail trace:00000024").unwrap();

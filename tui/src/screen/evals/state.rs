@@ -84,7 +84,7 @@ impl RequestPurpose for EvalsRequest {
 /// The state of the screen.
 #[derive(Debug, Default)]
 pub struct Evals {
-    /// The filter line in force.
+    /// The filter line that is applied.
     pub text: String,
     /// Lines used before, oldest first.
     pub history: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Evals {
     pub older: Option<Older>,
     /// Whether the first page has arrived.
     pub loaded: bool,
-    /// Whether more rows arrived than fit on a page while the reader was further down.
+    /// Whether more rows arrived than fit on a page while the user was further down.
     pub newer: bool,
     /// The error of the last request, if it failed.
     pub error: Option<NetError>,
@@ -182,7 +182,7 @@ impl Evals {
         let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
         let kept = self.held || self.zoom.is_some();
         if !met && kept {
-            // The rows stay in place while the reader is below the top; going to the top shows new rows.
+            // The rows stay in place while the user is below the top; going to the top shows new rows.
             self.newer = true;
             self.settle(None);
             return false;

@@ -163,7 +163,7 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
 }
 
 #[test]
-fn rules_are_looked_at_now_and_then() {
+fn rules_are_requested_again_every_15_seconds() {
     let mut state = judging((80, 24), UNICODE_THEME);
     let effects = tick(&mut state, 15);
     assert!(effects.iter().any(|it| is_get(it, "/v1/eval-rules")), "{effects:?}");
@@ -313,7 +313,7 @@ fn unfinished_rows_further_down_are_requested_again() {
 }
 
 #[test]
-fn rows_in_sight_go_on_when_newer_ones_wait() {
+fn visible_rows_are_refreshed_while_newer_ones_wait() {
     let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "j");
     let effects = tick(&mut state, 2);

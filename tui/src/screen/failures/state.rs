@@ -40,7 +40,7 @@ impl FailuresTab {
         }
     }
 
-    /// Returns the next or the previous tab, around the ends.
+    /// Returns the next or the previous tab, wrapping around at the ends.
     pub const fn neighbour(self, forward: bool) -> Self {
         match (self, forward) {
             (Self::Clusters, true) | (Self::Feedback, false) => Self::Anomalies,
@@ -140,7 +140,7 @@ pub struct ClusterEvents {
 pub struct Failures {
     /// The selected tab.
     pub tab: FailuresTab,
-    /// The filter line in force.
+    /// The filter line that is applied.
     pub text: String,
     /// Lines used before, oldest first.
     pub history: Vec<String>,

@@ -151,7 +151,7 @@ fn only(effects: &[Effect], path: &str) -> Vec<Effect> {
     effects.iter().filter(|it| is_get(it, path)).cloned().collect()
 }
 
-/// Puts a filter line in force.
+/// Applies a filter line.
 fn submit(state: &mut App, line: &str) -> Vec<Effect> {
     press(state, &format!("/{line}"));
     key(state, KeyCode::Enter)
@@ -422,7 +422,7 @@ fn plan_of_failures_is_explained_in_place_of_the_list() {
 }
 
 #[test]
-fn failures_without_unicode_and_in_any_size() {
+fn failures_screen_is_drawn_in_ascii_and_at_every_size() {
     let mut state = failing((80, 24), ASCII_THEME);
     for row in &mut state.screens.failures.clusters.items {
         row.span_name = "plain".into();

@@ -376,7 +376,7 @@ fn show(failures: &mut Failures, shell: &mut Shell, tab: FailuresTab) -> Vec<Eff
     load_samples(failures, shell)
 }
 
-/// Puts another filter in force.
+/// Applies another filter.
 pub fn set_filter(failures: &mut Failures, shell: &mut Shell, text: String) -> Vec<Effect> {
     failures.text = text;
     failures.clusters = PagedRows::default();

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::state::Section;
 use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 
-/// Rows of the panel in a section without records.
+/// Number of rows of the panel in a section without records.
 const PANEL_ROWS: u16 = 10;
 
 /// Returns the sections of Keys & Projects that there is room for, from top to bottom. All but the

@@ -43,7 +43,7 @@ impl Section {
         }
     }
 
-    /// Returns the next or the previous section, around the ends.
+    /// Returns the next or the previous section, wrapping around at the ends.
     pub const fn neighbour(self, forward: bool) -> Self {
         match (self, forward) {
             (Self::Keys, true) | (Self::Plan, false) => Self::Projects,

@@ -157,7 +157,7 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         let effects = reply(&mut state, &effects, Err(lost));
         assert!(are(&effects, &["/v1/projects"]), "{effects:?}");
         assert!(enter(&mut state).is_empty());
-        // The request for the list fails as well, and is repeated when the reader presses R.
+        // The request for the list fails as well, and is repeated when the user presses R.
         let nothing = reply(&mut state, &effects, Err(offline()));
         assert!(nothing.is_empty() && state.shell.dialog.is_some());
         let effects = press(&mut state, "R");

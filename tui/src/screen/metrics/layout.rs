@@ -4,9 +4,9 @@ use ratatui::layout::Rect;
 
 use crate::layout::{ALL_SECTIONS_ROWS, frame};
 
-/// Rows of the table of metrics: the heads, the metrics of traces, and the one of the project.
+/// Height in rows of the table of metrics: the heads, the metrics of traces, and the metric of the project.
 const METRIC_ROWS: u16 = 9;
-/// Columns of a chart's labels and its axis.
+/// Width in columns of a chart's labels with its axis.
 pub const AXIS_COLS: u16 = 10;
 /// Maximum rows of a chart; a taller one shows no more detail.
 const MAX_CHART_ROWS: u16 = 20;

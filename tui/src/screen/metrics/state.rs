@@ -235,7 +235,7 @@ impl Metrics {
         };
     }
 
-    /// Returns position of the point under the cursor.
+    /// Returns the position of the point under the cursor.
     pub fn point(&self) -> usize {
         let points = self.points();
         let last = points.len().saturating_sub(1);

@@ -286,7 +286,7 @@ fn failure_is_reported_once_and_values_stay() {
 }
 
 #[test]
-fn another_project_forgets_the_numbers() {
+fn another_project_discards_the_numbers() {
     let mut state = measured((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Response::new(vec![project(2, "checkout-bot", false)])));
@@ -336,7 +336,7 @@ fn metrics_screen_draws_every_state() {
 }
 
 #[test]
-fn metrics_each_window_and_metric() {
+fn every_window_and_metric_is_drawn() {
     for (keys, name) in [("[", "6h"), ("]", "7d"), ("]]", "30d")] {
         for size in TERMINAL_SIZES {
             let mut state = measured(size, UNICODE_THEME);
@@ -354,7 +354,7 @@ fn metrics_each_window_and_metric() {
 }
 
 #[test]
-fn metrics_loading_empty_and_refused() {
+fn loading_empty_and_refused_metrics_are_drawn() {
     for size in TERMINAL_SIZES {
         let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "3");
@@ -375,7 +375,7 @@ fn metrics_loading_empty_and_refused() {
 }
 
 #[test]
-fn metrics_without_unicode_and_in_any_size() {
+fn metrics_screen_is_drawn_in_ascii_and_at_every_size() {
     let mut state = of_project((80, 24), ASCII_THEME);
     press(&mut state, "hhhhhhhhhh");
     snap("ascii-metrics", &state);

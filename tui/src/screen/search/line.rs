@@ -72,7 +72,7 @@ impl SearchLine {
             }
         }
         if line.words.is_empty() {
-            return Err((0, "type in words what to look for; terms only narrow it down".to_owned()));
+            return Err((0, "type words to look for; terms only restrict the search".to_owned()));
         }
         check_period(line.from, line.to)?;
         Ok(line)

@@ -95,7 +95,7 @@ pub struct RecentSearch {
 /// The state of the screen.
 #[derive(Debug, Default)]
 pub struct Search {
-    /// The line in force.
+    /// The line of the current search.
     pub text: String,
     /// The query of that line; none before the first search.
     pub query: Option<SearchQuery>,

@@ -260,7 +260,7 @@ fn search_screen_draws_every_state() {
 }
 
 #[test]
-fn search_without_unicode_and_in_any_size() {
+fn search_screen_is_drawn_in_ascii_and_at_every_size() {
     let mut state = searched((80, 24), ASCII_THEME);
     snap("ascii-search", &state);
     press(&mut state, "8");

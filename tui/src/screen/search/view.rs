@@ -17,9 +17,9 @@ use present::{
     text::{clean, cut, fit, width, wrap},
 };
 
-/// Columns of the similarity.
+/// Width in columns of the similarity.
 const SIMILARITY_COLS: usize = 4;
-/// Columns of the end of a trace's id.
+/// Width in columns of the end of a trace's id.
 const ID_COLS: usize = 8;
 
 /// Widths of the columns; 0 leaves a column out.
@@ -317,7 +317,7 @@ fn plan(shell: &Shell, required: Option<&str>) -> Vec<(Tone, String)> {
     let needed = capital(required.unwrap_or("pro"));
     let yours = shell.me.as_ref().map(|me| format!("; yours is {}", capital(me.tenant.plan.as_str())));
     vec![
-        (Tone::Strong, format!("Search by meaning takes the plan {needed}{}.", yours.unwrap_or_default())),
+        (Tone::Strong, format!("Search by meaning requires the plan {needed}{}.", yours.unwrap_or_default())),
         (Tone::Plain, String::new()),
         (Tone::Plain, "What works on every plan:".to_owned()),
         (Tone::Field, "1 then /   filter the traces: error:true model:gpt-4o from:-1h".to_owned()),

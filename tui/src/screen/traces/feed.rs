@@ -31,7 +31,7 @@ const MAX_STREAM_RETRY_MICROS: i64 = 15_000_000;
 /// place of the stream until it is open again.
 const MAX_STREAM_SILENCE_MICROS: i64 = HEARTBEAT_INTERVAL.as_secs() as i64 * 1_000_000 + 5_000_000;
 
-/// Puts another filter in force and loads the list again.
+/// Applies another filter and loads the list again.
 pub fn set_filter(traces: &mut Traces, shell: &mut Shell, text: String) -> Vec<Effect> {
     traces.filter.text = text;
     reload(traces, shell)
@@ -50,7 +50,7 @@ pub fn reload(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     vec![Effect::CloseStream, Effect::RefreshList]
 }
 
-/// Forgets that the list was refused, because another or later request may succeed. An outage of the server
+/// Resets the refusal of the list, because another or later request may succeed. An outage of the server
 /// lasts until a response ends it.
 fn forget_refusal(shell: &mut Shell) {
     if shell.failure().is_some_and(|error| !error.is_transient()) {
@@ -58,7 +58,7 @@ fn forget_refusal(shell: &mut Shell) {
     }
 }
 
-/// Sends the requests at once because the reader asks for it.
+/// Sends the requests at once because the user asks for it.
 pub fn retry(shell: &mut Shell) -> Vec<Effect> {
     forget_refusal(shell);
     let mut effects = Vec::new();

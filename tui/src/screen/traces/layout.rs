@@ -14,7 +14,7 @@ pub fn list(size: (u16, u16)) -> (Rect, Option<Rect>) {
     (rows, Some(preview))
 }
 
-/// Rows of traces that are visible at once.
+/// Number of rows of traces that are visible at once.
 pub fn list_rows(size: (u16, u16)) -> usize {
     usize::from(list(size).0.height.saturating_sub(1))
 }

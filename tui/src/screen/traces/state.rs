@@ -69,7 +69,7 @@ impl RequestPurpose for TracesRequest {
 /// The filter of the list.
 #[derive(Debug, Default)]
 pub struct TraceFilter {
-    /// The text in force.
+    /// The filter text that is applied.
     pub text: String,
     /// Texts used before, oldest first.
     pub history: Vec<String>,
@@ -198,7 +198,7 @@ impl TraceRows {
         Self { follow: true, ..Self::default() }
     }
 
-    /// Returns number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.order.len()
     }
@@ -218,7 +218,7 @@ impl TraceRows {
         self.order.get(at).and_then(|index| self.rows.get(*index))
     }
 
-    /// Returns position of the cursor.
+    /// Returns the position of the cursor.
     pub fn selected(&self) -> usize {
         self.selected
     }
@@ -228,7 +228,7 @@ impl TraceRows {
         self.get(self.selected)
     }
 
-    /// Returns position of a trace in the screen's order.
+    /// Returns the position of a trace in the screen's order.
     pub fn position(&self, id: Uuid) -> Option<usize> {
         self.order.iter().position(|index| self.rows.get(*index).is_some_and(|row| row.id == id))
     }
@@ -354,7 +354,8 @@ impl TraceRows {
         }
     }
 
-    /// Looks for the next row that find matches, from the cursor on and around the end.
+    /// Looks for the next row that matches the text of find, starting at the cursor and wrapping around at
+    /// the end.
     pub fn find_from(&self, forward: bool) -> Option<usize> {
         self.find.as_ref()?;
         find::next(self.len(), self.selected, forward, |at| self.hit(at))

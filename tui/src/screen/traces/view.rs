@@ -20,10 +20,10 @@ use present::{
     text::{clean, cut, fit, fit_right, shorten, width, wrap},
 };
 
-/// Columns of the latency bar at the right edge, and the milliseconds that fill it.
+/// Width in columns of the latency bar at the right edge, and the number of milliseconds that fills it.
 const BAR_COLS: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
-/// Width of the tags' own column, in columns.
+/// Width in columns of the tags' own column,.
 const TAGS_COLUMNS: usize = 20;
 /// Columns that a long name leaves to the tags in a shared column.
 const SHARED_TAGS_COLUMNS: usize = 10;

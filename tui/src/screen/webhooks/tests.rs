@@ -429,7 +429,7 @@ fn webhooks_screen_draws_every_state() {
 }
 
 #[test]
-fn webhooks_without_unicode_and_in_any_size() {
+fn webhooks_screen_is_drawn_in_ascii_and_at_every_size() {
     let mut state = hooked((80, 24), ASCII_THEME);
     for row in &mut state.screens.webhooks.list.items {
         row.url = "https://plain.example".into();

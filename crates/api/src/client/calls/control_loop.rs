@@ -111,7 +111,7 @@ fn decide(id: Uuid, decision: &str, body: &DeploymentDecision) -> Call<PromptDep
     Call::post(format!("/v1/prompts/deployments/{id}/{decision}")).with(Auth::SessionOnly).json(given(body))
 }
 
-/// Returns the version of a prompt that an application uses. The arm of a live test follows from the subject.
+/// Returns the version of a prompt that an application uses. The subject determines the arm of a live test.
 pub fn prompt(name: &str, project: Option<Uuid>, subject: Option<&str>) -> Call<ServedPrompt> {
     let call = Call::get(format!("/v1/prompts/{}", segment(name)));
     call.maybe("project_id", project).maybe("subject", subject)

@@ -44,23 +44,23 @@ fn check(config: Value, calls: &[(&str, Value)], score: f64, reasoning: &str) {
 }
 
 #[test]
-fn worked_examples_of_validation() {
+fn validation_scores_its_worked_examples() {
     let config = || json!({"validate": true});
     check(config(), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
     check(config(), &[("weather", json!({"city": "Bern", "days": 2.0}))], 1.0, "valid");
     check(config(), &[("weather", json!({"days": 2}))], 0.0, "weather: it");
     check(config(), &[("weather", json!({"city": "Bern", "days": "2"}))], 0.0, "/days");
     check(config(), &[("weather", json!({"town": "Bern"}))], 0.0, "weather: ");
-    check(config(), &[("weather", json!("{broken"))], 0.0, "no JSON object");
+    check(config(), &[("weather", json!("{broken"))], 0.0, "not a JSON object");
     check(config(), &[("wether", json!({"city": "Bern"}))], 0.0, "wether was not offered");
     let two = [("weather", json!({"city": "Bern"})), ("weather", json!({}))];
     check(config(), &two, 0.5, "weather: ");
-    // Without expected calls.
+    // The config names no expected calls.
     check(json!({}), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
 }
 
 #[test]
-fn worked_examples_of_expected_calls() {
+fn expected_calls_score_their_worked_examples() {
     let one = |arguments: Value| json!({"expected_calls": [{"name": "weather", "arguments": arguments}]});
     check(one(json!({"city": "Bern"})), &[("weather", json!({"city": "Bern", "days": 1}))], 1.0, "were made");
     check(one(json!({"city": "Bern"})), &[("weather", json!({"city": "bern"}))], 0.0, "but `city` differs");

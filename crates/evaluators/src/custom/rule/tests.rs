@@ -124,7 +124,7 @@ fn share_of_passed_checks_must_be_one_without_a_threshold() {
 }
 
 #[test]
-fn any_needs_one_and_nothing_is_guessed() {
+fn combination_any_needs_one_check_and_guesses_nothing() {
     let checks = json!([{"kind": "cost_usd", "max": 1}, {"kind": "contains", "text": "a"}]);
     assert_eq!(rule(checks.clone(), Combine::Any).evaluate(&with_output("abc")).unwrap().score, 1.0);
     let why = rule(checks.clone(), Combine::Any).evaluate(&with_output("xyz")).unwrap_err();

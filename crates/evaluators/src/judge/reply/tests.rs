@@ -144,7 +144,7 @@ fn scores_of_every_scale_are_normalized_to_one() {
 }
 
 #[test]
-fn long_answers_cost_little() {
+fn long_replies_are_parsed_in_bounded_time() {
     assert_eq!(unit(&"{".repeat(1 << 24)), Err(UnreadableResponse::TooLong));
     for piece in ["{", "{\"a\":", "{\"a\":\"", "[{", "{\"reasoning\":"] {
         let reply = piece.repeat(MAX_REPLY_BYTES / piece.len());

@@ -203,7 +203,7 @@ fn end_of_key(block: &str) -> Option<usize> {
     let from = head + "KEY".len();
     let end = block[from..].find("-----END").map(|it| from + it);
     let body = &block[from..end.unwrap_or(block.len())];
-    // A header in documentation has no key behind it.
+    // In documentation, a header may have no key after it.
     let letters = body.bytes().filter(u8::is_ascii_alphanumeric).count();
     let shown = if end.is_some() { body } else { &body[..body.floor_char_boundary(200)] };
     if letters < 40 || reserved::template(shown) {

@@ -33,7 +33,7 @@ use crate::{
 /// limit.
 const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Size up to which no memory is reserved for escaping a text.
+/// Maximum size of a text for whose escaping no memory is reserved.
 const SMALL_BYTES: usize = 64 * 1024;
 /// Factor by which a text of control characters grows as JSON within JSON.
 const ESCAPED_FACTOR: usize = 7;

@@ -13,9 +13,9 @@ use present::{
     text::{clean, cut},
 };
 
-/// Columns of the names.
+/// Width in columns of the names.
 const NAME_COLS: usize = 9;
-/// Rows of the terminal from which on the form has blank lines and a longer hint.
+/// Minimum height of the terminal in rows at which the form has blank lines and a longer hint.
 const ROOMY_ROWS: u16 = 24;
 
 pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pieces> {

@@ -97,7 +97,7 @@ fn metric(form: &Form) -> Result<String, FieldError> {
         None if typed.is_empty() => {
             Err(form.error(METRIC_FIELD, "type the name of an evaluator, such as answer_relevance"))
         }
-        None => Err(form.error(METRIC_FIELD, format!("no evaluator fits `{typed}`"))),
+        None => Err(form.error(METRIC_FIELD, format!("no evaluator matches `{typed}`"))),
     }
 }
 

@@ -67,7 +67,7 @@ fn ruling(size: (u16, u16), theme: Theme) -> App {
     state
 }
 
-/// Presses Tab so many times.
+/// Presses Tab this many times.
 fn tabs(state: &mut App, times: usize) {
     for _ in 0..times {
         key(state, KeyCode::Tab);
@@ -170,7 +170,7 @@ fn invalid_form_field_receives_the_focus() {
 }
 
 #[test]
-fn no_evaluator_fits_and_none_can_be_listed() {
+fn unknown_evaluator_is_refused_unless_none_are_listed() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "azzz");
     assert!(screen(&state).contains("none matches these letters"));
@@ -178,7 +178,15 @@ fn no_evaluator_fits_and_none_can_be_listed() {
     tabs(&mut state, 9);
     assert!(key(&mut state, KeyCode::Enter).is_empty());
     assert!(
-        state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("no evaluator fits `zzz`")
+        state
+            .shell
+            .dialog
+            .as_ref()
+            .unwrap()
+            .complaint
+            .as_ref()
+            .unwrap()
+            .contains("no evaluator matches `zzz`")
     );
 
     let mut state = judging((80, 24), UNICODE_THEME);
@@ -478,7 +486,7 @@ fn lost_rule_is_looked_up_in_its_own_project() {
 }
 
 #[test]
-fn another_project_has_other_rules() {
+fn another_project_shows_its_own_rules() {
     let mut state = ruling((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Response::new(projects())));

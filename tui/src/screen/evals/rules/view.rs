@@ -23,13 +23,13 @@ use present::{
     text::{clean, fit, fit_right, width, wrap},
 };
 
-/// Columns of `rule` and `llm`.
+/// Width in columns of the evaluator types `rule` and `llm`.
 const KIND_COLS: usize = 4;
-/// Columns of `premium`.
+/// Width in columns of the model tier `premium`.
 const TIER_COLS: usize = 7;
-/// Columns of the smallest drop.
+/// Width in columns of the smallest score drop that raises an alert.
 const DROP_COLS: usize = 8;
-/// Columns of a share.
+/// Width in columns of a sample rate or a pass rate.
 const SHARE_COLS: usize = 6;
 
 /// Draws the rules.
@@ -81,7 +81,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below
     }
 }
 
-/// Returns the panel without rules.
+/// Returns the panel that replaces an empty list of rules.
 fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
     let list = &evals.rules.list;
     if let (Some(error), true) = (&list.error, list.items.is_empty()) {

@@ -259,7 +259,7 @@ fn baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     vec![evals.pending.send(shell.ticket(), EvalsRequest::Baseline(id), calls::evaluation(id))]
 }
 
-/// Repeats all requests at once because the reader asks for it.
+/// Repeats all requests at once because the user asks for it.
 pub fn refresh(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.baselines.retain(|_, score| score.is_some());
     evals.rules.samples.clear();
@@ -279,7 +279,7 @@ fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     vec![evals.pending.send(shell.ticket(), EvalsRequest::Older(at), call)]
 }
 
-/// Puts another filter in force.
+/// Applies another filter.
 ///
 /// # Errors
 /// Fails with the position of the first wrong character, from 0, and the problem.

@@ -32,13 +32,13 @@ use present::{
 pub use crate::widgets::table::rule;
 pub use pane::len as pane_len;
 
-/// Columns of `llm` and `rule`.
+/// Width in columns of the evaluator types `llm` and `rule`.
 const KIND_COLS: usize = 4;
-/// Columns of `pass`, `warn` and `fail`.
+/// Width in columns of the labels `pass`, `warn` and `fail`.
 const LABEL_COLS: usize = 5;
-/// Columns of `remediation`.
+/// Width in columns of the evaluation context `remediation`.
 const CONTEXT_COLS: usize = 11;
-/// Columns of the end of a trace's id.
+/// Width in columns of the end of a trace's id.
 const ID_COLS: usize = 8;
 
 /// Widths of the columns; 0 leaves a column out.
@@ -293,7 +293,7 @@ pub fn stale(shell: &Shell, error: Option<&NetError>, next: Option<Timestamp>) -
     error.map(|_| format!("not up to date{}", wait.unwrap_or_default()))
 }
 
-/// Returns the panel without evaluations.
+/// Returns the panel that replaces an empty list of evaluations.
 fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
     if let Some(error) = &evals.error {
         return notice::failure(shell, error, evals.next);

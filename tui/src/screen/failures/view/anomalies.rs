@@ -19,13 +19,13 @@ use present::{
     text::{clean, fit, fit_right},
 };
 
-/// Columns of a metric's name.
+/// Width in columns of a metric's name.
 const METRIC_COLS: usize = 20;
-/// Columns of a value.
+/// Width in columns of a value.
 const VALUE_COLS: usize = 9;
-/// Columns of an expected range.
+/// Width in columns of an expected range.
 const RANGE_COLS: usize = 20;
-/// Columns of a project's name.
+/// Width in columns of a project's name.
 const PROJECT_COLS: usize = 20;
 
 /// Draws the newest anomalies below the clusters.

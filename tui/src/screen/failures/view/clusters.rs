@@ -22,11 +22,11 @@ use present::{
     text::{clean, fit, fit_right, wrap},
 };
 
-/// Hours of the trend.
+/// Number of hours that the trend covers.
 const TREND_HOURS: usize = 12;
-/// Columns of a count.
+/// Width in columns of a count.
 const COUNT_COLS: usize = 6;
-/// Columns of `14:02`.
+/// Width in columns of a time such as `14:02`.
 const MINUTE_COLS: usize = 5;
 
 /// Widths of the columns; 0 leaves a column out.

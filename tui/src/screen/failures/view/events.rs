@@ -18,9 +18,9 @@ use present::{
     text::{clean, cut, fit, wrap},
 };
 
-/// Columns of the end of an id.
+/// Width in columns of the end of an id.
 const ID_COLS: usize = 8;
-/// Columns of the span and the model.
+/// Width in columns of the span and the model.
 const NAME_COLS: usize = 20;
 
 /// Draws the failures and the pane of the selected one.

@@ -17,9 +17,9 @@ use present::{
     text::{clean, cut, fit, wrap},
 };
 
-/// Columns of the end of an id.
+/// Width in columns of the end of an id.
 const ID_COLS: usize = 8;
-/// Columns of the source.
+/// Width in columns of the source.
 const SOURCE_COLS: usize = 16;
 
 /// Draws the feedback and the pane of the selected one.

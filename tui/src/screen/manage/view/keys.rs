@@ -13,15 +13,15 @@ use crate::{
 };
 use present::{format::short_id, text::fit};
 
-/// Columns of the first characters of a key, which have all the same length.
+/// Width in columns of the shown prefix of a key; all prefixes have the same length.
 const PREFIX_COLS: usize = 11;
-/// Columns of the longest access of a key.
+/// Width in columns of the longest description of a key's access.
 const ACCESS_COLS: usize = 12;
-/// Columns of a day.
+/// Width in columns of a date.
 const DAY_COLS: usize = 10;
-/// Columns of the end of an id.
+/// Width in columns of the end of an id.
 const ID_COLS: usize = 8;
-/// Columns of a project's name.
+/// Width in columns of a project's name.
 const PROJECT_COLS: usize = 16;
 
 /// Returns the access of a key as text.
@@ -36,7 +36,7 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
             shell,
             manage.keys.error.as_ref(),
             manage.keys.loaded.then_some(manage.keys.items.len()),
-            "There is no key. c makes one; its secret is shown once.",
+            "No keys. c creates one; its secret is shown once.",
         )
     } else {
         Some(session_needed(shell, "Managing keys needs a session token; there is only an API key."))

@@ -117,7 +117,7 @@ fn put_instead(shell: &Shell, buffer: &mut Buffer, area: Rect, lines: &[(Tone, S
     put_panel(buffer, area, &shell.theme, lines);
 }
 
-/// Returns the day of an instant, in the reader's zone.
+/// Returns the day of an instant, in the user's zone.
 fn day(shell: &Shell, time: api::Timestamp) -> String {
     shell.zone.of(time).format("%Y-%m-%d").to_string()
 }

@@ -13,9 +13,9 @@ use present::{
     text::{clean, fit},
 };
 
-/// Columns of the name of a line.
+/// Width in columns of the name of a line.
 const NAME_COLS: usize = 22;
-/// Columns of a bar that shows the used share of a limit.
+/// Width in columns of a bar that shows the used share of a limit.
 const BAR_COLS: usize = 20;
 const SHORT_BAR_COLS: usize = 8;
 

@@ -15,17 +15,17 @@ use present::{
     text::{fit, fit_right},
 };
 
-/// Columns of `archived 30 Nov 2025`.
+/// Width in columns of a status such as `archived 30 Nov 2025`.
 const STATE_COLS: usize = 20;
 const AUTOSHIP_COLS: usize = 8;
-/// Columns of the retention.
+/// Width in columns of the retention.
 const RETENTION_COLS: usize = 9;
 const ID_COLS: usize = 8;
 
 /// Draws the projects, or a panel with the reason why there are none.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let projects = &shell.projects;
-    let none = "There is no project. c creates one; so does the first trace that names one.";
+    let none = "No projects. c creates one; so does the first trace that names one.";
     if let Some(lines) =
         instead(shell, projects.error.as_ref(), projects.loaded.then_some(projects.items.len()), none)
     {
@@ -40,7 +40,7 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         + 2
         + if kept > 0 { kept + 1 } else { 0 }
         + if id > 0 { id + 1 } else { 0 };
-    // The remark behind the columns needs room as well.
+    // The remark after the columns needs room as well.
     let name = cols.saturating_sub(fixed + if cols >= 76 { 22 } else { 2 }).clamp(8, 40);
     let mut head =
         format!("    {} {} {}", fit("PROJECT", name, glyphs), fit("STATE", STATE_COLS, glyphs), "AUTOSHIP");

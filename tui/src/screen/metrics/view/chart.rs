@@ -22,7 +22,7 @@ use present::{
     text::{fit_right, take, width},
 };
 
-/// The fewest rows in which a band differs from a column.
+/// Minimum height in rows of a chart in which a band looks different from a column.
 const BAND_ROWS: usize = 10;
 /// The maximum ratio of the axis to the metric itself when a band is drawn.
 const BAND_REACH: f64 = 1.25;
@@ -79,7 +79,8 @@ impl Plot {
             return rows.iter().map(|row| row.chars().map(String::from).collect()).collect();
         };
         let cell = |at: usize, row: usize| {
-            // A cell belongs to the lowest percentile that reaches its middle, or its row's foot.
+            // A cell belongs to the lowest percentile that reaches the middle of the cell, or the bottom of
+            // its row.
             let height = if row == 0 { f64::MIN_POSITIVE } else { row as f64 + 0.5 };
             let least = self.top * height / count as f64;
             let reaches = |values: &[Option<f64>]| values[at].is_some_and(|value| value >= least);

@@ -27,11 +27,11 @@ use present::{
     text::{clean, fit, fit_right},
 };
 
-/// Columns of a metric's name.
+/// Width in columns of a metric's name.
 const NAME_COLS: usize = 18;
-/// Columns of its value.
+/// Width in columns of a metric's value.
 const VALUE_COLS: usize = 9;
-/// Columns of its change.
+/// Width in columns of a metric's change.
 const CHANGE_COLS: usize = 11;
 
 impl ScreenView for Metrics {

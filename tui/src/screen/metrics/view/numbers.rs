@@ -25,7 +25,7 @@ const METRIC_COLUMNS: [(Metric, &str); 7] = [
     (Metric::LatencyP99, "P99"),
     (Metric::FeedbackGoodRate, "GOOD"),
 ];
-/// Columns of a number.
+/// Width in columns of a number.
 const NUMBER_COLS: usize = 8;
 
 /// Draws the points, newest first.

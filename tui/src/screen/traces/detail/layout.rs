@@ -11,7 +11,7 @@ pub struct Shown {
     pub zoomed: bool,
     /// Whether the pane has the focus.
     pub pane_focused: bool,
-    /// Whether the reader chose two panes.
+    /// Whether the user chose two panes.
     pub split: bool,
     /// Returns the number of visible rows of the tree.
     pub tree_rows: usize,
@@ -52,5 +52,5 @@ pub fn parts(size: (u16, u16), shown: Shown) -> DetailLayout {
     DetailLayout { tree, rule, left, right: Some(right) }
 }
 
-/// Columns of line numbers and marks before the text of a pane.
+/// Width in columns of line numbers and marks before the text of a pane.
 pub const GUTTER_COLS: u16 = 6;

@@ -126,7 +126,7 @@ pub struct Detail {
     pub scores: Scores,
     /// The row under the cursor.
     pub selected: usize,
-    /// Whether the reader moved the cursor.
+    /// Whether the user moved the cursor.
     pub moved: bool,
     /// The span to put the cursor on as soon as it has arrived.
     pub wanted: Option<Uuid>,
@@ -194,7 +194,7 @@ impl Detail {
         }
     }
 
-    /// Stores the response. The cursor stays on its span; if the reader never moved it, it goes to the span
+    /// Stores the response. The cursor stays on its span; if the user never moved it, it goes to the span
     /// where the failure began.
     pub fn load(&mut self, mut trace: Trace) {
         let current = self.current().map(|span| span.id);

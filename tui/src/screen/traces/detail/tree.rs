@@ -28,7 +28,7 @@ pub struct TreeRow {
 /// The tree of a trace's spans.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Every span in the order of the tree, with its depth; folding leaves it alone.
+    /// Every span in the order of the tree, with its depth; folding does not change this list.
     whole: Vec<TreeRow>,
     /// The visible rows.
     pub rows: Vec<TreeRow>,

@@ -17,13 +17,13 @@ use present::{
     text::{clean, cut, fit, fit_right, wrap},
 };
 
-/// Columns of the longest event that the service sends today.
+/// Width in columns of the longest event that the service sends today.
 const EVENT_COLS: usize = 17;
-/// Columns of an HTTP status and of an attempt's number.
+/// Width in columns of an HTTP status and of an attempt's number.
 const NUMBER_COLS: usize = 4;
-/// Columns of a duration.
+/// Width in columns of a duration.
 const LATENCY_COLS: usize = 7;
-/// Columns of the end of an id.
+/// Width in columns of the end of an id.
 const ID_COLS: usize = 8;
 
 /// Draws the deliveries, or why there are none.

@@ -24,7 +24,7 @@ use present::{
     text::{clean, fit, wrap},
 };
 
-/// Columns of the end of an id.
+/// Width in columns of the end of an id.
 const ID_COLS: usize = 8;
 /// Maximum number of bytes of a response body that are laid out.
 const MAX_SHOWN_BYTES: usize = 8 * 1_024;
@@ -118,7 +118,7 @@ fn instead(webhooks: &Webhooks, shell: &Shell) -> Option<Vec<(Tone, String)>> {
         (None, false) => Some(vec![(Tone::Dim, format!("loading{}", shell.theme.glyphs.ellipsis))]),
         (None, true) => {
             let mut lines = vec![
-                (Tone::Strong, "There is no webhook.".to_owned()),
+                (Tone::Strong, "No webhooks.".to_owned()),
                 (Tone::Plain, "A webhook receives a signed request when an event occurs.".to_owned()),
                 (Tone::Plain, String::new()),
             ];

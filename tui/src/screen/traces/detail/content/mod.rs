@@ -63,7 +63,7 @@ pub struct Setting<'a> {
     pub limit: usize,
     /// Whether JSON is shown as the text that was sent.
     pub as_text: bool,
-    /// Containers folded or unfolded by hand.
+    /// Containers that the user folded or unfolded.
     pub toggled: &'a Toggled,
     /// The reader's settings.
     pub reader: Reader,
@@ -112,7 +112,8 @@ fn value(text: Option<&str>, setting: &Setting<'_>) -> Vec<PaneLine> {
     let mut lines = plain(shown, Tone::Plain, setting.cols);
     if shown.len() < text.len() {
         let more = thousands(text.len() - shown.len());
-        lines.push(PaneLine::of(Tone::Dim, format!("({more} bytes more; to the last line loads them)")));
+        lines
+            .push(PaneLine::of(Tone::Dim, format!("({more} more bytes; going to the last line loads them)")));
     }
     lines
 }

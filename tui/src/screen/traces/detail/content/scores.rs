@@ -25,7 +25,7 @@ use present::{
 
 /// Columns before the texts of an evaluation.
 const INDENT_COLS: usize = 2;
-/// Columns of the longest decision.
+/// Width in columns of the longest decision.
 const DECISION_COLS: usize = 11;
 
 /// The context of an evaluation.
@@ -35,7 +35,7 @@ struct ScoreContext<'a> {
     spans: &'a [Span],
 }
 
-/// The keys in force that the lines name.
+/// The current keys of the actions that the lines name.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     refresh: String,
@@ -53,7 +53,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Returns the keys in force.
+    /// Returns the current keys.
     pub fn of(shell: &Shell) -> Self {
         let writes = |key: String| (!shell.target.read_only).then_some(key);
         Self {
@@ -134,7 +134,7 @@ fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<Pane
         let (tone, word, detail) = match &asked.answer {
             None => (Tone::Dim, glyphs.ellipsis, String::new()),
             Some(Err(error)) => (Tone::Bad, "unknown", describe(error)),
-            Some(Ok(None)) => (Tone::Plain, "nothing", "The server knows of no decision.".to_owned()),
+            Some(Ok(None)) => (Tone::Plain, "nothing", "The server has no decision.".to_owned()),
             Some(Ok(Some(it))) => (decision_tone(it.decision), it.decision.as_str(), it.detail.clone()),
         };
         let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);

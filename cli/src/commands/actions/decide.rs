@@ -1,0 +1,70 @@
+//! `loupe actions approve` and `reject`: decide about control actions that wait for approval.
+
+use api::client::calls;
+use serde_json::Value;
+
+use super::{
+    action_id,
+    view::{ACTION_VIEW, executed_type, reason, sheet},
+};
+use crate::{
+    commands::{
+        action_config::summary,
+        decision::{self, invalid_state, short_id},
+        evals::view::text_member,
+    },
+    ctx::Ctx,
+    error::Result,
+    prompt,
+};
+
+/// Approves or rejects a control action.
+pub async fn run(ctx: &mut Ctx, wanted: &str, approve: bool) -> Result {
+    ctx.out.check(&ACTION_VIEW)?;
+    let client = ctx.session_client("deciding about a control action")?;
+    // Checked before the first request: without a terminal, the confirmation is impossible in any case.
+    prompt::require_answer(ctx)?;
+    let id = action_id(ctx, &client, wanted).await?;
+    if !ctx.global.yes && !ctx.global.dry_run {
+        let action = client.value(&calls::control_action(id)).await?;
+        if text_member(&action, "status") != "pending_approval" {
+            let permitted = "only an action that is pending_approval can be decided";
+            return Err(invalid_state("action", &action, permitted));
+        }
+        prompt::confirm(ctx, &consequences(&action, approve), &short_id(&action)).await?;
+    }
+    let call = if approve { calls::approve_action(id) } else { calls::reject_action(id) };
+    let Some(action) = decision::send(ctx, &client, &call, &calls::control_action(id)).await? else {
+        return Ok(());
+    };
+    let verb = if approve { "Approved" } else { "Rejected" };
+    ctx.out.note(&format!("{} {verb} the action {}", ctx.out.style.glyphs.ok, short_id(&action)));
+    if approve {
+        ctx.out.note(&format!("compare the outputs: loupe actions diff {id} --wait"));
+    }
+    ctx.out.whole(&ACTION_VIEW, &action, sheet)
+}
+
+/// Returns what a decision changes.
+fn consequences(action: &Value, approve: bool) -> String {
+    let executed = executed_type(action);
+    let (id, trace) = (short_id(action), text_member(action, "trace_id"));
+    let why = reason(action);
+    let with = match summary(action) {
+        change if change.is_empty() => String::new(),
+        change => format!("\nChange of the request: {change}"),
+    };
+    let by = match text_member(action.get("action_config").unwrap_or(&Value::Null), "callback_url") {
+        "" => "with the tenant's key, which costs money",
+        _ => "through the callback of the policy",
+    };
+    if approve {
+        format!(
+            "This executes the {executed} {id} on the trace {trace}: its request is sent\nto the provider again, {by}.{with}\nIt waits because of: {why}"
+        )
+    } else {
+        format!(
+            "This rejects the {executed} {id} on the trace {trace}. It is not executed.{with}\nIt waits because of: {why}"
+        )
+    }
+}
