@@ -304,7 +304,12 @@ async fn diff(owner: &Caller, action: &Value) -> Value {
 }
 
 /// Waits until the demo has created the prompts and the actions of the control loop.
-async fn wait_for_control_loop(demo: &ServerProcess) {
+async fn wait_for_control_loop(demo: &ServerProcess, owner: &Caller) {
+    // Separately, because the evaluations of the history come first.
+    wait_until("the tests of the prompts have ended, and policies exist", async || {
+        count(owner, "/v1/policies", "policies").await > 0
+    })
+    .await;
     wait_until("the control loop has acted on sample traces", async || {
         demo.log().contains("the control loop has acted on sample traces")
     })
@@ -316,7 +321,7 @@ async fn demo_control_loop_is_decided_by_an_owner() {
     let folder = tempfile::tempdir().unwrap();
     let demo = start(folder.path());
     let owner = owner(&demo, folder.path());
-    wait_for_control_loop(&demo).await;
+    wait_for_control_loop(&demo, &owner).await;
 
     let mut waiting = Vec::new();
     for reason in [json!("retry_threshold_exceeded"), json!("cascade_depth_exhausted"), Value::Null] {
@@ -365,7 +370,7 @@ async fn demo_prompts_are_tested_shipped_and_watched() {
     let folder = tempfile::tempdir().unwrap();
     let demo = start(folder.path());
     let owner = owner(&demo, folder.path());
-    wait_for_control_loop(&demo).await;
+    wait_for_control_loop(&demo, &owner).await;
 
     let versions = async || -> BTreeMap<String, Value> {
         let page = owner.get("/v1/prompts/deployments?limit=200").await.ok();
