@@ -54,7 +54,7 @@ pub struct Model {
     pub attempts: i32,
     /// Time at which the latest of these calls was begun, microseconds.
     pub called_at: Option<i64>,
-    /// Cost in pico-dollars; while it runs, that of the original span.
+    /// Cost in pico-dollars; while it runs, and if it was interrupted, that of the original span.
     pub cost: Option<i64>,
     /// The cosine similarity of the embedded outputs; null until a diff needs it.
     pub similarity: Option<f64>,

@@ -138,7 +138,8 @@ pub struct ControlAction {
     pub decided_at: Option<Timestamp>,
     /// Number of calls to the provider that were begun.
     pub attempts: i32,
-    /// Cost in US dollars; null if the price is unknown, or there was no output.
+    /// Cost in US dollars; of an interrupted call, that of the original call. Null if the price is unknown, or there was no
+    /// output.
     pub cost: Option<f64>,
     /// Time at which the action ended.
     pub completed_at: Option<Timestamp>,

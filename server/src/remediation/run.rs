@@ -394,7 +394,8 @@ async fn end(
     row.status = status.as_str().to_owned();
     if status == ActionStatus::Failed {
         row.is_counted &= row.attempts > 0;
-        row.cost = None;
+        // The provider may have charged for an interrupted call, so its estimate still counts towards the budget.
+        row.cost = row.cost.filter(|_| why == Some(INTERRUPTED));
     }
     row.error = why.map(str::to_owned);
     (row.completed_at, row.updated_at) = (Some(now), now);

@@ -36,15 +36,19 @@ async fn actions(scene: &Scene, trace: &str) -> Vec<Value> {
     }
 }
 
-/// Sends a request, again when the server has no connection to the database left. The key makes it one request.
+/// Sends a request, again when the server is overloaded or closes the connection. The key makes it one request.
 async fn request_until_accepted(caller: &Caller, body: &Value, key: &str) -> Value {
     loop {
         let request = caller.request(Method::POST, "/v1/control/actions").json(body);
-        let reply = caller.send(request.header("idempotency-key", key)).await;
-        match reply.code().as_deref() {
-            Some("overloaded" | "idempotency_in_flight") => tokio::time::sleep(RETRY_DELAY).await,
-            _ => return reply.ok(),
+        if let Ok(response) = request.header("idempotency-key", key).send().await {
+            match response.status().as_u16() {
+                202 => return response.json().await.unwrap(),
+                // Overloaded; or the first request with the key is in flight.
+                409 | 503 => {}
+                status => panic!("{status}: {}", response.text().await.unwrap()),
+            }
         }
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 

@@ -23,6 +23,7 @@ with_provider! {
         let ended = scene.action(&action).await;
         assert_eq!((&ended["status"], &ended["attempts"]), (&json!("failed"), &json!(1)), "{ended}");
         assert!(ended["error"].as_str().unwrap().contains("the server stopped"), "{ended}");
+        assert!(ended["cost"].as_f64().unwrap() > 0.0, "the provider may have charged for the call: {ended}");
         assert_eq!(scene.provider.request_count(), 1);
         let next = scene.execute(ended["trace_id"].as_str().unwrap(), "retry", json!({})).await;
         assert_eq!(next["status"], "succeeded");
