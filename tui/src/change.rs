@@ -29,7 +29,7 @@ pub trait Change: Any + Debug + Send + Sync {
         &[]
     }
 
-    /// Returns the change with a note that the reader wrote in the confirmation; none if the change takes no note.
+    /// Returns the change with a note that the user wrote in the confirmation; none if the change takes no note.
     fn with_note(&self, _note: &str) -> Option<Arc<dyn Change>> {
         None
     }
@@ -77,7 +77,7 @@ pub enum ChangeOutcome {
     Made,
     /// The change did not happen.
     NotMade,
-    /// The reader has to act or to look; the sentence says why.
+    /// The user has to act or to look; the sentence says why.
     NeedsAttention(String),
 }
 

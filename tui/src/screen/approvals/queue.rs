@@ -165,7 +165,7 @@ impl ApprovalQueue {
     }
 
     /// Keeps the cursor on its record while rows arrive or go. Before both lists have arrived, it stays on the first row
-    /// unless the reader moved it.
+    /// unless the user moved it.
     pub fn anchor(&mut self, filter: &ApprovalFilter) {
         if self.cursor.is_none() && !self.is_settled() {
             return;

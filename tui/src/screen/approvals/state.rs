@@ -141,7 +141,7 @@ pub enum ZoomedApproval {
     Remediation {
         /// The action.
         action: Uuid,
-        /// The trace and the span that the reader came from; none if the diff was opened on this screen.
+        /// The trace and the span that the user came from; none if the diff was opened on this screen.
         back: Option<(Uuid, Uuid)>,
     },
 }
@@ -177,7 +177,7 @@ pub struct ComposedDiff {
 pub struct Approvals {
     /// The selected tab.
     pub tab: ApprovalsTab,
-    /// The filter line in force.
+    /// The current filter line.
     pub text: String,
     /// The filter of that line.
     pub filter: ApprovalFilter,

@@ -332,7 +332,7 @@ fn tab_line_counts_pending_rows_on_every_screen() {
     let effects = tick(&mut state, 31);
     let asked = only(&effects, "/v1/control/actions");
     reply(&mut state, &asked, Err(answered(503, "overloaded", "the database is away")));
-    assert_eq!(state.shell.problems.len(), before, "a failed count does not interrupt the reader");
+    assert_eq!(state.shell.problems.len(), before, "a failed count does not interrupt the user");
 }
 
 #[test]

@@ -302,7 +302,7 @@ impl ScreenRequests for Approvals {
     }
 }
 
-/// Records that a list of pending rows could not be read. While another screen is shown, the reader is not interrupted.
+/// Records that a list of pending rows could not be read. While another screen is shown, the user is not interrupted.
 fn fail_pending<T: PagedRow>(rows: &mut PagedRows<T>, shell: &mut Shell, error: NetError) {
     if shell.screen == SCREEN_DIGIT {
         rows.fail(shell, ROWS_INTERVAL_MICROS, error);
@@ -513,7 +513,7 @@ fn show_diff(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
     }
 }
 
-/// Shows the remediation diff of an action. `back` is the trace and the span that the reader came from.
+/// Shows the remediation diff of an action. `back` is the trace and the span that the user came from.
 pub fn show_remediation(
     approvals: &mut Approvals,
     shell: &mut Shell,
