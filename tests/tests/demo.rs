@@ -9,7 +9,7 @@ use std::{
 };
 
 use api::profile;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::{
     Caller,
     hang::wait_until,
@@ -282,6 +282,122 @@ async fn demo_shows_failures_an_anomaly_and_webhook_deliveries() {
     let path = format!("/v1/webhooks/{}/test", webhook("/incidents")["id"].as_str().unwrap());
     let ping = owner.post(&path, &serde_json::json!({})).await.ok();
     assert_eq!((&ping["status"], &ping["body"]), (&200.into(), &r#"{"received":true}"#.into()), "{ping}");
+    stop(demo, folder.path());
+}
+
+/// Returns the control actions with this status.
+async fn actions(owner: &Caller, status: &str) -> Vec<Value> {
+    let page = owner.get(&format!("/v1/control/actions?limit=200&status={status}")).await.ok();
+    page["actions"].as_array().unwrap().clone()
+}
+
+/// Returns the diff of an action, after the evaluations of its output.
+async fn diff(owner: &Caller, action: &Value) -> Value {
+    let path = format!("/v1/control/actions/{}/diff", action["id"].as_str().unwrap());
+    let mut reply = owner.get(&path).await;
+    wait_until("the output of the action is evaluated", async || {
+        reply = owner.get(&path).await;
+        reply.status == 200
+    })
+    .await;
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+/// Waits until the demo has created the prompts and the actions of the control loop.
+async fn wait_for_control_loop(demo: &ServerProcess, owner: &Caller) {
+    // Separately, because the evaluations of the history come first.
+    wait_until("the tests of the prompts have ended, and policies exist", async || {
+        count(owner, "/v1/policies", "policies").await > 0
+    })
+    .await;
+    wait_until("the control loop has acted on sample traces", async || {
+        demo.log().contains("the control loop has acted on sample traces")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn demo_control_loop_is_decided_by_an_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = start(folder.path());
+    let owner = owner(&demo, folder.path());
+    wait_for_control_loop(&demo, &owner).await;
+
+    let mut waiting = Vec::new();
+    for reason in [json!("retry_threshold_exceeded"), json!("cascade_depth_exhausted"), Value::Null] {
+        wait_until("an action waits for approval for each reason", async || {
+            waiting = actions(&owner, "pending_approval").await;
+            waiting.iter().any(|it| it["metadata"]["escalation_reason"] == reason)
+        })
+        .await;
+    }
+    let is_retry = |it: &&Value| it["metadata"]["escalation_reason"] == "retry_threshold_exceeded";
+    let escalated = waiting.iter().find(is_retry).unwrap();
+    assert_eq!(
+        (&escalated["action_type"], &escalated["metadata"]["retry_count"]),
+        (&json!("escalate"), &json!(2))
+    );
+    let trace = format!("/v1/traces/{}", escalated["trace_id"].as_str().unwrap());
+    assert_eq!(owner.get(&trace).await.ok()["control_loop_depth"], 2);
+
+    let improved = actions(&owner, "succeeded").await;
+    let improved = improved.iter().find(|it| it["action_type"] == "prompt_modification").unwrap();
+    let deltas = diff(&owner, improved).await["eval_deltas"].clone();
+    assert!(deltas[0]["delta"].as_f64() > Some(0.2), "{deltas}");
+    wait_until("a retry that made an answer worse is a cluster", async || {
+        let clusters = owner.get("/v1/failures/clusters?limit=200").await.ok();
+        clusters["clusters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["failure_type"] == "RemediationRegression")
+    })
+    .await;
+
+    let path = format!("/v1/control/actions/{}/approve", escalated["id"].as_str().unwrap());
+    assert_eq!(owner.post(&path, &json!({})).await.status, 202);
+    wait_until("the approved action is executed", async || {
+        actions(&owner, "succeeded").await.iter().any(|it| it["id"] == escalated["id"])
+    })
+    .await;
+    let deltas = diff(&owner, escalated).await["eval_deltas"].clone();
+    assert!(deltas[0]["original_score"].is_f64() && deltas[0]["remediated_score"].is_f64(), "{deltas}");
+    stop(demo, folder.path());
+}
+
+#[tokio::test]
+async fn demo_prompts_are_tested_shipped_and_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = start(folder.path());
+    let owner = owner(&demo, folder.path());
+    wait_for_control_loop(&demo, &owner).await;
+
+    let versions = async || -> BTreeMap<String, Value> {
+        let page = owner.get("/v1/prompts/deployments?limit=200").await.ok();
+        let rows = page["deployments"].as_array().unwrap().iter();
+        rows.map(|it| (format!("{} {}", it["prompt_name"].as_str().unwrap(), it["version"]), it.clone()))
+            .collect()
+    };
+    wait_until("the code reviews have regressed", async || {
+        versions().await["review-file 2"]["status"] == "regressed"
+    })
+    .await;
+    let versions_now = versions().await;
+    let status = |version: &str| versions_now[version]["status"].as_str().unwrap();
+    assert_eq!(
+        ["support-answer 1", "support-answer 2", "docs-answer 1", "docs-answer 2"].map(status),
+        ["superseded", "shipped", "shipped", "ab_passed"]
+    );
+    let test = &versions_now["docs-answer 2"]["ab"];
+    assert!(test["candidate"]["n"].as_i64() >= Some(10) && test["p_value"].as_f64() < Some(0.05), "{test}");
+    // The test runs for minutes of live traffic, so the demo's new traces feed it.
+    let live = &versions_now["support-answer 3"];
+    assert_eq!((&live["mode"], live["source_action_id"].is_string()), (&json!("live"), true));
+    wait_until("scores of new traces count in the live test", async || {
+        let test = versions().await["support-answer 3"]["ab"].clone();
+        test["baseline"]["n"].as_i64() > Some(0) && test["candidate"]["n"].as_i64() > Some(0)
+    })
+    .await;
     stop(demo, folder.path());
 }
 

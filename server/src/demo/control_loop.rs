@@ -17,8 +17,8 @@ use super::{
 const UNANSWERABLE_QUESTION: &str = "Which of your shops repairs umbrellas?";
 /// A question whose answer is judged as poor, and better after the prompt repeats it.
 const POORLY_ANSWERED_QUESTION: &str = "Das Paket {order} ist beschädigt angekommen. Was nun?";
-/// A question whose first retry is worse than the original answer.
-const RETRIED_QUESTION: &str = "How do I rotate an API key?";
+/// A question whose second retry is worse than the original answer.
+const RETRIED_QUESTION: &str = "What is the rate limit of the search endpoint?";
 /// The error of a review that no parser reads.
 const UNREADABLE_REVIEW: &str =
     "json.decoder.JSONDecodeError: Expecting ',' delimiter: line 4 column 12 (char 96)";

@@ -72,7 +72,10 @@ async fn store_next_trace(
     let mut writer = TraceWriter::new(app, tenant).await?;
     writer.write(visit.project, item).await?;
     writer.flush().await?;
-    super::evaluations::store_evaluations(app, rng, &writer.stored).await?;
+    // The demo's judge evaluates traces that name their prompt.
+    if served.is_none() {
+        super::evaluations::store_evaluations(app, rng, &writer.stored).await?;
+    }
     if let Some(feedback) = writer.stored.first().and_then(|it| DemoFeedback::draw(rng, it)) {
         store_feedback(app, feedback).await;
     }

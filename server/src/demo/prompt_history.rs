@@ -23,8 +23,8 @@ pub(super) const METRIC: &str = "answer_relevance";
 const SAMPLE_COUNT: usize = 12;
 /// Pause between two requests for a state that a job reaches.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Maximum number of these requests, about two minutes.
-const MAX_POLLS: usize = 480;
+/// Maximum number of these requests, about ten minutes: on a busy machine, the evaluations of the history take minutes.
+const MAX_POLLS: usize = 2_400;
 /// Time since the start of a new trace in microseconds: longer than its spans last.
 const TRACE_MICROS: i64 = 2_000_000;
 /// The model to which the code reviews are moved, without a test.
