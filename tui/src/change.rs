@@ -3,9 +3,10 @@
 //! Each screen defines its own changes. A change is sent once. If its response is lost, a fresh list shows whether it
 //! happened; it is never sent again.
 
-use std::{any::Any, fmt::Debug};
+use std::{any::Any, fmt::Debug, sync::Arc};
 
 use api::{Timestamp, client::Auth};
+use present::Tone;
 use uuid::Uuid;
 
 use crate::net::{Request, RequestId};
@@ -21,6 +22,16 @@ pub trait Change: Any + Debug + Send + Sync {
     /// Returns the consequences, in one or two sentences, for a confirmation.
     fn consequences(&self) -> &'static str {
         ""
+    }
+
+    /// Returns what changes, a line each, for a confirmation.
+    fn excerpt(&self) -> &[(Tone, String)] {
+        &[]
+    }
+
+    /// Returns the change with a note that the user wrote in the confirmation; none if the change takes no note.
+    fn with_note(&self, _note: &str) -> Option<Arc<dyn Change>> {
+        None
     }
 
     /// Returns the name of the record that changes.
@@ -66,7 +77,7 @@ pub enum ChangeOutcome {
     Made,
     /// The change did not happen.
     NotMade,
-    /// The reader has to act or to look; the sentence says why.
+    /// The user has to act or to look; the sentence says why.
     NeedsAttention(String),
 }
 

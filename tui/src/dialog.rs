@@ -25,6 +25,10 @@ use crate::{
 pub const GUARD_MICROS: i64 = 300_000;
 /// Last characters of an id that have to be typed on a protected context.
 const CONFIRMATION_DIGITS: usize = 4;
+/// Maximum characters of a note.
+const MAX_NOTE_CHARS: usize = 2_000;
+/// The position of the note among the fields of a confirmation.
+pub const NOTE_FIELD: usize = 0;
 
 /// A dialog.
 #[derive(Debug)]
@@ -54,6 +58,10 @@ pub enum Body {
         change: Arc<dyn Change>,
         /// In a protected context, the characters to type and the ones typed.
         typed: Option<(String, Input)>,
+        /// The note, if the change takes one.
+        note: Option<Input>,
+        /// The first visible line of the excerpt.
+        top: usize,
     },
     /// A form.
     Form(Form),
@@ -127,7 +135,8 @@ impl Dialog {
         let id = change.id().map(|id| id.simple().to_string()).filter(|_| protected);
         let typed =
             id.map(|id| (id[id.len() - CONFIRMATION_DIGITS..].to_owned(), Input::new(InputKind::Dialog, "")));
-        Self::new(Body::Confirm { change, typed }, Stop::Cancel, now)
+        let note = change.with_note("").map(|_| Input::new(InputKind::Dialog, ""));
+        Self::new(Body::Confirm { change, typed, note, top: 0 }, Stop::Cancel, now)
     }
 
     /// Returns a dialog with a form.
@@ -157,6 +166,7 @@ impl Dialog {
     /// Returns the elements that can have the focus, in their order.
     pub fn stops(&self) -> Vec<Stop> {
         match &self.body {
+            Body::Confirm { note: Some(_), .. } => vec![Stop::Field(NOTE_FIELD), Stop::Cancel, Stop::Act],
             Body::Confirm { .. } => vec![Stop::Cancel, Stop::Act],
             Body::Form(form) => {
                 let fields = (0..form.fields.len()).map(Stop::Field);
@@ -190,6 +200,7 @@ impl Dialog {
     pub fn types(&self) -> bool {
         match (&self.body, self.focus) {
             (Body::Form(form), Stop::Field(at)) => form.fields.get(at).is_some_and(Field::types),
+            (Body::Confirm { note: Some(_), .. }, Stop::Field(_)) => true,
             _ => false,
         }
     }
@@ -202,6 +213,7 @@ impl Dialog {
                 Stop::Field(at) => form.fields.get_mut(at)?.text_mut(),
                 _ => None,
             },
+            Body::Confirm { note: Some(note), .. } if matches!(focus, Stop::Field(_)) => Some(note),
             Body::Confirm { typed, .. } => typed.as_mut().map(|(_, given)| given),
             Body::Secret { .. } => None,
         }
@@ -210,11 +222,17 @@ impl Dialog {
     /// Returns the change that the button makes; none on the dialog of a secret.
     ///
     /// # Errors
-    /// Fails with the position of the invalid field of a form, and the problem.
+    /// Fails with the position of the invalid field, and the problem.
     pub fn change(&self, loaded: &LoadedIds) -> Result<Option<Arc<dyn Change>>, FieldError> {
         match &self.body {
             Body::Form(form) => form.purpose.read(form, loaded).map(Some),
-            Body::Confirm { change, .. } => Ok(Some(Arc::clone(change))),
+            Body::Confirm { change, note, .. } => {
+                let note = note.as_ref().map_or("", |note| note.text().trim());
+                if note.chars().count() > MAX_NOTE_CHARS {
+                    return Err((NOTE_FIELD, format!("the note is longer than {MAX_NOTE_CHARS} characters")));
+                }
+                Ok(change.with_note(note).or_else(|| Some(Arc::clone(change))))
+            }
             Body::Secret { .. } => Ok(None),
         }
     }

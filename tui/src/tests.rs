@@ -207,6 +207,15 @@ pub fn are(effects: &[Effect], wanted: &[&str]) -> bool {
     effects.len() == wanted.len() && effects.iter().zip(wanted).all(is)
 }
 
+/// Returns the effects without the requests for the count of pending approvals, which every screen shows.
+pub fn without_count(effects: Vec<Effect>) -> Vec<Effect> {
+    let is_count = |effect: &Effect| {
+        SentRequest::of(effect)
+            .is_some_and(|sent| matches!(sent.param("status"), Some("ab_passed" | "pending_approval")))
+    };
+    effects.into_iter().filter(|effect| !is_count(effect)).collect()
+}
+
 /// Returns the change that a dialog sent with these effects.
 pub fn sent_changes<C: Change + Clone>(state: &App, effects: &[Effect]) -> Vec<C> {
     let writes = requests(effects).into_iter().filter(|it| it.method != "GET").count();

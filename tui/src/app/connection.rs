@@ -117,7 +117,14 @@ fn check(app: &mut App) -> Vec<Effect> {
     if let Some(id) = app.shell.project_id() {
         effects.push(app.shell.send(Purpose::Project(id), calls::project(id)));
     }
+    effects.extend(background(app));
     effects
+}
+
+/// Requests what the tab line shows of the screens.
+fn background(app: &mut App) -> Vec<Effect> {
+    let shell = &mut app.shell;
+    app.screens.all_mut().into_iter().flat_map(|screen| screen.background(shell)).collect()
 }
 
 /// Stores the current project as the server returned it.
@@ -181,7 +188,10 @@ fn own_reply(app: &mut App, purpose: Purpose, result: Result<Response, NetError>
 fn fill(app: &mut App, purpose: &Purpose, response: Response) -> Result<Vec<Effect>, NetError> {
     let shell = &mut app.shell;
     match purpose {
-        Purpose::Me => shell.me = Some(response.decoded()?),
+        Purpose::Me => {
+            shell.me = Some(response.decoded()?);
+            return Ok(background(app));
+        }
         Purpose::RefusedSession => {
             shell.me = Some(response.decoded()?);
             shell.refused_session = None;

@@ -8,7 +8,9 @@ use crate::{
     layout,
     net::{Destination, Effect, Msg},
     screen::{
-        SCREEN_COUNT, evals,
+        SCREEN_COUNT,
+        approvals::{self, SCREEN_DIGIT as APPROVALS},
+        evals,
         traces::{SCREEN_DIGIT as TRACES, detail, feed, keys::LIST_SCOPE},
     },
     shell::{Location, Overlay},
@@ -196,6 +198,13 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
             };
             return evals::update::show(&mut app.screens.evals, &mut app.shell, "trace", trace);
         }
+        Action::TraceApproval if app.shell.overlay.is_none() => {
+            let Some(trace) = app.screen().current_trace() else {
+                app.shell.notify("no trace is selected");
+                return Vec::new();
+            };
+            return vec![Effect::Go(Destination::Approval { trace })];
+        }
         // Evals copies the evaluation under the cursor, so it handles the action itself.
         Action::Evaluate if app.shell.overlay.is_none() && app.shell.screen != evals::SCREEN_DIGIT => {
             let trace = app.screen().current_trace();
@@ -245,6 +254,17 @@ fn go(app: &mut App, destination: Destination) -> Vec<Effect> {
         Destination::Traces { filter } => {
             let mut effects = go_to(app, Location { screen: TRACES, trace: None });
             effects.extend(feed::set_filter(&mut app.screens.traces, &mut app.shell, filter));
+            effects
+        }
+        Destination::Approval { trace } => {
+            let mut effects = go_to(app, Location { screen: APPROVALS, trace: None });
+            effects.extend(approvals::update::show_trace(&mut app.screens.approvals, &mut app.shell, trace));
+            effects
+        }
+        Destination::Remediation { action, trace, span } => {
+            let mut effects = go_to(app, Location { screen: APPROVALS, trace: None });
+            let (screen, back) = (&mut app.screens.approvals, Some((trace, span)));
+            effects.extend(approvals::update::show_remediation(screen, &mut app.shell, action, back));
             effects
         }
         Destination::Project(project) => {

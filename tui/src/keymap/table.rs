@@ -46,6 +46,8 @@ pub enum Action {
     OpenTrace,
     Baseline,
     TraceEvals,
+    TraceApproval,
+    RemediationDiff,
     NewRule,
     Enable,
     DeleteRule,

@@ -108,6 +108,20 @@ pub enum Destination {
         /// The filter.
         filter: String,
     },
+    /// The action on a trace that waits for a decision.
+    Approval {
+        /// The trace.
+        trace: Uuid,
+    },
+    /// The remediation diff of an action.
+    Remediation {
+        /// The action.
+        action: Uuid,
+        /// The trace that `esc` returns to.
+        trace: Uuid,
+        /// The span to put the cursor on there.
+        span: Uuid,
+    },
     /// The list of traces of a project, or of all.
     Project(Option<Box<Project>>),
 }

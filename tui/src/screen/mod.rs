@@ -1,10 +1,10 @@
 //! The screens, one folder each.
 
+pub mod approvals;
 pub mod evals;
 mod failures;
 pub mod manage;
 pub mod metrics;
-mod planned;
 pub mod search;
 pub mod traces;
 mod webhooks;
@@ -27,7 +27,7 @@ const BINDING_TABLES: &[&[Binding]] = &[
     metrics::keys::SCREEN_BINDINGS,
     failures::keys::SCREEN_BINDINGS,
     webhooks::keys::SCREEN_BINDINGS,
-    planned::SCREEN_BINDINGS,
+    approvals::keys::SCREEN_BINDINGS,
 ];
 
 /// The key scopes of all screens.
@@ -39,7 +39,7 @@ const SCREEN_SCOPES: &[&[Scope]] = &[
     manage::keys::SCREEN_SCOPES,
     failures::keys::SCREEN_SCOPES,
     webhooks::keys::SCREEN_SCOPES,
-    &[planned::PANEL_SCOPE],
+    approvals::keys::SCREEN_SCOPES,
     OVERLAY_SCOPES,
 ];
 
@@ -57,7 +57,7 @@ pub fn default_keymap() -> Keymap {
 }
 
 /// All screens.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Screens {
     /// Screen 1.
     pub traces: traces::state::Traces,
@@ -68,28 +68,13 @@ pub struct Screens {
     /// Screen 4.
     pub failures: failures::state::Failures,
     /// Screen 5.
-    planned: planned::Planned,
+    pub approvals: approvals::state::Approvals,
     /// Screen 6.
     pub webhooks: webhooks::state::Webhooks,
     /// Screen 7.
     pub manage: manage::state::Manage,
     /// Screen 8.
     pub search: search::state::Search,
-}
-
-impl Default for Screens {
-    fn default() -> Self {
-        Self {
-            traces: Default::default(),
-            evals: Default::default(),
-            metrics: Default::default(),
-            failures: Default::default(),
-            planned: planned::PLANNED_SCREEN,
-            webhooks: Default::default(),
-            manage: Default::default(),
-            search: Default::default(),
-        }
-    }
 }
 
 impl Screens {
@@ -100,7 +85,7 @@ impl Screens {
             &self.evals,
             &self.metrics,
             &self.failures,
-            &self.planned,
+            &self.approvals,
             &self.webhooks,
             &self.manage,
             &self.search,
@@ -114,7 +99,7 @@ impl Screens {
             &mut self.evals,
             &mut self.metrics,
             &mut self.failures,
-            &mut self.planned,
+            &mut self.approvals,
             &mut self.webhooks,
             &mut self.manage,
             &mut self.search,

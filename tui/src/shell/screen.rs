@@ -73,11 +73,6 @@ pub trait Screen:
     /// Returns the entry in the tab line.
     fn tab(&self) -> Tab;
 
-    /// Returns whether this version of the console has the screen.
-    fn is_built(&self) -> bool {
-        true
-    }
-
     /// Returns the current key scope of the screen.
     fn scope(&self) -> Scope;
 
@@ -108,6 +103,11 @@ pub trait ScreenActions {
         Vec::new()
     }
 
+    /// Requests what the tab line shows of the screen: as soon as the identity is known, then every 30 seconds.
+    fn background(&mut self, _shell: &mut Shell) -> Vec<Effect> {
+        Vec::new()
+    }
+
     /// Repeats failed requests after an outage of the server.
     fn reconnected(&mut self, _shell: &mut Shell) -> Vec<Effect> {
         Vec::new()
@@ -120,6 +120,11 @@ pub trait ScreenView {
     /// the server refuses the credential.
     fn has_records(&self, _shell: &Shell) -> bool {
         true
+    }
+
+    /// Returns the count that the tab line shows beside the title.
+    fn badge(&self, _shell: &Shell) -> Option<String> {
+        None
     }
 
     /// Draws the body.

@@ -303,7 +303,7 @@ fn invalid_trace_filter_sends_nothing_and_keeps_the_list() {
 fn trace_filter_applies_to_list_and_stream() {
     let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/error:true");
-    let effects = key(&mut state, KeyCode::Enter);
+    let effects = without_count(key(&mut state, KeyCode::Enter));
     assert!(are(&effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
     let list = last_request(&effects);
     assert_eq!((list.param("error"), list.param("cursor")), (Some("true"), None));
@@ -398,7 +398,7 @@ fn another_project_is_chosen_from_the_list() {
     let projects = vec![project(1, "zeta", true), project(2, "checkout-bot", false)];
     reply(&mut state, &effects, Ok(Response::new(projects)));
     press(&mut state, "j");
-    let effects = key(&mut state, KeyCode::Enter);
+    let effects = without_count(key(&mut state, KeyCode::Enter));
     assert!(are(&effects, &["CloseStream", "/v1/traces"]), "{effects:?}");
     let project = id(2).to_string();
     assert_eq!(last_request(&effects).param("project_id"), Some(project.as_str()), "active ones come first");

@@ -134,8 +134,6 @@ fn empty_result_and_invalid_filter_are_drawn() {
 #[test]
 fn panels_and_overlays_are_drawn() {
     let mut state = filled((80, 24), UNICODE_THEME);
-    press(&mut state, "5");
-    snap("placeholder", &state);
     press(&mut state, "1?");
     snap("help", &state);
     press(&mut state, "?yi!");
@@ -204,19 +202,6 @@ fn failed_rows_stand_out_and_healthy_ones_are_quiet() {
             assert_eq!(bad.fg, if colour { Color::Red } else { Color::Reset }, "{x}");
             assert_eq!(fine.fg, Color::Reset, "{x}");
         }
-    }
-}
-
-#[test]
-fn tabs_of_screens_that_are_not_built_are_dimmed() {
-    let state = filled((80, 24), UNICODE_THEME);
-    assert!(faded(&state, "5 Appr"));
-    let text = screen(&state);
-    let tabs = text.lines().nth(1).unwrap();
-    let cells = cells(&state);
-    for title in ["1 Traces", "2 Evals", "3 Metrics", "4 Failures", "6 Hooks", "7 Keys", "8 Search"] {
-        let x = u16::try_from(tabs.find(title).unwrap()).unwrap();
-        assert!(!cells[(x, 1)].modifier.contains(Modifier::DIM), "{title}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::theme::{Theme, Tone};
 use present::text::{clean, cut, width};
 
 /// A line under construction. Its texts are clean already.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pieces(Vec<(Tone, String)>);
 
 impl Pieces {
@@ -55,6 +55,12 @@ impl Pieces {
             *its = tone;
         }
         self
+    }
+
+    /// Returns the text.
+    #[cfg(test)]
+    pub fn text(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     /// Returns the width in columns.

@@ -98,7 +98,7 @@ async fn complete_diff(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant)
     loop {
         let Some(seen) = poller.poll(client.value(&calls::action_diff(id))).await else { break };
         let hint = format!("continue: loupe actions diff {id} --wait");
-        diff = seen.map_err(|error| CliError::from(error)).map_err(|error| match error.exit {
+        diff = seen.map_err(CliError::from).map_err(|error| match error.exit {
             Exit::NotFound | Exit::Conflict => error,
             _ => error.hint(hint),
         })?;

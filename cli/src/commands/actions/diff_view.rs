@@ -32,8 +32,8 @@ pub const DIFF_VIEW: View = View {
     id: "action_id",
     columns: &[
         Column::new("ACTION", "action_id", |row, style| cell::short_id(row, "action_id", style)),
-        Column::new("TOKENS", "token_length_delta", |row, style| tokens(row, style)).right(),
-        Column::new("LATENCY", "latency_delta_ms", |row, style| latency(row, style)).right(),
+        Column::new("TOKENS", "token_length_delta", tokens).right(),
+        Column::new("LATENCY", "latency_delta_ms", latency).right(),
         Column::new("SIMILARITY", "embedding_similarity", |row, style| {
             number(row, "embedding_similarity", style)
         })

@@ -17,6 +17,9 @@ use crate::{
 use super::App;
 use outcome::{check, send};
 
+/// Lines by which the excerpt of a confirmation scrolls.
+const EXCERPT_STEP: usize = 4;
+
 /// Handles a key.
 pub fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let (now, hidden) = (app.shell.now, layout::too_small(app.shell.size));
@@ -63,9 +66,17 @@ fn asking(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         KeyCode::BackTab | KeyCode::Up => dialog.step(false),
         KeyCode::Enter => return enter(app),
         KeyCode::Left | KeyCode::Right => sideways(app, key),
+        KeyCode::PageUp | KeyCode::PageDown => scroll(&mut app.shell, key.code == KeyCode::PageDown),
         _ => return other(app, key),
     }
     Vec::new()
+}
+
+/// Scrolls what a change changes, where it does not fit into the confirmation.
+fn scroll(shell: &mut Shell, down: bool) {
+    let last = view::excerpt_overflow(shell);
+    let Some(Dialog { body: Body::Confirm { top, .. }, .. }) = &mut shell.dialog else { return };
+    *top = if down { (*top + EXCERPT_STEP).min(last) } else { (*top).min(last).saturating_sub(EXCERPT_STEP) };
 }
 
 /// Inserts pasted text into a field. A confirmation must be typed.
@@ -110,6 +121,7 @@ fn sideways(app: &mut App, key: KeyEvent) {
     let Some(dialog) = &mut app.shell.dialog else { return };
     match (dialog.focus, &mut dialog.body) {
         (Stop::Field(at), Body::Form(form)) => form.key(at, key, &app.shell.evaluators.items),
+        (Stop::Field(_), Body::Confirm { note: Some(note), .. }) => _ = note.key(key, &[]),
         _ => dialog.step(forward),
     }
 }
@@ -122,6 +134,10 @@ fn other(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         (Body::Secret { secret, .. }, _, KeyCode::Char('y')) => text = Some(secret.0.clone()),
         (Body::Secret { stored, .. }, Stop::Tick, KeyCode::Char(' ' | 'x')) => {
             *stored = !*stored;
+            dialog.complaint = None;
+        }
+        (Body::Confirm { note: Some(note), .. }, Stop::Field(_), _) => {
+            note.key(key, &[]);
             dialog.complaint = None;
         }
         (Body::Confirm { typed: None, .. }, _, KeyCode::Char('y')) => return send(app),

@@ -62,13 +62,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     put(buffer, parts.status, 0, &status(app, cols).line(theme, false));
     put(buffer, parts.keys, 0, &footer::keys(app, cols).line(theme, false));
     if let Some(open) = &app.shell.dialog {
-        // In a small terminal the dialog covers the lines above the body, but never the keys.
-        let above = if layout::single(size) {
-            Rect { y: 0, height: parts.body.bottom(), ..parts.body }
-        } else {
-            parts.body
-        };
-        dialog::draw(&app.shell, open, buffer, above);
+        dialog::draw(&app.shell, open, buffer, dialog::area(size));
     } else if let Some((x, y)) = cursor(app, parts.line) {
         frame.set_cursor_position((x, y));
     }
@@ -158,10 +152,11 @@ fn tabs(app: &App, cols: usize) -> Pieces {
             _ if current => format!("{digit} {}", tab.short),
             _ => digit.to_string(),
         };
-        line = match (current, screen.is_built()) {
-            (true, _) => line.add(Tone::Strong, format!("[{title}] ")),
-            (false, true) => line.plain(format!("{title}  ")),
-            (false, false) => line.add(Tone::Dim, format!("{title}  ")),
+        let badge = screen.badge(&app.shell).map(|count| format!(" {count}")).unwrap_or_default();
+        line = if current {
+            line.add(Tone::Strong, format!("[{title}{badge}] "))
+        } else {
+            line.plain(title).add(Tone::Warn, badge).plain("  ")
         };
     }
     line.cut(cols, &app.shell.theme)

@@ -96,6 +96,7 @@ pub const SCREEN_SCOPES: &[Scope] = &[CLUSTERS_SCOPE, EVENTS_SCOPE, ANOMALIES_SC
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
     Action::Screen(SCREEN_DIGIT), "screen.failures", ["4"], SCREEN_KEYS, "Failures";
     Action::OpenTrace, "failures.trace", ["t", "g t"], FAILED_TRACE_KEYS, "open the newest sample trace, or the trace of the row", "trace";
+    Action::TraceApproval, "failures.approval", ["g a"], FAILED_TRACE_KEYS, "the action on that trace that waits for a decision, on screen 5";
     RESOLVE_CLUSTER, "failures.resolve", ["x"], CLUSTER_KEYS, "resolve the cluster, or open it again", "resolve" => Role::Member;
     MUTE_CLUSTER, "failures.mute", ["u"], CLUSTER_KEYS, "mute the cluster, or open it again", "mute" => Role::Member;
     Action::EditFilter, "failures.filter", ["/"], CLUSTER_KEYS, "edit the filter; tab completes, up recalls", "filter";

@@ -103,6 +103,8 @@ pub const SCREEN_BINDINGS: &[Binding] = bindings! {
     Action::Evaluate, "trace.evaluate", ["c"], TRACE_KEYS, "run an evaluation of this trace" => Role::Member;
     Action::Why, "trace.why", ["w"], DETAIL_EXTRA_KEYS, "why the project's rules judged this trace, or did not";
     Action::TraceEvals, "trace.evals", ["g e"], TRACE_KEYS, "the evaluations of this trace, on screen 2";
+    Action::TraceApproval, "trace.approval", ["g a"], TRACE_KEYS, "the action on this trace that waits for a decision, on screen 5";
+    Action::RemediationDiff, "detail.remediation", ["="], DETAIL_EXTRA_KEYS, "the output of the remediated span compared with the original output, on screen 5";
     Action::NextTrace, "detail.next-trace", ["J"], DETAIL_EXTRA_KEYS, "next trace of the list";
     Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL_EXTRA_KEYS, "previous trace of the list";
     Action::Split, "detail.split", ["\\"], DETAIL_EXTRA_KEYS, "one pane or two, where the width allows two";

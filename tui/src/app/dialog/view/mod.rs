@@ -6,8 +6,9 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     change::Change,
-    dialog::{Body, Dialog, Phase, Stop},
+    dialog::{Body, Dialog, NOTE_FIELD, Phase, Stop},
     input::Input,
+    layout,
     shell::Shell,
     theme::Tone,
     widgets::boxed::{inner_cols, put_box},
@@ -18,9 +19,13 @@ use present::{
     text::{clean, cut, width, wrap},
 };
 
+/// Rows of the upper and the lower edge of a dialog.
+const EDGE_ROWS: usize = 2;
+
 /// Draws a dialog over an area.
 pub fn draw(shell: &Shell, dialog: &Dialog, buffer: &mut Buffer, area: Rect) {
     let cols = inner_cols(area.width);
+    let rows = usize::from(area.height).saturating_sub(EDGE_ROWS);
     let title = dialog.title();
     let foot = match (&dialog.body, &dialog.phase) {
         (_, Phase::Sending { .. }) | (_, Phase::Checking { stuck: None, .. }) => "please wait",
@@ -29,7 +34,7 @@ pub fn draw(shell: &Shell, dialog: &Dialog, buffer: &mut Buffer, area: Rect) {
         _ => "esc cancels",
     };
     let mut lines = match &dialog.phase {
-        Phase::Asking => asking(shell, dialog, cols),
+        Phase::Asking => asking(shell, dialog, cols, rows),
         Phase::Sending { change, .. } => {
             let mut lines = subject(shell, &**change, cols);
             lines.push(Pieces::new());
@@ -67,6 +72,9 @@ pub fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
     match (&dialog.phase, &dialog.body) {
         (Phase::Sending { .. } | Phase::Checking { stuck: None, .. }, _) => &[],
         (Phase::Checking { .. }, _) => &[("R", "read again"), ("esc", "leave it open")],
+        (_, Body::Confirm { change, .. }) if !change.excerpt().is_empty() => {
+            &[("tab", "next"), ("enter", "press"), ("pgdn", "more of the diff"), ("esc", "cancel")]
+        }
         (_, Body::Confirm { typed: None, .. }) => {
             &[("tab", "other button"), ("enter", "press"), ("y", "yes"), ("esc", "cancel")]
         }
@@ -78,19 +86,19 @@ pub fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-fn asking(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
+fn asking(shell: &Shell, dialog: &Dialog, cols: usize, rows: usize) -> Vec<Pieces> {
     match &dialog.body {
-        Body::Confirm { change, typed } => {
+        Body::Confirm { change, top, .. } => {
             let mut lines = subject(shell, &**change, cols);
-            lines.push(Pieces::new());
-            lines.extend(text(Tone::Plain, change.consequences(), cols));
-            lines.push(Pieces::new());
-            if let Some((wanted, given)) = typed {
-                let ask = format!("Protected context: type {wanted} to confirm: ");
-                lines.extend(answer(shell, &ask, given, cols));
-                lines.push(Pieces::new());
-            }
-            lines.push(buttons(dialog, &["Cancel", change.verb()]));
+            let end = question(shell, dialog, cols);
+            lines.extend(excerpt(
+                shell,
+                &**change,
+                *top,
+                cols,
+                excerpt_rows(&lines, &end, dialog, cols, rows),
+            ));
+            lines.extend(end);
             lines
         }
         Body::Form(form) => form::lines(shell, dialog, form, cols),
@@ -119,6 +127,81 @@ fn asking(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
             lines
         }
     }
+}
+
+/// Returns the end of a confirmation: the consequences, the note, the characters to type, and the buttons.
+fn question(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
+    let Body::Confirm { change, typed, note, .. } = &dialog.body else { return Vec::new() };
+    let mut lines = vec![Pieces::new()];
+    lines.extend(text(Tone::Plain, change.consequences(), cols));
+    lines.push(Pieces::new());
+    if let Some(note) = note {
+        let focused = dialog.focus == Stop::Field(NOTE_FIELD);
+        let mark = if focused { shell.theme.glyphs.cursor } else { " " };
+        let label = Pieces::new().plain(format!("{mark} ")).add(Tone::Field, "Note (optional) ");
+        lines.push(label.join(entry(shell, dialog, Stop::Field(NOTE_FIELD), note, cols.saturating_sub(6))));
+        if typed.is_none() {
+            lines.push(Pieces::new());
+        }
+    }
+    if let Some((wanted, given)) = typed {
+        let ask = format!("Protected context: type {wanted} to confirm: ");
+        lines.extend(answer(shell, &ask, given, cols));
+        lines.push(Pieces::new());
+    }
+    lines.push(buttons(dialog, &["Cancel", change.verb()]));
+    lines
+}
+
+/// Returns the rows that a confirmation has for its excerpt, below a blank line.
+fn excerpt_rows(start: &[Pieces], end: &[Pieces], dialog: &Dialog, cols: usize, rows: usize) -> usize {
+    let complaint = dialog.complaint.as_ref().map_or(0, |it| text(Tone::Bad, it, cols).len() + 1);
+    rows.saturating_sub(start.len() + end.len() + complaint + 1)
+}
+
+/// Returns what a change changes, wrapped.
+fn excerpt_lines(change: &dyn Change, cols: usize) -> Vec<Pieces> {
+    change.excerpt().iter().flat_map(|(tone, line)| text(*tone, line, cols)).collect()
+}
+
+/// Returns the visible lines of what a change changes. The last one counts those that do not fit.
+fn excerpt(shell: &Shell, change: &dyn Change, top: usize, cols: usize, rows: usize) -> Vec<Pieces> {
+    let all = excerpt_lines(change, cols);
+    if all.is_empty() || rows == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![Pieces::new()];
+    let count = all.len();
+    if count <= rows {
+        lines.extend(all);
+        return lines;
+    }
+    let room = rows - 1;
+    let top = top.min(count - room);
+    lines.extend(all.into_iter().skip(top).take(room));
+    let dot = shell.theme.glyphs.dot;
+    let more = format!("lines {} to {} of {count} {dot} pgdn, pgup", top + 1, top + room);
+    lines.push(Pieces::new().add(Tone::Dim, more).cut(cols, &shell.theme));
+    lines
+}
+
+/// Returns by how many lines the excerpt of the open confirmation can be scrolled.
+pub fn excerpt_overflow(shell: &Shell) -> usize {
+    let Some(dialog) = &shell.dialog else { return 0 };
+    let Body::Confirm { change, .. } = &dialog.body else { return 0 };
+    let area = area(shell.size);
+    let cols = inner_cols(area.width);
+    let rows = usize::from(area.height).saturating_sub(EDGE_ROWS);
+    let (start, end) = (subject(shell, &**change, cols), question(shell, dialog, cols));
+    let visible = excerpt_rows(&start, &end, dialog, cols, rows);
+    let count = excerpt_lines(&**change, cols).len();
+    if count <= visible { 0 } else { count - visible.saturating_sub(1) }
+}
+
+/// Returns the area that a dialog can cover: the body, in a small terminal with the lines above it, but never the keys.
+pub fn area(size: (u16, u16)) -> Rect {
+    let body = layout::frame(size).body;
+    if layout::single(size) { Rect { y: 0, height: body.bottom(), ..body } } else { body }
 }
 
 /// Returns the name and the id of the record that changes.

@@ -2,13 +2,14 @@
 
 pub mod content;
 mod layout;
+mod remediation;
 #[cfg(test)]
 pub mod tests;
 pub mod tree;
 pub mod update;
 pub mod view;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use api::{
     Timestamp,
@@ -30,6 +31,7 @@ use present::evaluation::EvaluationMark;
 
 use content::{DetailTab, Setting, TEXT_STEP, result_lines, scores, tab_lines};
 use layout::{GUTTER_COLS, Shown, parts};
+use remediation::{Remediation, remediations};
 use tree::Tree;
 
 /// Microseconds after its end during which a trace is young.
@@ -122,6 +124,8 @@ pub struct Detail {
     pub events: Vec<Event>,
     /// The spans as a tree.
     pub tree: Tree,
+    /// The spans that are the output of control actions, by their ids.
+    pub remediations: HashMap<Uuid, Remediation>,
     /// The evaluations.
     pub scores: Scores,
     /// The row under the cursor.
@@ -171,6 +175,7 @@ impl Detail {
             spans: Vec::new(),
             events: Vec::new(),
             tree: Tree::default(),
+            remediations: HashMap::new(),
             scores: Scores::default(),
             selected: 0,
             moved: false,
@@ -217,6 +222,7 @@ impl Detail {
 
     fn rebuild(&mut self, current: Option<Uuid>) {
         self.tree.rebuild(&self.spans);
+        self.remediations = remediations(&self.spans);
         let wanted = self.wanted.filter(|id| self.tree.position(&self.spans, *id).is_some());
         if wanted.is_some() {
             self.wanted = None;
@@ -238,6 +244,19 @@ impl Detail {
     /// Returns the span under the cursor.
     pub fn current(&self) -> Option<&Span> {
         self.tree.rows.get(self.selected).and_then(|row| self.spans.get(row.span))
+    }
+
+    /// Returns the action whose output the span under the cursor is, else the newest action that repeated the span.
+    pub fn current_action(&self) -> Option<Uuid> {
+        let current = self.current()?.id;
+        if let Some(remediation) = self.remediations.get(&current) {
+            return Some(remediation.action);
+        }
+        let of_span = |span: &Span| {
+            let remediation = self.remediations.get(&span.id)?;
+            (remediation.original == Some(current)).then_some(remediation.action)
+        };
+        self.spans.iter().rev().find_map(of_span)
     }
 
     /// Returns the record that the panes show.

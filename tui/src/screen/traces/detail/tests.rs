@@ -89,7 +89,7 @@ fn trace_without_evaluations_is_polled_until_it_is_ready_and_old() {
     let mut effects = press(&mut state, "]]]");
     for _ in 0..3 {
         reply(&mut state, &effects, Ok(Response::new(list(vec![], false))));
-        effects = tick(&mut state, 600);
+        effects = without_count(tick(&mut state, 600));
         assert_eq!(evaluation_requests(&effects).len(), 1, "rules judge it once it is ready");
     }
     state.screens.traces.detail.as_mut().unwrap().trace = Some(std::sync::Arc::new(refund()));

@@ -229,6 +229,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
     let size = shell.size;
     match action {
         Action::Why => return why(traces, shell),
+        Action::RemediationDiff => return remediation_diff(traces, shell),
         Action::NextTrace => return neighbour(traces, shell, true),
         Action::PreviousTrace => return neighbour(traces, shell, false),
         Action::Refresh => {
@@ -330,6 +331,16 @@ fn travel(detail: &mut Detail, action: Action, tree: u16, pane: u16) {
         Some(pane) => pane.cursor = to.min(pane.lines.len().saturating_sub(1)),
         None => detail.select(to),
     }
+}
+
+/// Goes to the remediation diff of the span under the cursor.
+fn remediation_diff(traces: &Traces, shell: &mut Shell) -> Vec<Effect> {
+    let Some(open) = &traces.detail else { return Vec::new() };
+    let Some((action, span)) = open.current_action().zip(open.current().map(|span| span.id)) else {
+        shell.notify("no action repeated this span");
+        return Vec::new();
+    };
+    vec![Effect::Go(Destination::Remediation { action, trace: open.id, span })]
 }
 
 /// Opens the next or the previous trace of the list.

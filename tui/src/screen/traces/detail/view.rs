@@ -133,9 +133,12 @@ fn span_line(
     let indent = " ".repeat((2 * row.depth).min(columns.name / 2));
     let mark = if failed { format!(" {}", glyphs.failed) } else { String::new() };
     let hidden = if row.folded && row.failed_below && !failed { " !" } else { "" };
-    let room = columns.name.saturating_sub(width(&indent) + 2 + width(&mark) + hidden.len());
+    let remediation = detail.remediations.get(&span.id);
+    let remediation = remediation.map(|it| format!(" ({})", it.label)).unwrap_or_default();
+    let marks = width(&mark) + hidden.len() + remediation.len();
+    let room = columns.name.saturating_sub(width(&indent) + 2 + marks);
     let label = cut(&span.name, room, glyphs);
-    let name = fit(&format!("{indent}{fold} {label}{mark}{hidden}"), columns.name, glyphs);
+    let name = fit(&format!("{indent}{fold} {label}{remediation}{mark}{hidden}"), columns.name, glyphs);
     let cursor = if selected { glyphs.cursor } else { " " };
     let tone = if failed { Tone::Bad } else { Tone::Plain };
     let kind = match span.kind.as_str() {
