@@ -48,7 +48,7 @@ async fn create_policies(user: &DemoUser<'_>) -> anyhow::Result<()> {
             "cooldown_seconds": 30, "daily_budget_usd": 5.0}),
         json!({"name": "Repeat the question in poor answers", "project_id": support,
             "action_type": "prompt_modification", "action_config": {"system_suffix": RESTATE_INSTRUCTION},
-            "trigger": {"type": "evaluation", "metric_name": METRIC, "max_score": 0.5},
+            "trigger": {"type": "evaluation", "metric_name": METRIC, "max_score": 0.45},
             "max_cascade_depth": 2, "daily_budget_usd": 2.0}),
         json!({"name": "Retry incomplete answers", "project_id": docs, "action_type": "retry",
             "trigger": {"type": "evaluation", "metric_name": METRIC, "max_score": 0.9}, "max_retry_depth": 2}),

@@ -154,8 +154,9 @@ async fn similarity(
     let provider = app.embedder.for_queries(caller.tenant_id, caller.plan).await.ok()?;
     let vectors = app.embedder.embed(&provider.endpoint, &texts, EMBEDDING_TIMEOUT).await.ok()?;
     let [one, other] = vectors.as_slice() else { return None };
-    let similarity =
-        one.numbers().iter().zip(other.numbers()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    let products = one.numbers().iter().zip(other.numbers()).map(|(a, b)| f64::from(*a) * f64::from(*b));
+    // Vectors of 32-bit numbers have a length of 1 only approximately.
+    let similarity = products.sum::<f64>().clamp(-1.0, 1.0);
     if let Err(error) =
         control_actions::set_similarity(&app.db, caller.tenant_id, action.id, similarity).await
     {
