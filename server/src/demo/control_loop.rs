@@ -10,7 +10,7 @@ use super::{
     error_messages::RATE_LIMIT_MESSAGE,
     own_api::text,
     prompt_application::{DOCS_PROMPT, REVIEW_PROMPT, SUPPORT_PROMPT},
-    prompt_history::{DemoUser, METRIC},
+    prompt_history::{DemoUser, TESTED_METRIC},
 };
 
 /// A question to which no prompt gets an answer, so that its actions reach the depth of the cascade.
@@ -48,10 +48,10 @@ async fn create_policies(user: &DemoUser<'_>) -> anyhow::Result<()> {
             "cooldown_seconds": 30, "daily_budget_usd": 5.0}),
         json!({"name": "Repeat the question in poor answers", "project_id": support,
             "action_type": "prompt_modification", "action_config": {"system_suffix": RESTATE_INSTRUCTION},
-            "trigger": {"type": "evaluation", "metric_name": METRIC, "max_score": 0.45},
+            "trigger": {"type": "evaluation", "metric_name": TESTED_METRIC, "max_score": 0.45},
             "max_cascade_depth": 2, "daily_budget_usd": 2.0}),
         json!({"name": "Retry incomplete answers", "project_id": docs, "action_type": "retry",
-            "trigger": {"type": "evaluation", "metric_name": METRIC, "max_score": 0.9}, "max_retry_depth": 2}),
+            "trigger": {"type": "evaluation", "metric_name": TESTED_METRIC, "max_score": 0.9}, "max_retry_depth": 2}),
         json!({"name": "Larger model for unreadable reviews", "project_id": review,
             "action_type": "fallback_model", "action_config": {"model": "gpt-4o"},
             "trigger": {"type": "failure", "failure_types": ["invalid_response"]}, "require_approval": true}),
@@ -72,7 +72,7 @@ async fn start_live_test(user: &DemoUser<'_>, trace: &str) -> anyhow::Result<()>
     let first = |it: &Value| it["actions"].as_array().and_then(|it| it.last().cloned());
     let actions = user.wait_until(&path, |it| first(it).is_some_and(|it| has_succeeded(&it))).await?;
     let action = first(&actions).unwrap_or_default();
-    let test = json!({"metric_name": METRIC, "min_samples": LIVE_SAMPLES});
+    let test = json!({"metric_name": TESTED_METRIC, "min_samples": LIVE_SAMPLES});
     user.deploy(SUPPORT_PROMPT, json!({"source_action_id": text(&action, "id")?, "ab": test})).await?;
     Ok(())
 }

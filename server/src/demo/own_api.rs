@@ -1,71 +1,42 @@
-//! The demo as a client of its own API: requests pass through the server's router, without a connection.
+//! The demo as a client of its own API, with the session of an owner.
 
 use std::sync::Arc;
 
 use anyhow::Context;
-use axum::{Router, body::Body};
-use http_body_util::{BodyExt, Limited};
-use hyper::{
-    Method, Request,
-    header::{AUTHORIZATION, CONTENT_TYPE, HOST},
-    service::Service,
-};
-use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 
 use super::DemoTenant;
 use crate::{
     app::App,
-    http::{self, route::Route},
+    http::{in_process::InProcessClient, route::Route},
 };
 
-/// Maximum size of a response in bytes.
-const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
-
-/// Sends requests with the session of an owner, as the console does.
+/// Sends requests as the console does.
 #[derive(Clone)]
 pub(super) struct OwnApi {
-    router: Router,
-    authorization: String,
+    client: InProcessClient,
 }
 
 impl OwnApi {
     /// Creates a client for the routes of the server.
     pub(super) fn new(app: &Arc<App>, routes: &'static [Route], tenant: &DemoTenant) -> anyhow::Result<Self> {
-        Ok(Self {
-            router: http::router(app, routes),
-            authorization: format!("Bearer {}", tenant.session(app)?),
-        })
+        Ok(Self { client: InProcessClient::new(app, routes, tenant.session(app)?) })
     }
 
     /// Returns the JSON of a resource.
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.send(Method::GET, path, Body::empty()).await
+        self.send(path, None).await
     }
 
     /// Sends a JSON body; returns the JSON of the response.
     pub(super) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        self.send(Method::POST, path, Body::from(body.to_string())).await
+        self.send(path, Some(body.to_string())).await
     }
 
-    async fn send(&self, method: Method, path: &str, body: Body) -> anyhow::Result<Value> {
-        let request = Request::builder()
-            .method(&method)
-            .uri(path)
-            .header(HOST, "localhost")
-            .header(AUTHORIZATION, &self.authorization)
-            .header(CONTENT_TYPE, "application/json")
-            .body(body)?;
-        let Ok(response) = TowerToHyperService::new(self.router.clone()).call(request).await;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
-        let body = body.map_err(|it| anyhow::anyhow!("{method} {path}: {it}"))?.to_bytes();
-        anyhow::ensure!(
-            status.is_success(),
-            "{method} {path} returned {status}: {}",
-            String::from_utf8_lossy(&body)
-        );
-        serde_json::from_slice(&body).with_context(|| format!("{method} {path} returned no JSON"))
+    async fn send(&self, path: &str, json: Option<String>) -> anyhow::Result<Value> {
+        let (status, body) = self.client.send(path, json).await.with_context(|| path.to_owned())?;
+        anyhow::ensure!(status.is_success(), "{path} returned {status}: {}", String::from_utf8_lossy(&body));
+        serde_json::from_slice(&body).with_context(|| format!("{path} returned no JSON"))
     }
 }
 

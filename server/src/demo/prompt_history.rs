@@ -18,7 +18,7 @@ use super::{
 use crate::app::App;
 
 /// The metric of all tests.
-pub(super) const METRIC: &str = "answer_relevance";
+pub(super) const TESTED_METRIC: &str = "answer_relevance";
 /// Number of traces that a replay test repeats, and of scores in a window of the watch.
 const SAMPLE_COUNT: usize = 12;
 /// Pause between two requests for a state that a job reaches.
@@ -52,7 +52,7 @@ pub(super) struct DemoUser<'a> {
 pub(super) async fn create(user: &mut DemoUser<'_>) -> anyhow::Result<()> {
     for project in &user.tenant.projects {
         // Only traces that name their prompt, so that the demo's other traces cost no judge.
-        let rule = json!({"project_id": project, "metric_name": METRIC, "evaluator_type": "llm",
+        let rule = json!({"project_id": project, "metric_name": TESTED_METRIC, "evaluator_type": "llm",
             "filter": {"tag": "prompt.name"}, "min_score_drop": 0.1});
         user.api.post("/v1/eval-rules", &rule).await?;
     }
@@ -103,7 +103,7 @@ impl DemoUser<'_> {
 
     /// Creates a version whose test replays stored traces; returns its ID.
     async fn start_replay(&self, prompt: ApplicationPrompt, template: String) -> anyhow::Result<String> {
-        let test = json!({"metric_name": METRIC, "min_samples": SAMPLE_COUNT});
+        let test = json!({"metric_name": TESTED_METRIC, "min_samples": SAMPLE_COUNT});
         self.deploy(prompt, json!({"template": template, "mode": "replay", "ab": test})).await
     }
 
@@ -123,7 +123,7 @@ impl DemoUser<'_> {
 
     /// Waits until the eval rule has evaluated a trace.
     async fn wait_until_evaluated(&self, trace: &str) -> anyhow::Result<()> {
-        let path = format!("/v1/eval?trace_id={trace}&metric_name={METRIC}&status=complete");
+        let path = format!("/v1/eval?trace_id={trace}&metric_name={TESTED_METRIC}&status=complete");
         let has_evaluation = |it: &Value| it["evaluations"].as_array().is_some_and(|it| !it.is_empty());
         self.wait_until(&path, has_evaluation).await?;
         Ok(())

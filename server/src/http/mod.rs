@@ -11,6 +11,7 @@ pub mod cors;
 mod draining_body;
 pub mod error;
 pub mod idempotency;
+pub mod in_process;
 mod json_type_error;
 pub mod openapi;
 pub mod outer_layer;
