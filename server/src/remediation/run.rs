@@ -395,7 +395,7 @@ async fn end(
     if status == ActionStatus::Failed {
         row.is_counted &= row.attempts > 0;
         // The provider may have charged for an interrupted call, so its estimate still counts towards the budget.
-        row.cost = row.cost.filter(|_| why == Some(INTERRUPTED));
+        row.cost = row.cost.filter(|_| why == Some(INTERRUPTED_MESSAGE));
     }
     row.error = why.map(str::to_owned);
     (row.completed_at, row.updated_at) = (Some(now), now);
