@@ -331,7 +331,7 @@ mod tests {
     fn tools_are_offered_again() {
         let tool = json!({"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}});
         let input = json!({"messages": [{"role": "user", "content": "Hi"}], "tools": [tool]});
-        assert_eq!(retry(&input.to_string(), json!({})).tools, [tool.clone()]);
+        assert_eq!(retry(&input.to_string(), json!({})).tools, std::slice::from_ref(&tool));
         assert_eq!(retry("Hi", json!({"gen_ai.tool.definitions": [tool]})).tools, [tool]);
     }
 
