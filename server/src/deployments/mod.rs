@@ -1,7 +1,7 @@
 //! Prompt deployments: versions of a prompt that are tested, shipped, watched and rolled back.
 //!
-//! Every change is one transaction that holds the lock of the prompt ([`locked_prompt`]). The versions that applications get
-//! are served from the access cache ([`cached`]). Scores are counted by a job ([`scores`]) that the transaction which
+//! Every change is one transaction that holds the lock of the prompt (`locked_prompt`). The versions that applications get
+//! are served from the access cache ([`cached`]). Scores are counted by a job (`scores`) that the transaction which
 //! stores them enqueues, if a test or a watch needs them.
 
 mod autoship;

@@ -1,5 +1,7 @@
 //! Live tests: which scores count, and how a test ends.
 
+use entities::prompt_score;
+use sea_orm::{ColumnTrait, QueryFilter};
 use serde_json::json;
 use tests::on_both_databases;
 
@@ -141,7 +143,8 @@ on_both_databases! {
         app.advance(60);
         app.drain().await;
         assert_eq!(counts(&shown(app, &test).await), (2, 0));
-        let rows = entities::prompt_score::Entity::find().all(&app.app.db.write).await.unwrap();
+        let rows = prompt_score::Entity::find().filter(prompt_score::Column::TenantId.eq(app.tenant));
+        let rows = rows.all(&app.app.db.write).await.unwrap();
         assert_eq!(rows.len(), 1, "the rows of deleted traces are deleted");
     }
 

@@ -1,5 +1,7 @@
 //! Replay tests with a provider on the loopback address.
 
+use entities::prompt_replay;
+use sea_orm::{ColumnTrait, QueryFilter};
 use serde_json::json;
 use tests::on_both_databases;
 
@@ -136,7 +138,8 @@ with_provider! {
         let done = shown(app, &made).await;
         assert_eq!((&done["status"], &done["ab"]["candidate"]["n"]), (&json!("ab_passed"), &json!(3)), "{done}");
         assert_eq!(scene.requests().len(), 4, "each pair was called once");
-        let pairs = entities::prompt_replay::Entity::find().all(&app.app.db.write).await.unwrap();
+        let pairs = prompt_replay::Entity::find().filter(prompt_replay::Column::TenantId.eq(app.tenant));
+        let pairs = pairs.all(&app.app.db.write).await.unwrap();
         let interrupted: Vec<_> = pairs.iter().filter(|it| it.status == "failed").collect();
         assert_eq!((interrupted.len(), interrupted[0].attempts), (1, 1));
         assert!(interrupted[0].error.as_ref().unwrap().contains("not repeated"), "{interrupted:?}");
