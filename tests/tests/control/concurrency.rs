@@ -5,9 +5,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tests::{Caller, On};
+use tests::{Caller, On, hang::wait_until};
 
-use crate::scene::{Scene, action_body, all};
+use crate::{
+    processes::{Processes, actions, is_open},
+    provider::Provider,
+    scene::{action_body, all, ingest_trace},
+};
 
 /// Delay after a response that the server is overloaded.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -23,17 +27,6 @@ fn size() -> (usize, usize) {
 
 fn count(actions: &[Value], field: &str, word: &str) -> usize {
     actions.iter().filter(|it| it[field] == word).count()
-}
-
-/// Returns all actions on a trace.
-async fn actions(scene: &Scene, trace: &str) -> Vec<Value> {
-    let (mut found, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let page = scene.get(&format!("/v1/control/actions?limit=200&trace_id={trace}{cursor}")).await;
-        found.extend(page["actions"].as_array().unwrap().clone());
-        let Value::String(next) = &page["next_cursor"] else { return found };
-        cursor = format!("&cursor={next}");
-    }
 }
 
 /// Sends a request, again when the server is overloaded or closes the connection. The key makes it one request.
@@ -53,14 +46,14 @@ async fn request_until_accepted(caller: &Caller, body: &Value, key: &str) -> Val
 }
 
 async fn request_concurrently(database: On) {
-    let scene = Scene::on(database).await;
-    scene.app.set_plan(api::Plan::Enterprise).await;
-    let beside = scene.beside().await;
-    let callers: Vec<Caller> = vec![scene.member(), beside.session(api::Role::Member)];
+    let provider = Provider::start().await;
+    let mut processes = Processes::start(database, &provider).await;
+    processes.start_another();
+    let callers = [processes.owner_at(0), processes.owner_at(1)];
     let (rounds, requests) = size();
     let began = std::time::Instant::now();
     for round in 0..rounds {
-        let trace = scene.trace().await;
+        let trace = ingest_trace(&callers[0], json!({})).await;
         // Every second round mixes the kinds, so that the cascade depth decides.
         let is_mixed = round % 2 == 1;
         let sent = (0..requests).map(|n| {
@@ -83,13 +76,16 @@ async fn request_concurrently(database: On) {
             true => assert_eq!(queued, 5, "round {round}"),
             false => assert_eq!((queued, retries), (3, 3), "round {round}"),
         }
-        scene.provider.take_requests();
-        tokio::join!(scene.app.drain(), beside.drain());
-        let stored = actions(&scene, &trace).await;
+        let of_trace = format!("&trace_id={trace}");
+        wait_until("all actions end", async || {
+            !actions(&callers[round % 2], &of_trace).await.iter().any(is_open)
+        })
+        .await;
+        let stored = actions(&callers[0], &of_trace).await;
         assert_eq!((stored.len(), count(&stored, "status", "succeeded")), (requests, queued));
-        assert_eq!(scene.provider.request_count(), queued);
+        assert_eq!(provider.take_requests().len(), queued);
         assert!(all(&stored, "attempts").iter().all(|it| it.as_i64().unwrap() <= 1));
-        let detail = scene.trace_detail(&trace).await;
+        let detail = callers[1].get(&format!("/v1/traces/{trace}")).await.ok();
         assert_eq!(
             (&detail["control_loop_depth"], &detail["span_count"]),
             (&json!(retries), &json!(1 + queued))
@@ -97,10 +93,8 @@ async fn request_concurrently(database: On) {
     }
     let seconds = began.elapsed().as_secs_f64();
     println!(
-        "{database:?}: {rounds} rounds of {requests} concurrent requests to two servers in {seconds:.1} s"
+        "{database:?}: {rounds} rounds of {requests} concurrent requests to two processes in {seconds:.1} s"
     );
-    beside.stop().await;
-    scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,17 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use server::access::api_key::ApiKey;
-use tests::{
-    Caller, On,
-    postgres::Database,
-    process::{ServerProcess, Setup},
-};
+use serde_json::json;
+use tests::On;
 
 use crate::{
+    processes::{Processes, actions, is_open},
     provider::{Behaviour, Provider},
-    scene::TENANT_KEY,
 };
 
 /// Number of actions before each kill.
@@ -29,90 +24,12 @@ fn kills() -> u64 {
     std::env::var("LOUPE_TEST_KILLS").ok().map_or(3, |it| it.parse().unwrap())
 }
 
-struct Process {
-    setup: Setup,
-    server: Option<ServerProcess>,
-    key: String,
-    token: String,
-    _folder: tempfile::TempDir,
-    _database: Option<Database>,
-}
-
-impl Process {
-    async fn start(database: On, provider: &Provider) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let key = ApiKey::generate().unwrap().reveal().to_owned();
-        let mut setup = Setup::new(folder.path())
-            .with("LOUPE_BOOTSTRAP_API_KEY", &key)
-            .with("LOUPE_EGRESS_ALLOW_CIDRS", &provider.address.to_string());
-        let database = match database {
-            On::Sqlite => None,
-            On::Postgres => Some(Database::create().await.unwrap()),
-        };
-        if let Some(database) = &database {
-            setup = setup.with_postgres(&database.url());
-        }
-        let server = Some(setup.start());
-        let mut process =
-            Self { setup, server, key, token: String::new(), _folder: folder, _database: database };
-        let me = Caller::new(process.url(), Some(&process.key)).get("/v1/me").await.ok();
-        let tenant = me["tenant"]["id"].as_str().or(me["tenant_id"].as_str()).unwrap().to_owned();
-        process.token = process.issue_token(&tenant);
-        process
-    }
-
-    fn issue_token(&self, tenant: &str) -> String {
-        let issued = self.setup.run(&[
-            "admin",
-            "issue-token",
-            "--tenant",
-            tenant,
-            "--role",
-            "owner",
-            "--ttl",
-            "2h",
-            "--json",
-        ]);
-        assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
-        let issued: Value = serde_json::from_slice(&issued.stdout).unwrap();
-        issued["token"].as_str().unwrap().to_owned()
-    }
-
-    fn url(&self) -> &str {
-        &self.server.as_ref().unwrap().url
-    }
-
-    fn owner(&self) -> Caller {
-        Caller::new(self.url(), Some(&self.token))
-    }
-
-    fn restart(&mut self) {
-        if let Some(server) = self.server.take() {
-            server.kill();
-        }
-        self.server = Some(self.setup.start());
-    }
-}
-
-async fn actions(owner: &Caller) -> Vec<Value> {
-    let (mut found, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let page = owner.get(&format!("/v1/control/actions?limit=200{cursor}")).await.ok();
-        found.extend(page["actions"].as_array().unwrap().clone());
-        let Value::String(next) = &page["next_cursor"] else { return found };
-        cursor = format!("&cursor={next}");
-    }
-}
-
 async fn kill_during_actions(database: On) {
     let provider = Provider::start().await;
     provider.set_behaviours([Behaviour::Late(REPLY_TIME)]);
-    let mut process = Process::start(database, &provider).await;
-    let credential =
-        json!({"api_key": TENANT_KEY, "base_url": provider.url(), "judge_model_cheap": "judge-1"});
-    process.owner().put("/v1/provider-credentials/openai", &credential).await.ok();
+    let mut processes = Processes::start(database, &provider).await;
     for round in 0..kills() {
-        let owner = process.owner();
+        let owner = processes.owner();
         for n in 0..ACTIONS_PER_KILL {
             // The input names the action, so that the provider's log of calls can be compared with the records.
             let span = json!({"name": "call", "type": "llm", "model": "gpt-4o", "input": format!("{round}/{n}"), "output": "x"});
@@ -127,19 +44,18 @@ async fn kill_during_actions(database: On) {
         }
         // The kill comes before, during or after a call, in a different order each time.
         tokio::time::sleep(Duration::from_millis(37 * (round % 7))).await;
-        process.restart();
+        processes.restart();
     }
-    let (owner, began) = (process.owner(), Instant::now());
+    let (owner, began) = (processes.owner(), Instant::now());
     let ended = loop {
-        let found = actions(&owner).await;
-        let is_open = |it: &&Value| ["queued", "running"].contains(&it["status"].as_str().unwrap());
-        if !found.iter().any(|it| is_open(&it)) {
+        let found = actions(&owner, "").await;
+        if !found.iter().any(is_open) {
             break found;
         }
         assert!(
             began.elapsed() < WAIT_TIMEOUT,
             "open: {:?}",
-            found.iter().filter(is_open).collect::<Vec<_>>()
+            found.iter().filter(|it| is_open(it)).collect::<Vec<_>>()
         );
         tokio::time::sleep(Duration::from_millis(500)).await;
     };

@@ -15,6 +15,7 @@ mod interrupted;
 mod killed;
 mod lists;
 mod policies;
+mod processes;
 mod provider;
 mod provider_failures;
 mod recorded_requests;

@@ -14,6 +14,17 @@ pub const TENANT_KEY: &str = "sk-canary-of-the-tenant";
 /// The output of the original call.
 pub const BAD_OUTPUT: &str = "I do not know.";
 
+/// Stores a trace with one model call with these fields. Returns its ID.
+pub async fn ingest_trace(caller: &Caller, call: Value) -> String {
+    let messages = json!([{"role": "system", "content": "Be terse."}, {"role": "user", "content": "Where is my parcel?"}]);
+    let mut span = json!({"name": "answer", "type": "llm", "model": "gpt-4o", "input": messages.to_string(),
+        "output": BAD_OUTPUT, "prompt_tokens": 10, "completion_tokens": 5,
+        "start_time": "2026-06-15T11:59:00Z", "end_time": "2026-06-15T11:59:02Z"});
+    span.as_object_mut().unwrap().extend(call.as_object().unwrap().clone());
+    let trace = caller.post("/v1/ingest", &json!({"name": "chat", "spans": [span]})).await.ok();
+    trace["id"].as_str().unwrap().to_owned()
+}
+
 /// A server and the tenant's own provider.
 pub struct Scene {
     pub app: TestApp,
@@ -66,13 +77,7 @@ impl Scene {
 
     /// Stores a trace with one model call with these fields. Returns its ID.
     pub async fn trace_with(&self, call: Value) -> String {
-        let messages = json!([{"role": "system", "content": "Be terse."}, {"role": "user", "content": "Where is my parcel?"}]);
-        let mut span = json!({"name": "answer", "type": "llm", "model": "gpt-4o", "input": messages.to_string(),
-            "output": BAD_OUTPUT, "prompt_tokens": 10, "completion_tokens": 5,
-            "start_time": "2026-06-15T11:59:00Z", "end_time": "2026-06-15T11:59:02Z"});
-        span.as_object_mut().unwrap().extend(call.as_object().unwrap().clone());
-        let item = json!({"name": "chat", "spans": [span]});
-        self.app.full_key().post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned()
+        ingest_trace(&self.app.full_key(), call).await
     }
 
     /// Stores a trace with one successful model call. Returns its ID.
