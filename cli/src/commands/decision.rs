@@ -8,6 +8,7 @@ use crate::{
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
+    output::{Style, cell},
 };
 
 /// Sends a decision and returns the decided record. If the state of the record does not permit the decision, the error
@@ -48,6 +49,16 @@ fn current_state(row: &Value) -> String {
         ("", _) => state,
         (who, "") => format!("{state}, decided by {who}"),
         (who, when) => format!("{state}, decided by {who} at {when}"),
+    }
+}
+
+/// Returns who decided about a record, and when; empty before the decision.
+pub fn decided(row: &Value, style: &Style) -> String {
+    match (text_member(row, "decided_by"), cell::timestamp(row, "decided_at")) {
+        (user, Some(_)) if !user.is_empty() => {
+            format!("by {user} at {}", cell::date(row, "decided_at", style).text)
+        }
+        (user, _) => user.to_owned(),
     }
 }
 

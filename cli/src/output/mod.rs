@@ -94,6 +94,11 @@ impl Output {
         })
     }
 
+    /// Returns the width in columns of the terminal to which messages are written.
+    pub fn stderr_columns(&self) -> Option<usize> {
+        self.stderr_columns
+    }
+
     /// Refuses fields of `--fields` that a view does not have; called before any request.
     pub fn check(&self, view: &View) -> Result<()> {
         fields::check(&self.fields, view)

@@ -1,7 +1,7 @@
 //! Display of the difference between two texts, unified or side by side.
 
 use present::{
-    diff::{DiffBlock, DiffLine, DiffSpan, WrappedSpan, diff, wrap},
+    diff::{DiffBlock, DiffLine, DiffSpan, FoldedLines, TextDiff, WrappedSpan, wrap},
     text::width,
 };
 
@@ -25,38 +25,33 @@ pub struct DiffNames<'a> {
     pub new: &'a str,
 }
 
-/// A row of a diff: consecutive lines, or the number of lines that are left out.
-enum DiffRow<'a> {
-    Same(&'a str),
-    Hidden(usize),
-    Changed(Vec<DiffLine<'a>>, Vec<DiffLine<'a>>),
-}
+/// Note of a diff of which the ends of the texts are not compared.
+const CUT_NOTE: &str = "only the first 256 KiB of the texts are compared";
 
-/// Returns the numbers of changed lines of both texts.
-pub fn changed_line_counts(old: &str, new: &str) -> (usize, usize) {
-    let mut counts = (0, 0);
-    for block in diff(old, new) {
-        if let DiffBlock::Changed { old, new } = block {
-            counts = (counts.0 + old.len(), counts.1 + new.len());
-        }
-    }
-    counts
+/// A row of a diff: a line, the number of lines that are left out, or changed lines.
+enum DiffRow<'diff, 'text> {
+    Same(&'text str),
+    Hidden(usize),
+    Changed(&'diff [DiffLine<'text>], &'diff [DiffLine<'text>]),
 }
 
 /// Formats a diff with the old lines above the new ones, wrapped and never cut.
-pub fn unified(names: DiffNames<'_>, old: &str, new: &str, style: &Style, columns: Option<usize>) -> String {
+pub fn unified(names: DiffNames<'_>, diff: &TextDiff<'_>, style: &Style, columns: Option<usize>) -> String {
     let room = columns.unwrap_or(DEFAULT_COLUMNS * 100).saturating_sub(2).max(MIN_TEXT_COLUMNS);
     let head = |sign: &str, name: &str| style.paint(&format!("{sign} {}", clean(name)), Tone::Strong) + "\n";
     let mut text = head("---", names.old) + &head("+++", names.new);
-    for row in rows(&diff(old, new)) {
+    for row in rows(&diff.blocks) {
         match row {
-            DiffRow::Hidden(lines) => text.push_str(&hidden(lines, style)),
+            DiffRow::Hidden(lines) => text.push_str(&note(&format!("{lines} common lines"), style)),
             DiffRow::Same(line) => push_line(&mut text, ' ', &plain(line), room, style),
             DiffRow::Changed(old, new) => {
                 old.iter().for_each(|line| push_line(&mut text, '-', line, room, style));
                 new.iter().for_each(|line| push_line(&mut text, '+', line, room, style));
             }
         }
+    }
+    if diff.is_cut {
+        text.push_str(&note(CUT_NOTE, style));
     }
     text
 }
@@ -65,14 +60,13 @@ pub fn unified(names: DiffNames<'_>, old: &str, new: &str, style: &Style, column
 /// [`unified`].
 pub fn side_by_side(
     names: DiffNames<'_>,
-    old: &str,
-    new: &str,
+    diff: &TextDiff<'_>,
     style: &Style,
     columns: Option<usize>,
 ) -> String {
     let room = columns.unwrap_or(DEFAULT_COLUMNS).saturating_sub(SIDE_BY_SIDE_FRAME_COLUMNS) / 2;
     if room < MIN_TEXT_COLUMNS {
-        return unified(names, old, new, style, columns);
+        return unified(names, diff, style, columns);
     }
     let mut text = String::new();
     let mut push = |old: Option<(char, &DiffLine<'_>)>, new: Option<(char, &DiffLine<'_>)>| {
@@ -90,7 +84,7 @@ pub fn side_by_side(
     };
     push(Some((' ', &plain(names.old))), Some((' ', &plain(names.new))));
     let left_out = |lines: usize| format!("{} {lines} common lines", style.glyphs.ellipsis);
-    for row in rows(&diff(old, new)) {
+    for row in rows(&diff.blocks) {
         match row {
             DiffRow::Hidden(lines) => push(Some((' ', &plain(&left_out(lines)))), None),
             DiffRow::Same(line) => push(Some((' ', &plain(line))), Some((' ', &plain(line)))),
@@ -101,31 +95,26 @@ pub fn side_by_side(
             }
         }
     }
+    if diff.is_cut {
+        text.push_str(&note(CUT_NOTE, style));
+    }
     text
 }
 
 /// Returns the rows of a diff, without the common lines that are far from changed ones.
-fn rows<'a>(blocks: &[DiffBlock<'a>]) -> Vec<DiffRow<'a>> {
+fn rows<'diff, 'text>(blocks: &'diff [DiffBlock<'text>]) -> Vec<DiffRow<'diff, 'text>> {
     let mut rows = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
         let lines = match block {
             DiffBlock::Changed { old, new } => {
-                rows.push(DiffRow::Changed(old.clone(), new.clone()));
+                rows.push(DiffRow::Changed(old, new));
                 continue;
             }
-            DiffBlock::Same(lines) => lines,
+            DiffBlock::Same(lines) => FoldedLines::near_changes(lines, at, blocks, CONTEXT_LINES),
         };
-        let before = if at == 0 { 0 } else { CONTEXT_LINES };
-        let after = if at + 1 == blocks.len() { 0 } else { CONTEXT_LINES };
-        let left_out = lines.len().saturating_sub(before + after);
-        // A note is not shorter than a single line.
-        if left_out < 2 {
-            rows.extend(lines.iter().map(|line| DiffRow::Same(line)));
-            continue;
-        }
-        rows.extend(lines[..before].iter().map(|line| DiffRow::Same(line)));
-        rows.push(DiffRow::Hidden(left_out));
-        rows.extend(lines[lines.len() - after..].iter().map(|line| DiffRow::Same(line)));
+        rows.extend(lines.before.iter().map(|line| DiffRow::Same(line)));
+        rows.extend((lines.left_out > 0).then_some(DiffRow::Hidden(lines.left_out)));
+        rows.extend(lines.after.iter().map(|line| DiffRow::Same(line)));
     }
     rows
 }
@@ -138,9 +127,9 @@ fn clean(text: &str) -> String {
     present::text::clean(&text.replace('\n', " ")).into_owned()
 }
 
-fn hidden(lines: usize, style: &Style) -> String {
-    let note = format!("  {} {lines} common lines", style.glyphs.ellipsis);
-    style.paint(&note, Tone::Dim) + "\n"
+/// Formats a line about the diff itself.
+fn note(text: &str, style: &Style) -> String {
+    style.paint(&format!("  {} {text}", style.glyphs.ellipsis), Tone::Dim) + "\n"
 }
 
 fn push_line(text: &mut String, sign: char, line: &DiffLine<'_>, room: usize, style: &Style) {
@@ -186,20 +175,22 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join("\n")
         };
-        let text = unified(NAMES, &lines("one two"), &lines("one three"), &style(false), Some(80));
+        let text =
+            unified(NAMES, &TextDiff::new(&lines("one two"), &lines("one three")), &style(false), Some(80));
         let wanted = "--- original\n+++ remediated\n  … 6 common lines\n line 7\n line 8\n line 9\n-one two\n+one three\n line 11\n line 12\n line 13\n  … 7 common lines\n";
         assert_eq!(text, wanted);
-        let coloured = unified(NAMES, "one two", "one three", &style(true), Some(80));
+        let coloured = unified(NAMES, &TextDiff::new("one two", "one three"), &style(true), Some(80));
         assert!(coloured.contains("one \u{1b}[31mtwo\u{1b}[0m\n"), "{coloured:?}");
     }
 
     #[test]
     fn diff_of_hostile_text_has_no_control_characters_and_fits() {
         let (old, new) = ("a\u{1b}[2J b\u{202e}c\r\tレポート ".repeat(9), "a\u{1b}]0;x\u{7} d ".repeat(9));
+        let diff = TextDiff::new(&old, &new);
         for columns in [25, 40, 46, 80, 120] {
             for text in [
-                unified(NAMES, &old, &new, &style(false), Some(columns)),
-                side_by_side(NAMES, &old, &new, &style(false), Some(columns)),
+                unified(NAMES, &diff, &style(false), Some(columns)),
+                side_by_side(NAMES, &diff, &style(false), Some(columns)),
             ] {
                 assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text:?}");
                 assert!(!text.contains('\u{202e}'), "{text:?}");
@@ -210,7 +201,12 @@ mod tests {
 
     #[test]
     fn sides_are_paired_line_by_line() {
-        let text = side_by_side(NAMES, "same\nold word\n", "same\nnew word\nmore\n", &style(false), Some(45));
+        let text = side_by_side(
+            NAMES,
+            &TextDiff::new("same\nold word\n", "same\nnew word\nmore\n"),
+            &style(false),
+            Some(45),
+        );
         let wanted = " original             │  remediated\n same                 │  same\n-old word             │ +new word\n                      │ +more\n";
         assert_eq!(text, wanted);
     }

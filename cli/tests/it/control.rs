@@ -327,7 +327,7 @@ fn actions_are_filtered_and_shown_in_each_format() {
         assert!(query.contains(part), "{part}: {query}");
     }
     let table = run(stub.session(&["actions", "list", "-o", "table"])).stdout;
-    for part in ["pending_approval", "retry_threshold_exceeded, 3 actions before it", "5e1f09aa", "c07b44d1"]
+    for part in ["pending_approval", "retry_threshold_exceeded, 3 retries before it", "5e1f09aa", "c07b44d1"]
     {
         assert!(table.contains(part), "{part}: {table}");
     }

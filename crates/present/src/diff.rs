@@ -8,6 +8,11 @@ use crate::text;
 
 /// Maximum number of edits that a comparison searches for. The memory of a comparison grows with its square.
 const MAX_EDITS: usize = 1_000;
+/// Maximum number of lines and words that the search compares for one diff. The search for the edits of long texts that
+/// repeat the same line compares most of them many times.
+const MAX_COMPARISONS: usize = 10_000_000;
+/// Maximum size in bytes of the part of a text that is compared.
+const MAX_TEXT_BYTES: usize = 256 * 1_024;
 /// Minimum share of common letters and digits from which words are compared within changed lines. Texts with less in
 /// common are different texts, in which equal words are a coincidence.
 const MIN_COMMON_SHARE: f64 = 0.3;
@@ -47,19 +52,81 @@ pub struct WrappedSpan {
     pub is_changed: bool,
 }
 
+/// The difference between two texts, of which only the first 256 KiB are compared.
+#[derive(Clone, Debug)]
+pub struct TextDiff<'a> {
+    /// The blocks, in order.
+    pub blocks: Vec<DiffBlock<'a>>,
+    /// Whether a text is longer than the compared part.
+    pub is_cut: bool,
+}
+
+impl<'a> TextDiff<'a> {
+    /// Compares two texts.
+    pub fn new(old: &'a str, new: &'a str) -> Self {
+        let compared = |text: &'a str| &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+        let is_cut = old.len().max(new.len()) > MAX_TEXT_BYTES;
+        Self { blocks: diff(compared(old), compared(new)), is_cut }
+    }
+
+    /// Returns the numbers of changed lines of both texts.
+    pub fn changed_line_counts(&self) -> (usize, usize) {
+        self.blocks.iter().fold((0, 0), |counts, block| match block {
+            DiffBlock::Same(_) => counts,
+            DiffBlock::Changed { old, new } => (counts.0 + old.len(), counts.1 + new.len()),
+        })
+    }
+}
+
+/// Common lines of which the middle is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoldedLines<'lines, 'text> {
+    /// The first lines that are shown.
+    pub before: &'lines [&'text str],
+    /// The number of lines that are left out after them.
+    pub left_out: usize,
+    /// The last lines that are shown.
+    pub after: &'lines [&'text str],
+}
+
+impl<'lines, 'text> FoldedLines<'lines, 'text> {
+    /// Shows all lines.
+    pub fn whole(lines: &'lines [&'text str]) -> Self {
+        Self { before: lines, left_out: 0, after: &[] }
+    }
+
+    /// Leaves out the common lines of block `at` of a diff that are further than `context` lines from a changed one, if
+    /// at least two are: a note of a single one is no shorter.
+    pub fn near_changes(
+        lines: &'lines [&'text str],
+        at: usize,
+        blocks: &[DiffBlock<'_>],
+        context: usize,
+    ) -> Self {
+        let start = if at == 0 { 0 } else { context };
+        let end = if at + 1 == blocks.len() { 0 } else { context };
+        let left_out = lines.len().saturating_sub(start + end);
+        if left_out < 2 {
+            return Self::whole(lines);
+        }
+        Self { before: &lines[..start], left_out, after: &lines[lines.len() - end..] }
+    }
+}
+
 /// Compares two texts. Line breaks at their ends are not compared.
 pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<DiffBlock<'a>> {
+    let mut comparisons = MAX_COMPARISONS;
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let mut blocks = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
     let mut same: Vec<&str> = Vec::new();
     let ends = std::iter::once((old.len(), new.len()));
-    for (old_end, new_end) in common_pairs(&old, &new).into_iter().chain(ends) {
+    for (old_end, new_end) in common_pairs(&old, &new, &mut comparisons).into_iter().chain(ends) {
         if old_at < old_end || new_at < new_end {
             if !same.is_empty() {
                 blocks.push(DiffBlock::Same(std::mem::take(&mut same)));
             }
-            let (old, new) = changed_lines(&old[old_at..old_end], &new[new_at..new_end]);
+            let (old, new) = changed_lines(&old[old_at..old_end], &new[new_at..new_end], &mut comparisons);
             blocks.push(DiffBlock::Changed { old, new });
         }
         same.extend(old.get(old_end));
@@ -99,10 +166,14 @@ pub fn wrap(line: &[DiffSpan<'_>], cols: usize) -> Vec<Vec<WrappedSpan>> {
 }
 
 /// Returns the lines of a changed block, with the words that the other text lacks.
-fn changed_lines<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<DiffLine<'a>>, Vec<DiffLine<'a>>) {
+fn changed_lines<'a>(
+    old: &[&'a str],
+    new: &[&'a str],
+    comparisons: &mut usize,
+) -> (Vec<DiffLine<'a>>, Vec<DiffLine<'a>>) {
     let (old_words, new_words) = (words(old), words(new));
     let (mut in_new, mut in_old) = (vec![false; old_words.len()], vec![false; new_words.len()]);
-    let pairs = common_pairs(&old_words, &new_words);
+    let pairs = common_pairs(&old_words, &new_words, comparisons);
     let letters = |words: &[&str]| words.iter().map(|it| significant(it)).sum::<usize>();
     let common: usize = pairs.iter().map(|(at, _)| significant(old_words[*at])).sum();
     let shorter = letters(&old_words).min(letters(&new_words));
@@ -163,13 +234,13 @@ fn spans<'a>(lines: &[&'a str], words: &[&str], is_common: &[bool]) -> Vec<DiffL
 }
 
 /// Returns the positions of equal elements in both lists, in order: a longest common subsequence. If the lists differ
-/// by more than [`MAX_EDITS`] edits, only their equal ends are common.
-fn common_pairs<T: PartialEq>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
+/// by more than [`MAX_EDITS`] edits, or no comparisons are left, only their equal ends are common.
+fn common_pairs<T: PartialEq>(old: &[T], new: &[T], comparisons: &mut usize) -> Vec<(usize, usize)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
     let end = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
     let (old_end, new_end) = (old.len() - end, new.len() - end);
-    let middle = shortest_edit(&old[start..old_end], &new[start..new_end]);
+    let middle = shortest_edit(&old[start..old_end], &new[start..new_end], comparisons);
     let mut pairs: Vec<(usize, usize)> = (0..start).map(|at| (at, at)).collect();
     pairs.extend(middle.into_iter().map(|(a, b)| (start + a, start + b)));
     pairs.extend((0..end).map(|at| (old_end + at, new_end + at)));
@@ -204,22 +275,27 @@ impl Frontier {
 }
 
 /// Finds a shortest edit (E. W. Myers, "An O(ND) Difference Algorithm", 1986) and returns the pairs that it keeps;
-/// none if it has more than [`MAX_EDITS`] edits.
-fn shortest_edit<T: PartialEq>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
+/// none if it has more than [`MAX_EDITS`] edits, or if it is not found with the comparisons that are left.
+fn shortest_edit<T: PartialEq>(old: &[T], new: &[T], comparisons: &mut usize) -> Vec<(usize, usize)> {
     let (old_len, new_len) = (old.len() as isize, new.len() as isize);
     let is_equal = |x: isize, y: isize| {
         let (x, y) = (usize::try_from(x).ok(), usize::try_from(y).ok());
         matches!((x.and_then(|it| old.get(it)), y.and_then(|it| new.get(it))), (Some(a), Some(b)) if a == b)
     };
-    let follow = |mut x: isize, diagonal: isize| {
-        while is_equal(x, x - diagonal) {
+    let follow = |mut x: isize, diagonal: isize, comparisons: &mut usize| {
+        while *comparisons > 0 {
+            *comparisons -= 1;
+            if !is_equal(x, x - diagonal) {
+                break;
+            }
             x += 1;
         }
         x
     };
-    let mut frontiers = vec![Frontier { positions: vec![follow(0, 0)], edits: 0 }];
+    let mut frontiers = vec![Frontier { positions: vec![follow(0, 0, comparisons)], edits: 0 }];
     loop {
-        let Some(last) = frontiers.last() else { return Vec::new() };
+        // Without comparisons, the last frontier may be too short.
+        let Some(last) = frontiers.last().filter(|_| *comparisons > 0) else { return Vec::new() };
         let end = old_len - new_len;
         if end.abs() <= last.edits && (end + last.edits) % 2 == 0 && last.at(end) >= old_len {
             break;
@@ -235,7 +311,7 @@ fn shortest_edit<T: PartialEq>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
             let previous = last.previous(diagonal);
             // A deletion moves forward in the old list, an insertion only in the new one.
             let x = last.at(previous) + isize::from(previous < diagonal);
-            follow(x, diagonal)
+            follow(x, diagonal, comparisons)
         };
         frontiers.push(Frontier { positions: (-edits..=edits).map(reach).collect(), edits });
     }
@@ -345,7 +421,7 @@ mod tests {
         let lists: Vec<Vec<u32>> =
             (0..243_u32).map(|n| (0..5).map(|at| n / 3_u32.pow(at) % 3).collect()).collect();
         for (old, new) in lists.iter().flat_map(|old| lists.iter().step_by(7).map(move |new| (old, new))) {
-            let pairs = common_pairs(old, &new[..4]);
+            let pairs = common_pairs(old, &new[..4], &mut MAX_COMPARISONS.clone());
             assert!(pairs.iter().all(|(a, b)| old[*a] == new[*b]), "{old:?} {new:?}");
             assert!(pairs.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{old:?} {new:?}");
             assert_eq!(pairs.len(), longest(old, &new[..4]), "{old:?} {new:?}");
@@ -368,6 +444,39 @@ mod tests {
             matches!(&blocks[..], [DiffBlock::Same(first), DiffBlock::Changed { .. }, DiffBlock::Same(last)]
             if *first == ["first"] && *last == ["last"])
         );
+    }
+
+    #[test]
+    fn number_of_comparisons_is_bounded() {
+        // Every line of the one text is equal to every line of the other one.
+        let (old, new) = ("a\n".repeat(30_000) + "b", "c\n".to_owned() + &"a\n".repeat(29_000));
+        let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+        let mut left = 100_000;
+        assert_eq!((common_pairs(&old, &new, &mut left), left), (Vec::new(), 0));
+        let mut left = MAX_COMPARISONS;
+        assert_eq!(common_pairs(&old[..100], &new[..100], &mut left).len(), 99);
+        assert!(left > MAX_COMPARISONS - 1_000, "{left}");
+    }
+
+    #[test]
+    fn long_texts_are_compared_at_their_start() {
+        let old = "é".repeat(MAX_TEXT_BYTES / 2 + 1);
+        let texts = TextDiff::new(&old, "");
+        assert!(texts.is_cut && texts.changed_line_counts() == (1, 0));
+        let same = TextDiff::new("a\nb", "a\nc");
+        assert!(!same.is_cut && same.changed_line_counts() == (1, 1));
+    }
+
+    #[test]
+    fn common_lines_far_from_changes_are_left_out() {
+        let blocks = vec![DiffBlock::Same(Vec::new()); 3];
+        let lines = ["1", "2", "3", "4", "5", "6"];
+        let folded = |at: usize, context: usize| {
+            let folded = FoldedLines::near_changes(&lines, at, &blocks, context);
+            (folded.before.len(), folded.left_out, folded.after.len())
+        };
+        assert_eq!([folded(0, 2), folded(1, 2), folded(2, 2)], [(0, 4, 2), (2, 2, 2), (2, 4, 0)]);
+        assert_eq!(folded(1, 3), (6, 0, 0));
     }
 
     #[test]

@@ -9,12 +9,13 @@ use super::{
 };
 use crate::{
     commands::{
-        action_config::summary,
+        action_config::add_lines,
         decision::{self, invalid_state, short_id},
         evals::view::text_member,
     },
     ctx::Ctx,
     error::Result,
+    output::{Style, sheet::Sheet},
     prompt,
 };
 
@@ -31,7 +32,10 @@ pub async fn run(ctx: &mut Ctx, wanted: &str, approve: bool) -> Result {
             let permitted = "only an action that is pending_approval can be decided";
             return Err(invalid_state("action", &action, permitted));
         }
-        prompt::confirm(ctx, &consequences(&action, approve), &short_id(&action)).await?;
+        // The messages of a terminal have no colours.
+        let style = Style { colour: false, ..ctx.out.style.clone() };
+        let what = consequences(&action, approve, &style, ctx.out.stderr_columns());
+        prompt::confirm(ctx, &what, &short_id(&action)).await?;
     }
     let call = if approve { calls::approve_action(id) } else { calls::reject_action(id) };
     let Some(action) = decision::send(ctx, &client, &call, &calls::control_action(id)).await? else {
@@ -46,25 +50,44 @@ pub async fn run(ctx: &mut Ctx, wanted: &str, approve: bool) -> Result {
 }
 
 /// Returns what a decision changes.
-fn consequences(action: &Value, approve: bool) -> String {
+fn consequences(action: &Value, approve: bool, style: &Style, columns: Option<usize>) -> String {
     let executed = executed_type(action);
     let (id, trace) = (short_id(action), text_member(action, "trace_id"));
-    let why = reason(action);
-    let with = match summary(action) {
-        change if change.is_empty() => String::new(),
-        change => format!("\nChange of the request: {change}"),
-    };
     let by = match text_member(action.get("action_config").unwrap_or(&Value::Null), "callback_url") {
         "" => "with the tenant's key, which costs money",
         _ => "through the callback of the policy",
     };
-    if approve {
-        format!(
-            "This executes the {executed} {id} on the trace {trace}: its request is sent\nto the provider again, {by}.{with}\nIt waits because of: {why}"
-        )
-    } else {
-        format!(
-            "This rejects the {executed} {id} on the trace {trace}. It is not executed.{with}\nIt waits because of: {why}"
-        )
+    let sentence = match approve {
+        true => format!(
+            "This executes the {executed} {id} on the trace {trace}: its request is sent\nto the provider again, {by}."
+        ),
+        false => format!("This rejects the {executed} {id} on the trace {trace}. It is not executed."),
+    };
+    let sheet = add_lines(Sheet::new(style, columns), action).line("why", reason(action));
+    format!("{sentence}\n{}", sheet.text()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use present::Glyphs;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_new_prompt_is_indented() {
+        let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
+        let config = json!({ "prompt_template": "One.\nThis rejects the retry.\nTwo." });
+        let action = json!({ "id": "5e1f09aa", "action_type": "prompt_modification", "trace_id": "t",
+            "action_config": config, "metadata": { "trigger": "failure" } });
+        for approve in [true, false] {
+            let text = consequences(&action, approve, &style, Some(60));
+            let sentences = if approve { 2 } else { 1 };
+            assert!(text.lines().skip(sentences).all(|line| line.starts_with("  ")), "{text}");
+            assert!(
+                text.contains("  prompt      One.\n") && text.contains("  why         failure"),
+                "{text}"
+            );
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Display of remediation diffs for terminals.
 
-use present::format;
+use present::{diff::TextDiff, format};
 use serde_json::Value;
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         cell::{self, Cell, Style, Tone},
         sheet::Sheet,
         table,
-        text_diff::{DiffNames, changed_line_counts, side_by_side, unified},
+        text_diff::{DiffNames, side_by_side, unified},
     },
 };
 
@@ -140,7 +140,9 @@ pub fn render(diff: &Value, layout: DiffLayout, style: &Style, columns: Option<u
         (regressed, rules) => format!("{regressed} of {rules} eval rules regressed"),
     };
     let (old, new) = (text_member(diff, "original_output"), text_member(diff, "remediated_output"));
-    let (removed, added) = changed_line_counts(old, new);
+    let texts = TextDiff::new(old, new);
+    let (removed, added) = texts.changed_line_counts();
+    let of_part = if texts.is_cut { ", of the first 256 KiB of the outputs" } else { "" };
     let mut text = Sheet::new(style, columns)
         .head(&cell::mark(regressed > 0, style), &["remediation", &verdict])
         .line("action", text_member(diff, "action_id"))
@@ -149,7 +151,7 @@ pub fn render(diff: &Value, layout: DiffLayout, style: &Style, columns: Option<u
         .line("tokens", tokens(diff, style).text)
         .line("latency", latency(diff, style).text)
         .line("similarity", number(diff, "embedding_similarity", style).text)
-        .line("lines", format!("-{removed} +{added}"))
+        .line("lines", format!("-{removed} +{added}{of_part}"))
         .text();
     text.push_str(&table::render(&DELTA_VIEW.select_columns(&[], false), deltas(diff), style, columns));
     let is_missing = |name: &str| diff.get(name).is_none_or(Value::is_null);
@@ -160,8 +162,8 @@ pub fn render(diff: &Value, layout: DiffLayout, style: &Style, columns: Option<u
         (name("original output", "original_output"), name("remediated output", "remediated_output"));
     let names = DiffNames { old: &old_name, new: &new_name };
     match layout {
-        DiffLayout::Unified => text.push_str(&unified(names, old, new, style, columns)),
-        DiffLayout::SideBySide => text.push_str(&side_by_side(names, old, new, style, columns)),
+        DiffLayout::Unified => text.push_str(&unified(names, &texts, style, columns)),
+        DiffLayout::SideBySide => text.push_str(&side_by_side(names, &texts, style, columns)),
         DiffLayout::Statistics => {}
     }
     text
@@ -190,6 +192,19 @@ mod tests {
         ] {
             let shown = (mark(&row, &style()).text, delta(&row, &style()).text, note(&row, &style()).text);
             assert_eq!((shown.0.as_str(), shown.1.as_str(), shown.2.as_str()), wanted, "{row}");
+        }
+    }
+
+    #[test]
+    fn long_outputs_are_compared_at_their_start_in_each_layout() {
+        let diff =
+            json!({ "original_output": "a\n".repeat(200_000), "remediated_output": "a\n".repeat(300_000) });
+        for (layout, notes) in
+            [(DiffLayout::Unified, 2), (DiffLayout::SideBySide, 2), (DiffLayout::Statistics, 1)]
+        {
+            let text = render(&diff, layout, &style(), Some(80));
+            assert_eq!(text.matches("first 256 KiB").count(), notes, "{text}");
+            assert!(text.contains("-0 +0, of the first"), "{text}");
         }
     }
 

@@ -1,10 +1,12 @@
 //! Display of control actions for terminals.
 
+use api::control::EscalationReason;
 use serde_json::Value;
 
 use crate::{
     commands::{
         action_config::{add_lines, summary},
+        decision::decided,
         evals::view::text_member,
     },
     output::{
@@ -81,8 +83,8 @@ pub fn executed_type(row: &Value) -> &str {
     }
 }
 
-/// Returns why an action exists or waits: `retry_threshold_exceeded, 3 actions`, `failure`, or the user who requested
-/// it.
+/// Returns why an action exists or waits: `retry_threshold_exceeded, 3 retries before it`, `failure`, or the user who
+/// requested it. `cascade_depth_exhausted` counts actions of all types.
 pub fn reason(row: &Value) -> String {
     let metadata = metadata(row);
     let count = metadata.get("retry_count").and_then(Value::as_i64);
@@ -92,11 +94,17 @@ pub fn reason(row: &Value) -> String {
             user => format!("requested by {user}"),
         },
         ("", trigger) => trigger.to_owned(),
-        (reason, _) => match count {
-            Some(1) => format!("{reason}, 1 action before it"),
-            Some(count) => format!("{reason}, {count} actions before it"),
-            None => reason.to_owned(),
-        },
+        (reason, _) => {
+            let (one, several) = match reason == EscalationReason::RetryThresholdExceeded.as_str() {
+                true => ("retry", "retries"),
+                false => ("action", "actions"),
+            };
+            match count {
+                Some(1) => format!("{reason}, 1 {one} before it"),
+                Some(count) => format!("{reason}, {count} {several} before it"),
+                None => reason.to_owned(),
+            }
+        }
     }
 }
 
@@ -110,12 +118,6 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         "failure" => format!("failure of the span {}", text_member(metadata(row), "failing_span_id")),
         "evaluation" => format!("evaluation {}", text_member(metadata(row), "evaluation_id")),
         other => other.to_owned(),
-    };
-    let decided = match (text_member(row, "decided_by"), cell::timestamp(row, "decided_at")) {
-        (user, Some(_)) if !user.is_empty() => {
-            format!("by {user} at {}", cell::date(row, "decided_at", style).text)
-        }
-        (user, _) => user.to_owned(),
     };
     let calls = row.get("attempts").and_then(Value::as_i64).filter(|it| *it > 0);
     let cost = row.get("cost").and_then(Value::as_f64).map(present::format::money);
@@ -131,7 +133,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .line("why", reason(row))
         .line("trigger", trigger)
         .line("policy", text_member(row, "policy_id"))
-        .line("decided", decided)
+        .line("decided", decided(row, style))
         .line("calls", calls.map(|it| it.to_string()).unwrap_or_default())
         .line("cost", cost.unwrap_or_default())
         .line("output", text_member(row, "remediated_span_id"))
@@ -152,7 +154,15 @@ mod tests {
         for (row, shown) in [
             (
                 json!({ "metadata": { "escalation_reason": "retry_threshold_exceeded", "retry_count": 3, "trigger": "failure" } }),
-                "retry_threshold_exceeded, 3 actions before it",
+                "retry_threshold_exceeded, 3 retries before it",
+            ),
+            (
+                json!({ "metadata": { "escalation_reason": "retry_threshold_exceeded", "retry_count": 1 } }),
+                "retry_threshold_exceeded, 1 retry before it",
+            ),
+            (
+                json!({ "metadata": { "escalation_reason": "cascade_depth_exhausted", "retry_count": 2 } }),
+                "cascade_depth_exhausted, 2 actions before it",
             ),
             (json!({ "metadata": { "trigger": "evaluation" } }), "evaluation"),
             (json!({ "metadata": {}, "requested_by": "sub-1" }), "requested by sub-1"),

@@ -4,6 +4,7 @@ use api::{
     client::{Client, calls},
     deployment::{DeploymentDecision, DeploymentStatus},
 };
+use present::diff::TextDiff;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -102,46 +103,58 @@ async fn confirm(ctx: &mut Ctx, client: &Client, id: Uuid, decision: Decision) -
     };
     // The messages of a terminal have no colours.
     let style = Style { colour: false, ..ctx.out.style.clone() };
-    let what = consequences(&deployment, baseline.as_ref(), decision, &style);
+    let what = consequences(&deployment, baseline.as_ref(), decision, &style, ctx.out.stderr_columns());
     prompt::confirm(ctx, &what, &short_id(&deployment)).await
 }
 
-/// Returns what a decision changes, with the difference between the templates.
-fn consequences(deployment: &Value, baseline: Option<&Value>, decision: Decision, style: &Style) -> String {
-    let title = title(deployment);
+/// Returns what a decision changes: the model, and the difference between the templates.
+fn consequences(
+    deployment: &Value,
+    baseline: Option<&Value>,
+    decision: Decision,
+    style: &Style,
+    columns: Option<usize>,
+) -> String {
+    let this = title(deployment);
     let is_served =
         text_member(deployment, "status").parse().is_ok_and(|it: DeploymentStatus| it.is_served());
+    // A version without a baseline can have replaced another one that was shipped after it was created.
+    let returning = match baseline {
+        Some(_) => "applications get the version before it at once",
+        None => "applications get the version before it at once, or 404 if there is none",
+    };
     let sentence = match decision {
-        Decision::Approve => format!("This ships {title}: applications get it at once."),
-        Decision::Reject if is_served => {
-            format!("This rejects {title}, which is shipped: applications get the version before it at once.")
-        }
-        Decision::Reject => format!("This rejects {title}. It cannot be shipped any more."),
-        Decision::RollBack => {
-            format!("This rolls {title} back: applications get the version before it at once.")
-        }
+        Decision::Approve => format!("This ships {this}: applications get it at once."),
+        Decision::Reject if is_served => format!("This rejects {this}, which is shipped: {returning}."),
+        Decision::Reject => format!("This rejects {this}. It cannot be shipped any more."),
+        Decision::RollBack => format!("This rolls {this} back: {returning}."),
     };
-    let test = add_test_lines(Sheet::new(style, None), deployment).text();
-    let template = text_member(deployment, "template");
-    let versions = match baseline {
-        // The version that returns may be a later one than the baseline.
-        Some(baseline) if is_served => {
-            let other = format!("{} (baseline)", super::view::title(baseline));
-            let names = DiffNames { old: &title, new: &other };
-            unified(names, template, text_member(baseline, "template"), style, None)
-        }
-        Some(baseline) => {
-            let other = super::view::title(baseline);
-            let names = DiffNames { old: &other, new: &title };
-            unified(names, text_member(baseline, "template"), template, style, None)
-        }
-        None if decision == Decision::Approve => {
-            let names = DiffNames { old: "no version", new: &title };
-            unified(names, "", template, style, None)
-        }
-        None => String::new(),
+    let other = baseline.map_or_else(|| "no version".to_owned(), title);
+    // The version that returns may be a later one than the baseline.
+    let baseline_name = if is_served { format!("{other} (baseline)") } else { other };
+    let (none, candidate) = (Value::Null, (this.as_str(), deployment));
+    let baseline = baseline.map(|it| (baseline_name.as_str(), it));
+    let change = match baseline {
+        Some(baseline) if is_served => Some((candidate, baseline)),
+        Some(baseline) => Some((baseline, candidate)),
+        None if decision == Decision::Approve => Some(((baseline_name.as_str(), &none), candidate)),
+        None => None,
     };
-    format!("{sentence}\n{test}{versions}").trim_end().to_owned()
+    let sheet = add_test_lines(Sheet::new(style, columns), deployment);
+    let Some(((old_name, old), (new_name, new))) = change else {
+        return format!("{sentence}\n{}", sheet.text()).trim_end().to_owned();
+    };
+    let [model, new_model] = [old, new].map(|it| text_member(it, "model"));
+    let named = |model: &str| if model.is_empty() { "none".to_owned() } else { model.to_owned() };
+    let model = match (old, model == new_model) {
+        (Value::Null, _) => new_model.to_owned(),
+        (_, true) => String::new(),
+        (_, false) => format!("{} to {}", named(model), named(new_model)),
+    };
+    let templates = TextDiff::new(text_member(old, "template"), text_member(new, "template"));
+    let names = DiffNames { old: old_name, new: new_name };
+    let diff = unified(names, &templates, style, columns);
+    format!("{sentence}\n{}{diff}", sheet.line("model", model).text()).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -165,7 +178,7 @@ mod tests {
     #[test]
     fn confirmation_shows_the_test_and_both_templates() {
         let (old, new) = (deployment(1, "shipped", "Be kind."), deployment(2, "ab_passed", "Be brief."));
-        let text = consequences(&new, Some(&old), Decision::Approve, &style());
+        let text = consequences(&new, Some(&old), Decision::Approve, &style(), Some(80));
         for part in [
             "ships tone v2",
             "mean 0.800",
@@ -178,11 +191,56 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let shipped = deployment(2, "shipped", "Be brief.");
-        let text = consequences(&shipped, Some(&old), Decision::RollBack, &style());
+        let text = consequences(&shipped, Some(&old), Decision::RollBack, &style(), Some(80));
         assert!(text.contains("--- tone v2") && text.contains("+Be kind."), "{text}");
-        let text = consequences(&new, None, Decision::Approve, &style());
+        let text = consequences(&new, None, Decision::Approve, &style(), Some(80));
         assert!(text.contains("--- no version") && text.contains("+Be brief."), "{text}");
-        assert!(!consequences(&new, None, Decision::Reject, &style()).contains("+++"));
+        assert!(!consequences(&new, None, Decision::Reject, &style(), None).contains("+++"));
+        for decision in [Decision::Reject, Decision::RollBack] {
+            let text = consequences(&shipped, None, decision, &style(), Some(80));
+            assert!(text.contains("or 404 if there is none"), "{text}");
+        }
+    }
+
+    #[test]
+    fn confirmation_names_a_changed_model() {
+        let with_model = |mut row: Value, model: Value| {
+            row["model"] = model;
+            row
+        };
+        let old = with_model(deployment(1, "superseded", "Be kind."), json!("gpt-4o"));
+        let new = |status: &str, model: Value| with_model(deployment(2, status, "Be kind."), model);
+        for (deployment, baseline, decision, model) in [
+            (
+                new("ab_passed", json!("gpt-4o-mini")),
+                Some(&old),
+                Decision::Approve,
+                Some("gpt-4o to gpt-4o-mini"),
+            ),
+            (new("ab_passed", Value::Null), Some(&old), Decision::Approve, Some("gpt-4o to none")),
+            (
+                new("shipped", json!("gpt-4o-mini")),
+                Some(&old),
+                Decision::RollBack,
+                Some("gpt-4o-mini to gpt-4o"),
+            ),
+            (new("ab_passed", json!("gpt-4o-mini")), None, Decision::Approve, Some("gpt-4o-mini")),
+            (new("ab_passed", json!("gpt-4o")), Some(&old), Decision::Approve, None),
+            (new("ab_passed", Value::Null), None, Decision::Approve, None),
+        ] {
+            let text = consequences(&deployment, baseline, decision, &style(), Some(80));
+            let shown = text.lines().find_map(|line| line.strip_prefix("  model       "));
+            assert_eq!(shown, model, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_changed_line_keeps_its_sign_on_each_row() {
+        let new = deployment(2, "ab_passed", &"+Be brief. ".repeat(20));
+        let text = consequences(&new, None, Decision::Approve, &style(), Some(40));
+        let (_, template) = text.split_once("+++ tone v2\n").unwrap();
+        assert!(template.lines().count() > 5 && template.lines().all(|it| it.starts_with('+')), "{text}");
+        assert!(text.lines().skip(1).all(|it| present::text::width(it) <= 40), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use present::{format, share};
 use serde_json::Value;
 
 use crate::{
-    commands::evals::view::text_member,
+    commands::{decision::decided, evals::view::text_member},
     output::{
         Column, View,
         cell::{self, Cell, Style, Tone},
@@ -191,12 +191,6 @@ pub fn add_test_lines(sheet: Sheet, row: &Value) -> Sheet {
 
 /// Formats one prompt deployment in full.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
-    let decided = match (text_member(row, "decided_by"), cell::timestamp(row, "decided_at")) {
-        (user, Some(_)) if !user.is_empty() => {
-            format!("by {user} at {}", cell::date(row, "decided_at", style).text)
-        }
-        (user, _) => user.to_owned(),
-    };
     let date = |name: &str| {
         cell::timestamp(row, name).map(|_| cell::date(row, name, style).text).unwrap_or_default()
     };
@@ -212,7 +206,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .line("watch", watch(row))
         .line("action", text_member(row, "source_action_id"))
         .line("created by", text_member(row, "created_by"))
-        .line("decided", decided)
+        .line("decided", decided(row, style))
         .line("note", text_member(row, "decision_note"))
         .line("created", date("created_at"))
         .line("shipped", date("shipped_at"))

@@ -6,7 +6,7 @@ use api::{
 };
 use present::{
     Tone,
-    diff::{DiffBlock, DiffLine, diff},
+    diff::{DiffBlock, DiffLine, TextDiff},
 };
 
 use super::{
@@ -17,8 +17,10 @@ use super::{
 };
 use crate::shell::{Shell, notice::describe};
 
-/// Maximum lines of an excerpt.
-const MAX_EXCERPT_LINES: usize = 300;
+/// Maximum number of changed lines of a template that an excerpt shows.
+const MAX_CHANGED_LINES: usize = 300;
+/// Maximum number of lines about an action that an excerpt shows.
+const MAX_ACTION_LINES: usize = 300;
 /// Maximum bytes of a text within an excerpt that is not a template.
 const MAX_TEXT_BYTES: usize = 2 * 1_024;
 
@@ -29,13 +31,17 @@ pub fn lines(
     row: &ApprovalRow<'_>,
     decision: Decision,
 ) -> Vec<(Tone, String)> {
-    let mut lines = match row {
+    match row {
         ApprovalRow::Deployment(it) => deployment_lines(approvals, it, decision),
-        ApprovalRow::Action(it) => action_lines(approvals, shell, it),
-    };
-    if lines.len() > MAX_EXCERPT_LINES {
-        let more = lines.len() - MAX_EXCERPT_LINES;
-        lines.truncate(MAX_EXCERPT_LINES);
+        ApprovalRow::Action(it) => limited(action_lines(approvals, shell, it), MAX_ACTION_LINES),
+    }
+}
+
+/// Returns the first lines, and how many are left out.
+fn limited(mut lines: Vec<(Tone, String)>, maximum: usize) -> Vec<(Tone, String)> {
+    if lines.len() > maximum {
+        let more = lines.len() - maximum;
+        lines.truncate(maximum);
         lines.push((Tone::Dim, format!("{more} more lines are not shown here")));
     }
     lines
@@ -52,11 +58,17 @@ fn deployment_lines(approvals: &Approvals, it: &PromptDeployment, decision: Deci
     lines.extend(
         failure.map(|error| (Tone::Warn, format!("the baseline can't be read: {}", describe(error)))),
     );
-    for block in diff(old, new) {
+    let texts = TextDiff::new(old, new);
+    let mut changed = Vec::new();
+    for block in &texts.blocks {
         if let DiffBlock::Changed { old, new } = block {
-            lines.extend(old.iter().map(|line| (Tone::Bad, format!("-{}", joined(line)))));
-            lines.extend(new.iter().map(|line| (Tone::Good, format!("+{}", joined(line)))));
+            changed.extend(old.iter().map(|line| (Tone::Bad, format!("-{}", joined(line)))));
+            changed.extend(new.iter().map(|line| (Tone::Good, format!("+{}", joined(line)))));
         }
+    }
+    lines.extend(limited(changed, MAX_CHANGED_LINES));
+    if texts.is_cut {
+        lines.push((Tone::Warn, "only the first 256 KiB of the templates are compared".to_owned()));
     }
     if old == new {
         lines.push((Tone::Dim, "the templates are equal".to_owned()));
@@ -68,7 +80,13 @@ fn deployment_lines(approvals: &Approvals, it: &PromptDeployment, decision: Deci
     }
     lines.push(match baseline {
         Some(baseline) => (Tone::Dim, format!("compared with the baseline v{}", baseline.version)),
-        None if failure.is_some() => (Tone::Dim, "the whole template is shown as new".to_owned()),
+        None if failure.is_some() => {
+            let how = if returns { "removed" } else { "new" };
+            (Tone::Dim, format!("the whole template is shown as {how}"))
+        }
+        None if returns => {
+            (Tone::Warn, "no version was shipped before it: applications get 404 from then on".to_owned())
+        }
         None => (Tone::Dim, "no version was shipped to compare with".to_owned()),
     });
     lines.extend(it.ab.iter().map(|test| (Tone::Strong, evidence(test))));

@@ -2,14 +2,12 @@
 
 use present::{
     Glyphs, Tone,
-    diff::{DiffBlock, DiffLine, DiffSpan, diff, wrap},
+    diff::{DiffBlock, DiffLine, DiffSpan, FoldedLines, TextDiff, wrap},
     text::{cut, width},
 };
 
 use crate::widgets::table::Pieces;
 
-/// Maximum bytes of a text that are compared.
-const MAX_DIFF_BYTES: usize = 256 * 1_024;
 /// Lines around a change that are shown where common lines are left out.
 const CONTEXT_LINES: usize = 2;
 
@@ -28,9 +26,7 @@ pub struct DiffLayout {
 
 /// Returns the lines of a diff below the titles of the two texts.
 pub fn lines(titles: [&str; 2], old: &str, new: &str, layout: &DiffLayout) -> Vec<Pieces> {
-    let shown = |text: &str| text.floor_char_boundary(MAX_DIFF_BYTES);
-    let (old_end, new_end) = (shown(old), shown(new));
-    let blocks = diff(&old[..old_end], &new[..new_end]);
+    let TextDiff { blocks, is_cut } = TextDiff::new(old, new);
     let mut lines = if layout.is_unified {
         unified(titles, &blocks, layout)
     } else {
@@ -39,30 +35,22 @@ pub fn lines(titles: [&str; 2], old: &str, new: &str, layout: &DiffLayout) -> Ve
     if blocks.iter().all(|block| matches!(block, DiffBlock::Same(_))) {
         lines.push(Pieces::new().add(Tone::Dim, " (the texts are equal)"));
     }
-    if old_end < old.len() || new_end < new.len() {
+    if is_cut {
         lines.push(Pieces::new().add(Tone::Warn, " (only the first 256 KiB of the texts are compared)"));
     }
     lines
 }
 
-/// The part of common lines that is shown, and the number of lines left out after the first part.
-struct CommonLines<'a> {
-    before: Vec<&'a str>,
-    left_out: usize,
-    after: Vec<&'a str>,
-}
-
-/// Leaves out the middle of long common parts, and the ends of the whole text.
-fn common<'a>(lines: &[&'a str], is_first: bool, is_last: bool, is_whole: bool) -> CommonLines<'a> {
-    let start = if is_first { 0 } else { CONTEXT_LINES };
-    let end = if is_last { 0 } else { CONTEXT_LINES };
-    if is_whole || lines.len() <= start + end + 1 {
-        return CommonLines { before: lines.to_vec(), left_out: 0, after: Vec::new() };
-    }
-    CommonLines {
-        before: lines[..start].to_vec(),
-        left_out: lines.len() - start - end,
-        after: lines[lines.len() - end..].to_vec(),
+/// Returns the common lines of a block that are shown.
+fn common<'lines, 'text>(
+    lines: &'lines [&'text str],
+    at: usize,
+    blocks: &[DiffBlock<'_>],
+    is_whole: bool,
+) -> FoldedLines<'lines, 'text> {
+    match is_whole {
+        true => FoldedLines::whole(lines),
+        false => FoldedLines::near_changes(lines, at, blocks, CONTEXT_LINES),
     }
 }
 
@@ -96,7 +84,7 @@ fn unified(titles: [&str; 2], blocks: &[DiffBlock<'_>], layout: &DiffLayout) -> 
     for (at, block) in blocks.iter().enumerate() {
         match block {
             DiffBlock::Same(same) => {
-                let shown = common(same, at == 0, at + 1 == blocks.len(), layout.is_whole);
+                let shown = common(same, at, blocks, layout.is_whole);
                 let plain = |text: &&str| wrapped(" ", Tone::Plain, &whole(text), cols);
                 lines.extend(shown.before.iter().flat_map(plain));
                 if shown.left_out > 0 {
@@ -125,7 +113,7 @@ fn side_by_side(titles: [&str; 2], blocks: &[DiffBlock<'_>], layout: &DiffLayout
     for (at, block) in blocks.iter().enumerate() {
         match block {
             DiffBlock::Same(same) => {
-                let shown = common(same, at == 0, at + 1 == blocks.len(), layout.is_whole);
+                let shown = common(same, at, blocks, layout.is_whole);
                 let plain = |text: &&str| {
                     let side = || wrapped(" ", Tone::Plain, &whole(text), cols);
                     joined(side(), side(), cols, layout)
