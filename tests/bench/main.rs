@@ -57,12 +57,13 @@ async fn main() {
     println!("{} traces, {spans} spans, {} bytes a span as OTLP\n", traces.len(), bytes / spans);
 
     let folder = tempfile::tempdir().unwrap();
-    let (server, key) = start(&options, folder.path());
+    let (server, key, owner) = start(&options, folder.path());
     rules(&options, &key).await;
     let processor = Processor::of(server.id(), options.postgres);
     ingest(&options, &processor, "OTLP", &key, "/v1/otlp/traces", "application/x-protobuf", otlp, spans)
         .await;
     reads(&options, &processor, &key, &traces).await;
+    prompts(&options, &processor, &key, &owner).await;
     drop(server);
     if options.database.is_some() {
         println!(
@@ -71,7 +72,7 @@ async fn main() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (server, key) = start(&options, folder.path());
+    let (server, key, _) = start(&options, folder.path());
     rules(&options, &key).await;
     let processor = Processor::of(server.id(), None);
     let items = requests(&traces).map(|it| json!({"traces": it.iter().map(Trace::item).collect::<Vec<_>>()}));
@@ -85,7 +86,8 @@ fn requests(traces: &[Trace]) -> impl Iterator<Item = &[Trace]> {
     traces.chunks((SPANS_PER_REQUEST / a_trace).max(1))
 }
 
-fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller) {
+/// Starts the server. Returns it with the clients of a key and of an owner.
+fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller, Caller) {
     let key = ApiKey::generate().unwrap().reveal().to_owned();
     let mut setup = Setup::new(folder).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "warn");
     if let Some(database) = &options.database {
@@ -96,8 +98,11 @@ fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller)
     let tenants: Value = serde_json::from_slice(&told).unwrap();
     let tenant = tenants["tenants"][0]["id"].as_str().unwrap();
     assert!(setup.run(&["admin", "set-plan", "--tenant", tenant, "--plan", &options.plan]).status.success());
-    let caller = Caller::new(&server.url, Some(&key));
-    (server, caller)
+    let issued = setup.run(&["admin", "issue-token", "--tenant", tenant, "--role", "owner", "--json"]).stdout;
+    let issued: Value = serde_json::from_slice(&issued).unwrap();
+    let owner = Caller::new(&server.url, issued["token"].as_str());
+    let key = Caller::new(&server.url, Some(&key));
+    (server, key, owner)
 }
 
 /// Creates the eval rules.
@@ -169,6 +174,24 @@ async fn reads(options: &Options, processor: &Processor, key: &Caller, traces: &
     read(options, processor, key, "one trace with its spans", |n| ids[n * 7919 % ids.len()].clone()).await;
 }
 
+/// Reads a shipped prompt, and a prompt whose candidate is tested with a share of the requests.
+async fn prompts(options: &Options, processor: &Processor, key: &Caller, owner: &Caller) {
+    let project = key.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
+    let template = "Answer the question of the customer in two sentences.".repeat(20);
+    let version = json!({"project_id": project, "prompt_name": "answer", "template": template});
+    let shipped = owner.post("/v1/prompts/deployments", &version).await.ok();
+    let approval = format!("/v1/prompts/deployments/{}/approve", shipped["id"].as_str().unwrap());
+    owner.post(&approval, &json!({})).await.ok();
+    read(options, processor, key, "a shipped prompt", |_| "/v1/prompts/answer".to_owned()).await;
+    let mut candidate = version;
+    candidate["ab"] = json!({"metric_name": "answer_relevancy"});
+    owner.post("/v1/prompts/deployments", &candidate).await.ok();
+    read(options, processor, key, "a tested prompt, by subject", |n| {
+        format!("/v1/prompts/answer?subject=user-{n}")
+    })
+    .await;
+}
+
 async fn read(
     options: &Options,
     processor: &Processor,
@@ -180,7 +203,7 @@ async fn read(
     // The first requests fill caches.
     for n in 0..3 {
         let response: Value = key.get(&path(n)).await.ok();
-        rows = ["traces", "spans"].iter().find_map(|it| response[it].as_array()).unwrap().len();
+        rows = ["traces", "spans"].iter().find_map(|it| response[it].as_array()).map_or(1, Vec::len);
     }
     let before = processor.seconds();
     let mut times = Vec::with_capacity(options.requests);

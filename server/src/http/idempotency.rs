@@ -2,7 +2,8 @@
 //!
 //! The first request with a key claims it with a row in the database. A successful response is stored there
 //! for a day and is replayed to requests with the same key and body. A failed request releases its key. A
-//! request with a key runs to its end even if its client disconnects, because the client will repeat it. If
+//! request with a key runs to its end even if its client disconnects, because the client will repeat it, and even if
+//! the database seems to be unavailable meanwhile, because its transaction may be committed nevertheless. If
 //! the database is unavailable at the end of a request, the outcome is written as soon as it is back, so
 //! that the repeated request is not refused as still running.
 
@@ -20,7 +21,7 @@ use entities::idempotency;
 use http_body_util::{BodyExt, Collected};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use store::new_id;
+use store::{health::Unavailable, new_id};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{outer_layer, read};
@@ -118,8 +119,11 @@ async fn respond(app: &Arc<App>, request: Request, next: Next, row: idempotency:
     if let Some(existing) = existing {
         return respond_to_repetition(existing, &row).unwrap_or_else(IntoResponse::into_response);
     }
-    let response = health.while_reachable(outer_layer::catch_panic(next.run(request))).await;
-    store_response(app, row, response.unwrap_or_else(|reason| Error::from(reason).into_response())).await
+    // An outage does not end the handler, which may be committing: only its end decides whether the key is released.
+    // The client is not kept waiting, because the middleware around this task responds to it.
+    let handled = tokio::time::timeout(CLAIM_TTL, outer_layer::catch_panic(next.run(request))).await;
+    let response = handled.unwrap_or_else(|_| Error::from(Unavailable::Unreachable).into_response());
+    store_response(app, row, response).await
 }
 
 /// Returns the response to a request whose key was claimed before by the request of `existing`.

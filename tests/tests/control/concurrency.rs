@@ -82,6 +82,8 @@ async fn request_concurrently(database: On) {
         })
         .await;
         let stored = actions(&callers[0], &of_trace).await;
+        let failed: Vec<&Value> = stored.iter().filter(|it| it["status"] == "failed").collect();
+        assert!(failed.is_empty(), "round {round}: {failed:?}");
         assert_eq!((stored.len(), count(&stored, "status", "succeeded")), (requests, queued));
         assert_eq!(provider.take_requests().len(), queued);
         assert!(all(&stored, "attempts").iter().all(|it| it.as_i64().unwrap() <= 1));
