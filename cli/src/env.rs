@@ -17,10 +17,12 @@ pub struct Env {
     pub stdout_tty: bool,
     /// Whether stderr is a terminal.
     pub stderr_tty: bool,
-    /// Columns of the terminal, if there is one.
+    /// Columns of the terminal of stdout, if it is one of known size.
     pub columns: Option<usize>,
-    /// Rows of the terminal, if there is one.
+    /// Rows of the terminal of stdout, if it is one of known size.
     pub rows: Option<usize>,
+    /// Columns of the terminal of stderr, if it is one of known size.
+    pub stderr_columns: Option<usize>,
 }
 
 impl Env {
@@ -28,7 +30,11 @@ impl Env {
     pub fn of_process() -> Self {
         let vars = std::env::vars_os();
         let stdout_tty = std::io::stdout().is_terminal();
-        let size = stdout_tty.then(crossterm::terminal::size).and_then(Result::ok);
+        let stderr_tty = std::io::stderr().is_terminal();
+        let size = (stdout_tty || stderr_tty).then(crossterm::terminal::size).and_then(Result::ok);
+        // A terminal that does not know its size reports 0.
+        let (columns, rows) = size.filter(|it| it.0 > 0 && it.1 > 0).unzip();
+        let (columns, rows) = (columns.map(usize::from), rows.map(usize::from));
         Self {
             vars: vars
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -36,9 +42,10 @@ impl Env {
             cwd: std::env::current_dir().ok(),
             stdin_tty: std::io::stdin().is_terminal(),
             stdout_tty,
-            stderr_tty: std::io::stderr().is_terminal(),
-            columns: size.map(|(columns, _)| columns.into()),
-            rows: size.map(|(_, rows)| rows.into()),
+            stderr_tty,
+            columns: columns.filter(|_| stdout_tty),
+            rows: rows.filter(|_| stdout_tty),
+            stderr_columns: columns.filter(|_| stderr_tty),
         }
     }
 

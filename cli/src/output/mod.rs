@@ -88,7 +88,7 @@ impl Output {
             pager: Pager::of(global, env),
             progress: progress_target(global, env),
             escapes: env.stdout_tty,
-            stderr_columns: env.columns.filter(|_| env.stderr_tty),
+            stderr_columns: env.stderr_columns,
             stdout,
             stderr,
         })

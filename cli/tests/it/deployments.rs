@@ -203,11 +203,10 @@ fn decided_deployment_is_code_12_with_its_state() {
     assert_eq!(stub.count("POST"), 3);
 }
 
+/// Runs `loupe` with these arguments, as part of a shell command on a terminal on which `n` is typed.
 #[cfg(target_os = "linux")]
-#[test]
-fn confirmation_shows_the_difference_from_the_baseline() {
-    let stub = stub_of("ab_passed");
-    let line = format!("{} deployments approve {DEPLOYMENT_ID}", env!("CARGO_BIN_EXE_loupe"));
+fn declined_on_terminal(stub: &Stub, command: &str) -> crate::stub::Ran {
+    let line = command.replace("loupe", env!("CARGO_BIN_EXE_loupe"));
     let mut command = assert_cmd::Command::new("script");
     command
         .env_clear()
@@ -219,12 +218,41 @@ fn confirmation_shows_the_difference_from_the_baseline() {
         .timeout(std::time::Duration::from_secs(20))
         .args(["-qec", &line, "/dev/null"])
         .write_stdin("n\n");
-    let ran = run(command);
+    run(command)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn confirmation_shows_the_difference_from_the_baseline() {
+    let stub = stub_of("ab_passed");
+    let ran = declined_on_terminal(&stub, &format!("loupe deployments approve {DEPLOYMENT_ID}"));
     assert_eq!((ran.code, stub.count("POST")), (3, 0), "{}", ran.stdout);
     for part in ["ships tone v2", "mean 0.912", "--- tone v1", "-Version⟦ESC⟧[2J 1.", "+Version⟦ESC⟧[2J 2."]
     {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn confirmation_fits_the_terminal_when_stdout_is_redirected() {
+    let stub = Stub::new(|request, _| {
+        let (id, version) =
+            if request.path.ends_with(BASELINE_ID) { (BASELINE_ID, 1) } else { (DEPLOYMENT_ID, 2) };
+        let mut row = deployment(id, version, "ab_passed");
+        row["template"] = json!("+ be kind ".repeat(10 * version as usize));
+        Reply::json(row)
+    });
+    let ran = declined_on_terminal(
+        &stub,
+        &format!("stty cols 40 rows 24; exec loupe deployments approve {DEPLOYMENT_ID} > /dev/null"),
+    );
+    assert_eq!((ran.code, stub.count("POST")), (3, 0), "{}", ran.stdout);
+    let (_, after_head) = ran.stdout.split_once("+++ tone v2").unwrap();
+    let (template, _) = after_head.split_once("Continue?").unwrap();
+    let rows: Vec<&str> = template.lines().skip(1).collect();
+    assert!(rows.len() > 7 && rows.iter().all(|it| it.len() <= 40), "{rows:#?}");
+    assert!(rows.iter().all(|it| it.starts_with(['-', '+'])), "{rows:#?}");
 }
 
 #[test]
