@@ -114,7 +114,7 @@ impl<'lines, 'text> FoldedLines<'lines, 'text> {
 }
 
 /// Compares two texts. Line breaks at their ends are not compared.
-pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<DiffBlock<'a>> {
+fn diff<'a>(old: &'a str, new: &'a str) -> Vec<DiffBlock<'a>> {
     let mut comparisons = MAX_COMPARISONS;
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let mut blocks = Vec::new();
