@@ -50,7 +50,7 @@ fn limited(mut lines: Vec<(Tone, String)>, maximum: usize) -> Vec<(Tone, String)
 fn deployment_lines(approvals: &Approvals, it: &PromptDeployment, decision: Decision) -> Vec<(Tone, String)> {
     let baseline = it.baseline_id.and_then(|id| approvals.deployment(id));
     let returns = decision == Decision::RollBack || (decision == Decision::Reject && it.status.is_served());
-    let failure = it.baseline_id.and_then(|id| approvals.baselines.get(&id)?.result.as_ref().err());
+    let failure = it.baseline_id.and_then(|id| approvals.baselines.error(id));
     let other = baseline.map_or("", |baseline| baseline.template.as_str());
     let (old, new) = if returns { (it.template.as_str(), other) } else { (other, it.template.as_str()) };
     // The diff comes first, because a small terminal has room for its first lines only.
@@ -130,7 +130,7 @@ fn action_lines(approvals: &Approvals, shell: &Shell, it: &ControlAction) -> Vec
             lines.push((Tone::Good, format!("{}{line}", if at == 0 { name } else { "+ " })));
         }
     }
-    let original = approvals.originals.get(&it.id).and_then(|it| it.result.as_ref().ok()?.span.as_ref());
+    let original = approvals.originals.read(it.id).and_then(|it| it.span.as_ref());
     if let Some(span) = original {
         let output = span.output.as_deref().or(span.error.as_deref()).unwrap_or(shell.theme.glyphs.none);
         let output = &output[..output.floor_char_boundary(MAX_TEXT_BYTES)];

@@ -86,7 +86,7 @@ impl ScreenRecords for Approvals {
                 Some(("the template", it.template.clone()))
             }
             (Action::CopyText, Some(ApprovalRow::Action(it))) => {
-                let original = self.originals.get(&it.id)?.result.as_ref().ok()?.span.as_ref()?;
+                let original = self.originals.read(it.id)?.span.as_ref()?;
                 Some(("the original output", original.output.clone()?))
             }
             (_, Some(ApprovalRow::Deployment(it))) => {
@@ -102,7 +102,7 @@ impl ScreenRecords for Approvals {
 
 impl Approvals {
     fn copy_remediation(&self, shell: &Shell, action: Action, id: Uuid) -> Option<(&'static str, String)> {
-        let diff = || self.remediations.get(&id)?.diff();
+        let diff = || self.remediations.get(id)?.diff();
         match action {
             Action::CopyId => Some(("the action's id", id.to_string())),
             Action::CopyJson => Some(("the diff", serde_json::to_string_pretty(diff()?).ok()?)),

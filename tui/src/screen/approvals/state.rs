@@ -1,7 +1,5 @@
 //! The records of Approvals: the queue, the history, and what the panes show beside the selected row.
 
-use std::collections::HashMap;
-
 use api::{
     Timestamp,
     control::{ControlAction, ControlActionList, DiffResponse, RemediationDiff},
@@ -90,6 +88,9 @@ impl List for ControlActionList {
     }
 }
 
+/// Microseconds after which a baseline, a trace or a policy that could not be read is requested again.
+const RELATED_RETRY_MICROS: i64 = 30_000_000;
+
 /// A record that is shown beside the selected row, or why it could not be read.
 #[derive(Debug)]
 pub struct RelatedRecord<T> {
@@ -100,7 +101,84 @@ pub struct RelatedRecord<T> {
 }
 
 /// Records that are shown beside rows, by id.
-pub type RelatedRecords<T> = HashMap<Uuid, RelatedRecord<T>>;
+pub type RelatedRecords<T> = RecentRecords<RelatedRecord<T>>;
+
+/// Maximum number of records of one kind that are kept for rows that were selected before.
+const MAX_RECENT_RECORDS: usize = 8;
+
+/// The records that were stored last, by id. A dropped record is requested again when its row is selected.
+#[derive(Debug)]
+pub struct RecentRecords<T>(Vec<(Uuid, T)>);
+
+impl<T> Default for RecentRecords<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> RecentRecords<T> {
+    /// Returns a record.
+    pub fn get(&self, id: Uuid) -> Option<&T> {
+        self.0.iter().find(|(its, _)| *its == id).map(|(_, record)| record)
+    }
+
+    /// Stores a record in place of the one with the same id, or of the oldest one.
+    pub fn insert(&mut self, id: Uuid, record: T) {
+        self.0.retain(|(its, _)| *its != id);
+        if self.0.len() >= MAX_RECENT_RECORDS {
+            self.0.remove(0);
+        }
+        self.0.push((id, record));
+    }
+
+    /// Returns a record, after storing an empty one if there is none.
+    pub fn get_or_default(&mut self, id: Uuid) -> &mut T
+    where
+        T: Default,
+    {
+        let at = match self.0.iter().position(|(its, _)| *its == id) {
+            Some(at) => at,
+            None => {
+                self.insert(id, T::default());
+                self.0.len() - 1
+            }
+        };
+        &mut self.0[at].1
+    }
+
+    /// Removes all records.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<T> RelatedRecords<T> {
+    /// Stores the response to a request.
+    pub fn store(&mut self, id: Uuid, at: Timestamp, result: Result<T, NetError>) {
+        self.insert(id, RelatedRecord { at, result });
+    }
+
+    /// Returns a record that could be read.
+    pub fn read(&self, id: Uuid) -> Option<&T> {
+        self.get(id)?.result.as_ref().ok()
+    }
+
+    /// Returns why a record could not be read.
+    pub fn error(&self, id: Uuid) -> Option<&NetError> {
+        self.get(id)?.result.as_ref().err()
+    }
+
+    /// Returns whether a record has to be requested: it is not loaded, or it could not be read some time ago.
+    pub fn is_missing(&self, id: Uuid, now: Timestamp) -> bool {
+        self.get(id)
+            .is_none_or(|it| it.result.is_err() && now.micros() - it.at.micros() >= RELATED_RETRY_MICROS)
+    }
+
+    /// Removes the records that could not be read, so that they are requested again.
+    pub fn drop_failed(&mut self) {
+        self.0.retain(|(_, it)| it.result.is_ok());
+    }
+}
 
 /// The original span of an action.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +276,7 @@ pub struct Approvals {
     /// The policies of actions.
     pub policies: RelatedRecords<Policy>,
     /// The remediation diffs of actions, by the ids of the actions.
-    pub remediations: HashMap<Uuid, RemediationState>,
+    pub remediations: RecentRecords<RemediationState>,
     /// Whether diffs are unified although there is room for two sides.
     pub is_unified: bool,
     /// The text that fills the body, and its first visible line.
@@ -260,7 +338,7 @@ impl Approvals {
     /// Returns a loaded deployment.
     pub fn deployment(&self, id: Uuid) -> Option<&PromptDeployment> {
         let loaded = self.pending_queue.deployments.items.iter().chain(&self.past.deployments.items);
-        let related = || self.baselines.get(&id).and_then(|it| it.result.as_ref().ok());
+        let related = || self.baselines.read(id);
         loaded.into_iter().find(|it| it.id == id).or_else(related)
     }
 

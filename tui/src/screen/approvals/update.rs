@@ -25,10 +25,7 @@ use crate::{
         },
         layout::{ApprovalsLayout, has_two_sides, parts},
         queue::{ApprovalRow, action_name, version_name},
-        state::{
-            Approvals, ApprovalsRequest, ApprovalsTab, OriginalSpan, RelatedRecord, RelatedRecords,
-            ZoomedApproval,
-        },
+        state::{Approvals, ApprovalsRequest, ApprovalsTab, OriginalSpan, RemediationState, ZoomedApproval},
         view::zoomed_len,
     },
     shell::{
@@ -44,8 +41,6 @@ const ROWS_PER_PAGE: u32 = 50;
 const ROWS_INTERVAL_MICROS: i64 = 10_000_000;
 /// Microseconds between two requests for a remediation diff whose evaluations have not ended.
 const DIFF_INTERVAL_MICROS: i64 = 4_000_000;
-/// Microseconds after which a baseline, a trace or a policy that could not be read is requested again.
-const RELATED_RETRY_MICROS: i64 = 30_000_000;
 
 impl ScreenActions for Approvals {
     fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
@@ -76,9 +71,11 @@ impl ScreenActions for Approvals {
         }
         match action {
             Action::Refresh => {
-                self.baselines.retain(|_, it| it.result.is_ok());
-                self.originals.retain(|_, it| it.result.is_ok());
-                self.policies.retain(|_, it| it.result.is_ok());
+                self.baselines.drop_failed();
+                self.originals.drop_failed();
+                // Policies and diffs change; a version and the output of a span do not.
+                self.policies.clear();
+                self.remediations.clear();
                 return self.enter(shell);
             }
             Action::NextTab | Action::PreviousTab | SHOW_HISTORY => {
@@ -210,17 +207,17 @@ impl ScreenRequests for Approvals {
                 self.past.actions.extend(action_page(response.decoded()?), sent);
             }
             ApprovalsRequest::Baseline(id) => {
-                self.baselines.insert(id, RelatedRecord { at: now, result: Ok(response.decoded()?) });
+                self.baselines.store(id, now, Ok(response.decoded()?));
             }
             ApprovalsRequest::Original(id) => {
                 let trace: Trace = response.decoded()?;
                 let wanted = self.action(id).and_then(|it| it.span_id);
                 let spans = trace.spans.unwrap_or_default();
                 let span = spans.into_iter().find(|span| Some(span.id) == wanted);
-                self.originals.insert(id, RelatedRecord { at: now, result: Ok(OriginalSpan { span }) });
+                self.originals.store(id, now, Ok(OriginalSpan { span }));
             }
             ApprovalsRequest::Policy(id) => {
-                self.policies.insert(id, RelatedRecord { at: now, result: Ok(response.decoded()?) });
+                self.policies.store(id, now, Ok(response.decoded()?));
             }
             ApprovalsRequest::Remediation(id) => {
                 let response: DiffResponse = response.decoded()?;
@@ -228,9 +225,11 @@ impl ScreenRequests for Approvals {
                     DiffResponse::Evaluating(_) => shell.after(DIFF_INTERVAL_MICROS),
                     DiffResponse::Complete(_) => None,
                 };
-                let state = self.remediations.entry(id).or_default();
+                let state = self.remediations.get_or_default(id);
                 state.checks = state.checks.saturating_add(1);
                 (state.response, state.error, state.next) = (Some(response), None, next);
+                // The outputs of this diff are laid out anew.
+                self.diff = None;
             }
             ApprovalsRequest::RefusedDeployment(decision) => {
                 let it: PromptDeployment = response.decoded()?;
@@ -278,18 +277,18 @@ impl ScreenRequests for Approvals {
             }
             ApprovalsRequest::Actions => self.past.actions.fail(shell, ROWS_INTERVAL_MICROS, error),
             ApprovalsRequest::Baseline(id) => {
-                self.baselines.insert(id, RelatedRecord { at: now, result: Err(error) });
+                self.baselines.store(id, now, Err(error));
             }
             ApprovalsRequest::Original(id) => {
-                self.originals.insert(id, RelatedRecord { at: now, result: Err(error) });
+                self.originals.store(id, now, Err(error));
             }
             ApprovalsRequest::Policy(id) => {
-                self.policies.insert(id, RelatedRecord { at: now, result: Err(error) });
+                self.policies.store(id, now, Err(error));
             }
             ApprovalsRequest::Remediation(id) => {
                 let wait = trouble::retry_after(&error).max(DIFF_INTERVAL_MICROS);
                 let next = shell.after(wait).filter(|_| error.is_transient());
-                let state = self.remediations.entry(id).or_default();
+                let state = self.remediations.get_or_default(id);
                 (state.error, state.next) = (Some(error), next);
             }
             ApprovalsRequest::OlderDeployments | ApprovalsRequest::OlderActions => {
@@ -412,13 +411,6 @@ fn load_older(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// Whether a record has to be requested: it is not known, or it could not be read some time ago.
-fn is_missing<T>(records: &RelatedRecords<T>, id: Uuid, now: Timestamp) -> bool {
-    records
-        .get(&id)
-        .is_none_or(|it| it.result.is_err() && now.micros() - it.at.micros() >= RELATED_RETRY_MICROS)
-}
-
 /// Requests what is shown beside the selected row, unless it is loaded: the baseline of a deployment, the original span
 /// and the policy of an action.
 fn load_related(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
@@ -430,15 +422,15 @@ fn load_related(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
     match approvals.current() {
         Some(ApprovalRow::Deployment(it)) => {
             let baseline = it.baseline_id.filter(|id| approvals.deployment(*id).is_none());
-            if let Some(id) = baseline.filter(|id| is_missing(&approvals.baselines, *id, now)) {
+            if let Some(id) = baseline.filter(|id| approvals.baselines.is_missing(*id, now)) {
                 requests.push((ApprovalsRequest::Baseline(id), it.id));
             }
         }
         Some(ApprovalRow::Action(it)) => {
-            if it.span_id.is_some() && is_missing(&approvals.originals, it.id, now) {
+            if it.span_id.is_some() && approvals.originals.is_missing(it.id, now) {
                 requests.push((ApprovalsRequest::Original(it.id), it.trace_id));
             }
-            if let Some(id) = it.policy_id.filter(|id| is_missing(&approvals.policies, *id, now)) {
+            if let Some(id) = it.policy_id.filter(|id| approvals.policies.is_missing(*id, now)) {
                 requests.push((ApprovalsRequest::Policy(id), id));
             }
         }
@@ -467,7 +459,7 @@ fn load_related(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
 fn load_remediation(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
     let Some((ZoomedApproval::Remediation { action, .. }, _)) = approvals.zoom else { return Vec::new() };
     let is_open = approvals.pending.has(|it| matches!(it, ApprovalsRequest::Remediation(_)));
-    let state = approvals.remediations.entry(action).or_default();
+    let state = approvals.remediations.get_or_default(action);
     let is_first = state.response.is_none() && state.error.is_none();
     if is_open || !shell.has_session() || !(is_first || state.next.is_some_and(|at| at <= shell.now)) {
         return Vec::new();
@@ -522,9 +514,17 @@ pub fn show_remediation(
 ) -> Vec<Effect> {
     approvals.zoom = Some((ZoomedApproval::Remediation { action, back }, 0));
     // A diff that failed or that is not complete is requested at once.
-    if let Some(state) = approvals.remediations.get_mut(&action).filter(|it| it.diff().is_none()) {
-        (state.error, state.next) = (None, Some(shell.now));
+    let is_complete = |it: &RemediationState| it.diff().is_some() && it.error.is_none();
+    if approvals.remediations.get(action).is_some_and(|it| !is_complete(it)) {
+        return reload_remediation(approvals, shell, action);
     }
+    load_remediation(approvals, shell)
+}
+
+/// Requests the remediation diff that is shown at once. The last response stays on the screen until the next one.
+fn reload_remediation(approvals: &mut Approvals, shell: &mut Shell, action: Uuid) -> Vec<Effect> {
+    let state = approvals.remediations.get_or_default(action);
+    (state.error, state.next) = (None, Some(shell.now));
     load_remediation(approvals, shell)
 }
 
@@ -618,7 +618,7 @@ fn decide(approvals: &mut Approvals, shell: &mut Shell, decision: Decision) -> V
     if let ApprovalRow::Deployment(it) = row {
         let is_loading = it
             .baseline_id
-            .is_some_and(|id| approvals.deployment(id).is_none() && !approvals.baselines.contains_key(&id));
+            .is_some_and(|id| approvals.deployment(id).is_none() && approvals.baselines.get(id).is_none());
         if is_loading {
             shell.notify("the baseline is being loaded; press the key again when the diff is shown");
             return load_related(approvals, shell);
@@ -660,8 +660,8 @@ fn scroll_zoomed(approvals: &mut Approvals, shell: &mut Shell, action: Action) -
             approvals.zoom = None;
             Some(Vec::new())
         }
-        (Action::Refresh, ZoomedApproval::Remediation { action, back }) => {
-            Some(show_remediation(approvals, shell, action, back))
+        (Action::Refresh, ZoomedApproval::Remediation { action, .. }) => {
+            Some(reload_remediation(approvals, shell, action))
         }
         _ => None,
     }

@@ -104,3 +104,46 @@ fn remediated_span_is_marked_and_its_diff_returns_to_the_trace() {
     press(&mut state, "G=");
     assert!(state.shell.screen == 1 && toast(&state).contains("no action repeated this span"));
 }
+
+#[test]
+fn refresh_requests_a_complete_remediation_diff_and_the_policy_again() {
+    let mut state = past((80, 24));
+    let effects = press(&mut state, "=");
+    answer_all(&mut state, &effects);
+    let effects = press(&mut state, "R");
+    assert!(are(&effects, &["/v1/control/actions/*/diff"]), "{effects:?}");
+    assert!(screen(&state).contains("+0.020"), "the diff stays until the response: {}", screen(&state));
+    reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
+    let text = screen(&state);
+    assert!(text.contains("503 overloaded") && text.contains("+0.020"), "{text}");
+    let effects = only(&press(&mut state, "R"), "/v1/control/actions/*/diff");
+    let DiffResponse::Complete(mut diff) = remediation_diff() else { panic!("not complete") };
+    diff.remediated_output = Some("The order was bought in June.".into());
+    reply(&mut state, &effects, Ok(Response::new(DiffResponse::Complete(diff))));
+    assert!(screen(&state).contains("in June."), "{}", screen(&state));
+    key(&mut state, KeyCode::Esc);
+    assert!(are(&only(&press(&mut state, "R"), "/v1/policies/*"), &["/v1/policies/*"]));
+}
+
+#[test]
+fn records_beside_rows_are_dropped_and_requested_again() {
+    let mut state = deciding((80, 24), UNICODE_THEME);
+    let waiting = |n| action(n, ActionStatus::PendingApproval, i64::try_from(n - 200).unwrap());
+    let effects = only(&press(&mut state, "R"), "/v1/control/actions");
+    let effects = reply(&mut state, &effects, Ok(Response::new((201..221).map(waiting).collect::<Vec<_>>())));
+    answer_all(&mut state, &effects);
+    for _ in 0..22 {
+        let effects = press(&mut state, "j");
+        answer_all(&mut state, &effects);
+    }
+    for _ in 0..7 {
+        assert!(only(&press(&mut state, "k"), "/v1/traces/*").is_empty(), "the last records are kept");
+    }
+    let mut count = 0;
+    for _ in 0..15 {
+        let effects = press(&mut state, "k");
+        count += only(&effects, "/v1/traces/*").len();
+        answer_all(&mut state, &effects);
+    }
+    assert!(count > 10, "{count}");
+}

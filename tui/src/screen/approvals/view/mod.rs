@@ -413,7 +413,7 @@ fn row_title(approvals: &Approvals, row: &ApprovalRow<'_>) -> String {
 fn row_lines(approvals: &Approvals, shell: &Shell, row: &ApprovalRow<'_>, cols: usize) -> Vec<Pieces> {
     let mut lines = row::lines(approvals, shell, row, cols);
     if let ApprovalRow::Deployment(it) = row {
-        let failed = it.baseline_id.and_then(|id| approvals.baselines.get(&id)?.result.as_ref().err());
+        let failed = it.baseline_id.and_then(|id| approvals.baselines.error(id));
         let is_loading = it.baseline_id.is_some_and(|id| approvals.deployment(id).is_none());
         if let Some(error) = failed {
             let text = format!("the baseline can't be read: {}", notice::describe(error));
@@ -510,7 +510,7 @@ fn compared_texts<'a>(
     let is_unified = approvals.is_unified || !has_two_sides(shell.size);
     let key = |id, baseline, is_whole| DiffKey { id, baseline, cols, is_unified, is_whole };
     if let Some((ZoomedApproval::Remediation { action, .. }, _)) = approvals.zoom {
-        let diff = approvals.remediations.get(&action)?.diff()?;
+        let diff = approvals.remediations.get(action)?.diff()?;
         let titles = ["original output".to_owned(), "remediated output".to_owned()];
         let (old, new) = (diff.original_output.as_deref(), diff.remediated_output.as_deref());
         return Some((key(action, None, true), titles, old.unwrap_or_default(), new.unwrap_or_default()));
@@ -524,7 +524,7 @@ fn compared_texts<'a>(
         }
         Some(id) => {
             let baseline = approvals.deployment(id);
-            let failed = || approvals.baselines.get(&id).is_some_and(|it| it.result.is_err());
+            let failed = || approvals.baselines.error(id).is_some();
             // The baseline is still being loaded.
             if baseline.is_none() && !failed() {
                 return None;

@@ -28,7 +28,7 @@ pub fn lines(approvals: &Approvals, shell: &Shell, action: Uuid, cols: usize) ->
         let lines = notice::session_needed(shell, sentence);
         return lines.into_iter().map(|(tone, text)| plain(tone, text)).collect();
     }
-    let Some(state) = approvals.remediations.get(&action) else { return Vec::new() };
+    let Some(state) = approvals.remediations.get(action) else { return Vec::new() };
     let wait = state.next.map(|at| format!(", next in {}s", shell.seconds_until(at))).unwrap_or_default();
     if let Some(error) = &state.error {
         let mut lines = paragraph(Tone::Bad, &format!("{}{wait}", describe(error)), cols);
@@ -39,6 +39,8 @@ pub fn lines(approvals: &Approvals, shell: &Shell, action: Uuid, cols: usize) ->
         lines.extend(advice.into_iter().flat_map(|text| paragraph(Tone::Plain, &text, cols)));
         let again = shell.key(APPROVALS_SCOPE, Action::Refresh);
         lines.push(plain(Tone::Dim, format!("{again} requests the diff again.")));
+        // The diff that was complete before stays.
+        lines.extend(state.diff().map(|diff| complete_lines(diff, glyphs, cols)).unwrap_or_default());
         return lines;
     }
     match &state.response {

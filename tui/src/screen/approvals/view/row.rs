@@ -156,7 +156,7 @@ fn action_lines(approvals: &Approvals, shell: &Shell, it: &ControlAction, cols: 
 /// Returns the policy with its limits.
 fn policy(approvals: &Approvals, it: &ControlAction) -> String {
     let Some(id) = it.policy_id else { return "none, default limits".to_owned() };
-    match approvals.policies.get(&id).and_then(|it| it.result.as_ref().ok()) {
+    match approvals.policies.read(id) {
         Some(policy) => format!(
             "{} (max_retry_depth {}, max_cascade_depth {})",
             policy.name, policy.max_retry_depth, policy.max_cascade_depth
@@ -171,7 +171,7 @@ fn original_lines(approvals: &Approvals, shell: &Shell, it: &ControlAction, cols
     if it.span_id.is_none() {
         return note(Tone::Dim, "the trace has no span whose request could be repeated");
     }
-    let Some(related) = approvals.originals.get(&it.id) else {
+    let Some(related) = approvals.originals.get(it.id) else {
         return note(Tone::Dim, &format!("loading the original output{}", glyphs.ellipsis));
     };
     let span = match &related.result {
