@@ -30,6 +30,7 @@ use crate::{
     error::Result,
     failures::rule_set::FailureRules,
     ingest::prices::PriceBook,
+    keyed_semaphore::KeyedPermit,
     rule_set::RuleSet,
     subscriptions::Subscriptions,
 };
@@ -42,8 +43,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_ENTRIES: u64 = 20_000;
 /// Maximum size of the cached prompts in bytes.
 const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
-/// Approximate size in bytes of an entry without texts.
-const MIN_PROMPT_BYTES: usize = 512;
+/// Approximate size in bytes of an entry without texts: most of it is for the name, which may have 200 characters.
+const MIN_PROMPT_BYTES: usize = 1_024;
 
 /// The access cache.
 pub struct AccessCache {
@@ -269,19 +270,26 @@ impl AccessCache {
         self.policies.get(tenant, read).await
     }
 
-    /// Returns the versions of a prompt that applications get; `None` if no version is shipped.
+    /// Returns the versions of a prompt that applications get; `None` if no version is shipped. `permit` is awaited before
+    /// they are read from the database.
     ///
     /// # Errors
     ///
-    /// Fails when the database fails.
+    /// Fails when the permit is refused, or when the database fails.
     pub async fn prompt_versions(
         &self,
         tenant: Uuid,
         project: Uuid,
         name: &str,
+        permit: impl AsyncFnOnce() -> Result<KeyedPermit<Uuid>>,
     ) -> Result<Option<Arc<ServedVersions>>> {
+        let key = (tenant, project, name.to_owned());
+        if let Some(cached) = self.prompt_versions.cached(&key) {
+            return Ok(cached);
+        }
+        let _permit = permit().await?;
         let read = async || ServedVersions::read(self.db.current(), tenant, project, name).await;
-        self.prompt_versions.get((tenant, project, name.to_owned()), read).await
+        self.prompt_versions.get(key, read).await
     }
 
     /// Returns the metrics whose scores count in tests and watches of a tenant's prompts.
@@ -366,9 +374,7 @@ where
         key: K,
         read: impl FnOnce() -> F,
     ) -> Result<V> {
-        if let Some((version, at, value)) = self.cache.get(&key)
-            && self.validity.is_valid(version, at)
-        {
+        if let Some(value) = self.cached(&key) {
             return Ok(value);
         }
         // Read before the data, so that a concurrent change invalidates the entry.
@@ -379,6 +385,12 @@ where
             self.cache.insert(key, (version, at, value.clone()));
         }
         Ok(value)
+    }
+
+    /// Returns the cached value if it is valid.
+    fn cached(&self, key: &K) -> Option<V> {
+        let (version, at, value) = self.cache.get(key)?;
+        self.validity.is_valid(version, at).then_some(value)
     }
 
     fn put(&self, key: K, version: u64, value: V) {

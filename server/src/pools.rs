@@ -80,6 +80,27 @@ pub const ACTIONS_POOL: WorkerPool = WorkerPool {
     gathering_time: Duration::ZERO,
 };
 
+/// Counting of scores of prompts. The jobs of a tenant wait for the lock of the same prompt, so one runs at a time and
+/// merges those that wait.
+pub const PROMPT_SCORES_POOL: WorkerPool = WorkerPool {
+    name: "prompt_scores",
+    concurrency: 4,
+    concurrency_per_tenant: 1,
+    batch: 1,
+    wakes_after_commit: true,
+    gathering_time: Duration::from_millis(100),
+};
+
+/// Replay tests, which call a model for about a minute at a time.
+pub const REPLAYS_POOL: WorkerPool = WorkerPool {
+    name: "replays",
+    concurrency: 4,
+    concurrency_per_tenant: 2,
+    batch: 1,
+    wakes_after_commit: false,
+    gathering_time: Duration::ZERO,
+};
+
 const fn one_worker(name: &'static str) -> WorkerPool {
     WorkerPool {
         name,

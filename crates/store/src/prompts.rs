@@ -118,18 +118,24 @@ pub async fn scored_tests(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec
     Ok(tests)
 }
 
-/// Returns the deployments of a prompt that wait for approval, newest first.
+/// Returns the newest deployment of a prompt that waits for approval and was compared with this baseline, or with none.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn waiting(
+pub async fn newest_waiting(
     db: &impl ConnectionTrait,
     tenant: Uuid,
     project: Uuid,
     name: &str,
-) -> Result<Vec<Model>, DbErr> {
-    let passed = Column::Status.eq(DeploymentStatus::AbPassed.as_str());
-    of_prompt(tenant, project, name).filter(passed).order_by_desc(Column::Version).all(db).await
+    baseline: Option<Uuid>,
+) -> Result<Option<Model>, DbErr> {
+    let is_waiting = Column::Status.eq(DeploymentStatus::AbPassed.as_str());
+    let has_baseline = match baseline {
+        Some(baseline) => Column::BaselineId.eq(baseline),
+        None => Column::BaselineId.is_null(),
+    };
+    let query = of_prompt(tenant, project, name).filter(is_waiting).filter(has_baseline);
+    query.order_by_desc(Column::Version).one(db).await
 }
 
 /// Returns the names of a project's prompts that have a deployment that waits for approval.

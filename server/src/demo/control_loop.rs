@@ -69,9 +69,9 @@ async fn create_policies(user: &DemoUser<'_>) -> anyhow::Result<()> {
 async fn start_live_test(user: &DemoUser<'_>, trace: &str) -> anyhow::Result<()> {
     let path = format!("/v1/control/actions?trace_id={trace}");
     let has_succeeded = |it: &Value| it["status"] == ActionStatus::Succeeded.as_str();
-    let first = |it: &Value| it["actions"].as_array().and_then(|it| it.last().cloned());
-    let actions = user.wait_until(&path, |it| first(it).is_some_and(|it| has_succeeded(&it))).await?;
-    let action = first(&actions).unwrap_or_default();
+    let oldest = |it: &Value| it["actions"].as_array().and_then(|it| it.last().cloned());
+    let actions = user.wait_until(&path, |it| oldest(it).is_some_and(|it| has_succeeded(&it))).await?;
+    let action = oldest(&actions).unwrap_or_default();
     let test = json!({"metric_name": TESTED_METRIC, "min_samples": LIVE_SAMPLES});
     user.deploy(SUPPORT_PROMPT, json!({"source_action_id": text(&action, "id")?, "ab": test})).await?;
     Ok(())

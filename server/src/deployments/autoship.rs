@@ -8,7 +8,7 @@ use store::prompts;
 use uuid::Uuid;
 
 use super::{
-    jobs::ShipWaiting,
+    jobs::{PLAN_INTERVAL_MICROS, ShipWaiting},
     locked_prompt::{Decider, LockedPrompt},
 };
 use crate::{app::App, control::triggers::may_act, error::Result};
@@ -17,29 +17,29 @@ use crate::{app::App, control::triggers::may_act, error::Result};
 impl RunJob<App> for ShipWaiting {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match ship_waiting(app, row.tenant_id, self.project).await {
-            Ok(()) => JobResult::Done,
+            Ok(result) => result,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }
 
-async fn ship_waiting(app: &App, tenant: Uuid, project: Uuid) -> Result<()> {
+async fn ship_waiting(app: &App, tenant: Uuid, project: Uuid) -> Result<JobResult> {
     if !may_act(app, tenant).await? {
-        return Ok(());
+        return Ok(JobResult::Snooze { until: app.clock.now() + PLAN_INTERVAL_MICROS });
     }
     for name in prompts::names_with_waiting(app.db.current(), tenant, project).await? {
         let Some((mut prompt, _)) = LockedPrompt::lock(app, tenant, project, &name, &[]).await? else {
             continue;
         };
         if !prompt.ships_automatically().await? {
-            return Ok(());
+            return Ok(JobResult::Done);
         }
         // A version that was compared with another one than the shipped version waits for a person.
         let served = prompt.current.served.as_ref().map(|it| it.id);
-        let waiting = prompts::waiting(&prompt.txn, tenant, project, &name).await?;
-        let Some(mut row) = waiting.into_iter().find(|it| it.baseline_id == served) else { continue };
+        let waiting = prompts::newest_waiting(&prompt.txn, tenant, project, &name, served).await?;
+        let Some(mut row) = waiting else { continue };
         prompt.ship(&mut row, Decider::Autoship).await?;
         prompt.commit().await?;
     }
-    Ok(())
+    Ok(JobResult::Done)
 }

@@ -7,7 +7,7 @@ use api::{
 };
 use entities::{prompt, prompt_deployment, prompt_replay};
 use queue::new_job;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use store::{
     Transaction, control_actions, new_id_at, prompt_tests, prompts,
     traces::{self, PackedSpans},
@@ -27,6 +27,7 @@ use crate::{
     audit::{self, Actor, AuditAction, AuditEvent},
     error::{Problem, Result, not_found, problem},
     evals::rules,
+    remediation::request,
 };
 
 /// A prompt deployment was created.
@@ -67,8 +68,8 @@ pub async fn create(
     let (template, model, source_action_id) = match source {
         TemplateSource::Template(template) => (template, model, None),
         TemplateSource::Action(action) => {
-            let (template, called) = prompt_of_action(app, tenant, project_id, action).await?;
-            (template, model.or(called), Some(action))
+            let (template, requested) = prompt_of_action(app, tenant, project_id, action).await?;
+            (template, model.or(requested), Some(action))
         }
     };
     let baseline = prompts::current(app.db.current(), tenant, project_id, &prompt_name).await?.served;
@@ -170,7 +171,7 @@ async fn lock_or_add(txn: &Transaction, tenant: Uuid, project: Uuid, name: &str)
     Ok(row.ok_or_else(|| anyhow::anyhow!("a prompt that was just added is missing"))?)
 }
 
-/// Returns the system message that a control action sent, and the model that replied.
+/// Returns the system message that a control action sent, and the model that it requested.
 async fn prompt_of_action(
     app: &App,
     tenant: Uuid,
@@ -197,10 +198,14 @@ async fn prompt_of_action(
     let span = span.ok_or_else(|| not_found("remediated span"))?;
     let spans = std::slice::from_ref(&span);
     let mut packed = PackedSpans::some_of(&db, tenant, spans, Some(span.id), MAX_TEXT_BYTES).await?;
-    let messages: Option<Value> = packed.take(&span)?.input.and_then(|it| serde_json::from_str(&it).ok());
+    let texts = packed.take(&span)?;
+    let metadata: Map<String, Value> =
+        texts.metadata.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default();
+    let messages: Option<Value> = texts.input.and_then(|it| serde_json::from_str(&it).ok());
     let messages = messages.as_ref().and_then(Value::as_array);
     let system = messages.and_then(|it| it.iter().find(|message| message["role"] == "system"));
     let template = system.and_then(|it| it["content"].as_str());
     let template = template.ok_or_else(|| Problem::field(field, "sent no system message"))?;
-    Ok((validate_template(field, template.to_owned())?, span.model))
+    let model = request::recorded_model(&metadata).map(str::to_owned).or(span.model);
+    Ok((validate_template(field, template.to_owned())?, model))
 }

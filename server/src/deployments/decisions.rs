@@ -40,13 +40,12 @@ pub enum OwnerDecision {
 }
 
 impl OwnerDecision {
-    /// Returns the states in which the decision is possible.
-    const fn allowed(self) -> &'static [DeploymentStatus] {
-        use DeploymentStatus::{AbPassed, AbRunning, Regressed, Shipped};
+    /// Whether the decision is possible in a state.
+    fn is_allowed(self, status: DeploymentStatus) -> bool {
         match self {
-            Self::Approve => &[AbPassed],
-            Self::Reject => &[AbRunning, AbPassed, Shipped, Regressed],
-            Self::Rollback => &[Shipped, Regressed],
+            Self::Approve => status == DeploymentStatus::AbPassed,
+            Self::Reject => status.is_rejectable(),
+            Self::Rollback => status.is_served(),
         }
     }
 
@@ -88,8 +87,9 @@ pub async fn decide(
     let (mut prompt, _) = locked.ok_or_else(missing)?;
     let mut row = prompts::deployment(&prompt.txn, tenant, id).await?.ok_or_else(missing)?;
     let status: DeploymentStatus = row.status.parse().map_err(anyhow::Error::from)?;
-    if !decision.allowed().contains(&status) {
-        let allowed: Vec<&str> = decision.allowed().iter().map(|it| it.as_str()).collect();
+    if !decision.is_allowed(status) {
+        let allowed = DeploymentStatus::ALL.iter().filter(|it| decision.is_allowed(**it));
+        let allowed: Vec<&str> = allowed.map(|it| it.as_str()).collect();
         let message = format!(
             "the deployment is {status}; only a deployment that is {} can be {}",
             allowed.join(" or "),

@@ -9,8 +9,11 @@ use uuid::Uuid;
 use super::cached::ScoredMetrics;
 use crate::pools;
 
+/// Interval at which a job waits for a higher plan, microseconds.
+pub const PLAN_INTERVAL_MICROS: i64 = 600_000_000;
+
 /// Completed evaluations whose scores count in tests or watches.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CountScores {
     /// The evaluations.
     pub evaluations: Vec<Uuid>,
@@ -18,7 +21,7 @@ pub struct CountScores {
 
 impl Job for CountScores {
     const KIND: &'static str = "count_prompt_scores";
-    const POOL: &'static WorkerPool = &pools::ACTIONS_POOL;
+    const POOL: &'static WorkerPool = &pools::PROMPT_SCORES_POOL;
     // A score is never lost because its job failed.
     const MAX_ATTEMPTS: i32 = i32::MAX;
 }
@@ -45,7 +48,7 @@ pub struct ReplayTest {
 
 impl Job for ReplayTest {
     const KIND: &'static str = "replay_prompt_test";
-    const POOL: &'static WorkerPool = &pools::JUDGES_POOL;
+    const POOL: &'static WorkerPool = &pools::REPLAYS_POOL;
     const MAX_ATTEMPTS: i32 = i32::MAX;
 }
 

@@ -11,7 +11,7 @@ use crate::{
     access::Caller,
     app::App,
     control::requests::last_call,
-    error::{Problem, Result, problem},
+    error::{Error, Problem, Result, problem},
     evals::evaluation_request::EvaluationRequest,
     providers::{chat::ChatRequest, judge::JudgeEndpoint},
     remediation::{credential, request},
@@ -26,8 +26,6 @@ pub const COMPLETE_PAIR: &str = "complete";
 /// Status of a pair without scores.
 pub const FAILED_PAIR: &str = "failed";
 
-/// Minimum number of pairs: a t-test needs two.
-pub const MIN_PAIRS: usize = 2;
 /// Traces that are read for each pair that is required, because some recorded no messages.
 const TRACES_PER_PAIR: u64 = 3;
 /// Maximum size in bytes of the recorded texts of a span that are sent again.
@@ -87,7 +85,10 @@ pub async fn select_pairs(
     candidate: ReplayCandidate<'_>,
 ) -> Result<Vec<prompt_replay::Model>> {
     let (tenant, project) = (caller.tenant_id, baseline.project_id);
-    evaluation_request(app, tenant, caller.plan, project, &candidate.settings.metric_name).await?;
+    // Up to three traces are read for each pair.
+    let _permit = app.read_permit(tenant).await?;
+    let metric = &candidate.settings.metric_name;
+    evaluation_request(app, tenant, caller.plan, project, metric).await.map_err(metric_error)?;
     let max_pairs = usize::try_from(candidate.settings.min_samples).unwrap_or(usize::MAX);
     let limit = u64::from(candidate.settings.min_samples) * TRACES_PER_PAIR;
     let version = (baseline.prompt_name.as_str(), baseline.version);
@@ -106,9 +107,10 @@ pub async fn select_pairs(
             }
         }
     }
-    if pairs.len() < MIN_PAIRS {
+    let min_pairs = candidate.settings.min_pairs();
+    if (pairs.len() as u64) < min_pairs {
         let message = format!(
-            "replay needs at least {MIN_PAIRS} traces of version {} with the tags prompt.name and prompt.version, whose \
+            "replay needs at least {min_pairs} traces of version {} with the tags prompt.name and prompt.version, whose \
              model call recorded its messages; there are {}",
             baseline.version,
             pairs.len()
@@ -116,6 +118,19 @@ pub async fn select_pairs(
         return Err(Problem::field("mode", message).into());
     }
     Ok(pairs)
+}
+
+/// Names the metric in an error of its configuration, which the request does not contain.
+fn metric_error(error: Error) -> Error {
+    let Error::Problem(problem) = error else { return error };
+    let Some(field) = problem.fields.first().filter(|_| problem.code == ErrorCode::ValidationFailed) else {
+        return Error::Problem(problem);
+    };
+    let message = format!(
+        "can't be evaluated as it is ({} {}): create an enabled eval rule of this metric in the project, with its options",
+        field.field, field.message
+    );
+    Problem::field("ab.metric_name", message).into()
 }
 
 fn is_model_call(span: &span::Model) -> bool {
@@ -163,10 +178,10 @@ pub async fn prepare(
     };
     let mut request = rebuilt.chat;
     request::replace_system(&mut request.messages, template);
+    let recorded_model = request::recorded_model(&metadata).or(original.model.as_deref());
     // The recorded provider may not have another model.
-    let provider_hints =
-        if model.is_none() || model == original.model.as_deref() { &metadata } else { &Map::new() };
-    let Some(model) = model.or(original.model.as_deref()) else {
+    let provider_hints = if model.is_none() || model == recorded_model { &metadata } else { &Map::new() };
+    let Some(model) = model.or(recorded_model) else {
         return Ok(Err(UnusableCall::NotRecorded("the span has no recorded model")));
     };
     let credentials = app.access_cache.credentials(tenant).await?;

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::Plan;
+use api::{ErrorCode, Plan};
 use entities::{job, prompt_deployment, prompt_replay, span};
 use queue::{JobResult, RunJob};
 use semantics::{
@@ -16,8 +16,8 @@ use store::{prompt_tests, prompts, traces};
 use uuid::Uuid;
 
 use super::{
-    jobs::ReplayTest,
-    replay::{self, COMPLETE_PAIR, FAILED_PAIR, MIN_PAIRS, PENDING_PAIR, RUNNING_PAIR, ReplayCall},
+    jobs::{PLAN_INTERVAL_MICROS, ReplayTest},
+    replay::{self, COMPLETE_PAIR, FAILED_PAIR, PENDING_PAIR, RUNNING_PAIR, ReplayCall},
     state::{TestResult, TestScores, TestSettings, to_text},
     test_end::{self, lock_running},
 };
@@ -43,8 +43,6 @@ const RETRY_DELAY_MICROS: i64 = 2_000_000;
 const MAX_RETRY_DELAY_MICROS: i64 = 60_000_000;
 /// Time after which a job lets other jobs run, microseconds.
 const MAX_RUN_MICROS: i64 = 60_000_000;
-/// Interval at which a test waits for a higher plan, microseconds.
-const PLAN_INTERVAL_MICROS: i64 = 600_000_000;
 /// Delay after an error of the database, microseconds.
 const ERROR_DELAY_MICROS: i64 = 5_000_000;
 
@@ -150,7 +148,10 @@ async fn prepare(
     let project = deployment.project_id;
     let request = match replay::evaluation_request(app, tenant, plan, project, &settings.metric_name).await {
         Ok(request) => request,
-        Err(Error::Problem(problem)) if problem.code != api::ErrorCode::Overloaded => {
+        // The evaluator may be busy.
+        Err(Error::Problem(problem))
+            if !matches!(problem.code, ErrorCode::Overloaded | ErrorCode::RateLimited) =>
+        {
             return Ok(Err(problem.message));
         }
         Err(error) => return Err(error),
@@ -322,8 +323,9 @@ async fn end_test(app: &App, tenant: Uuid, id: Uuid) -> Result<()> {
     let Some(settings) = TestSettings::of(&row)? else { return Ok(()) };
     let usable = TestScores::of(&row)?.differences.len();
     let failed = counts.get(FAILED_PAIR).map_or(0, |it| it.unsigned_abs());
-    let (min_pairs, is_representative) = (MIN_PAIRS as u64, usable >= failed);
-    if !is_representative || !test_end::decide(&mut prompt, &mut row, &settings, min_pairs).await? {
+    let is_representative = usable >= failed;
+    if !is_representative || !test_end::decide(&mut prompt, &mut row, &settings, settings.min_pairs()).await?
+    {
         let why = error.map(|it| format!("; the last reason: {it}")).unwrap_or_default();
         let reason = format!("too few pairs have scores: {usable}, and {failed} failed{why}");
         let result = TestResult::undecided(prompt.now);

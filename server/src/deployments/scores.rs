@@ -23,6 +23,11 @@ use crate::{app::App, control::triggers::may_act, error::Result};
 /// How a score of the watch is counted; a score of a test is counted as its arm.
 const WATCH_WORD: &str = "watch";
 
+/// Maximum number of jobs that are merged.
+const MAX_MERGED_JOBS: u64 = 100;
+/// Maximum number of evaluations of a merged job: they share a transaction for each prompt.
+const FULL_JOB_EVALUATIONS: usize = 500;
+
 /// A score of a trace that names its prompt.
 struct PromptScore {
     trace: trace::Model,
@@ -34,18 +39,20 @@ struct PromptScore {
 // Counts the scores. A repeated job counts none again.
 impl RunJob<App> for CountScores {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
-        match work(app, row.tenant_id, &self.evaluations).await {
+        match work(app, row, self).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }
 
-async fn work(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
+async fn work(app: &App, row: &job::Model, job: CountScores) -> Result<()> {
+    let tenant = row.tenant_id;
+    let job = merge_waiting_jobs(app, row, job).await?;
     if !may_act(app, tenant).await? {
         return Ok(());
     }
-    let mut scored = evaluations::some(app.db.current(), tenant, ids).await?;
+    let mut scored = evaluations::some(app.db.current(), tenant, &job.evaluations).await?;
     scored.sort_unstable_by_key(|it| it.id);
     let ids: Vec<Uuid> = scored.iter().map(|it| it.trace_id).collect();
     let rows = traces::some(app.db.current(), tenant, &ids).await?;
@@ -62,6 +69,24 @@ async fn work(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
         count(app, tenant, project, &name, scores).await?;
     }
     Ok(())
+}
+
+/// Merges waiting jobs into this one until it is large enough.
+async fn merge_waiting_jobs(app: &App, row: &job::Model, job: CountScores) -> Result<CountScores> {
+    let merged = queue::merge_waiting(&app.db, row, MAX_MERGED_JOBS, |others| {
+        let (mut all, mut merged_count) = (job.clone(), 0);
+        for other in others {
+            // An unparsable job is left to its own attempt.
+            let Ok(other) = serde_json::from_str::<CountScores>(other) else { break };
+            if all.evaluations.len() + other.evaluations.len() > FULL_JOB_EVALUATIONS {
+                break;
+            }
+            all.evaluations.extend(other.evaluations);
+            merged_count += 1;
+        }
+        (merged_count, all)
+    });
+    Ok(merged.await?.unwrap_or(job))
 }
 
 /// Returns the name and the version of the prompt that a trace names.

@@ -22,7 +22,16 @@ pub struct TestSettings {
     pub max_duration_hours: u32,
 }
 
+/// Maximum number of pairs with scores that a replay test requires.
+const MAX_REQUIRED_PAIRS: u32 = 30;
+
 impl TestSettings {
+    /// Returns the number of pairs with scores that a replay test requires: a fifth of `min_samples`, because traces may be
+    /// missing or calls fail, but not so few that equal scores by chance count as certainty.
+    pub fn min_pairs(&self) -> u64 {
+        self.min_samples.div_ceil(5).clamp(2, MAX_REQUIRED_PAIRS).into()
+    }
+
     /// Returns the settings of a deployment's test; `None` without a baseline.
     ///
     /// # Errors

@@ -44,6 +44,16 @@ const RETRY_DELAY_MICROS: i64 = 2_000_000;
 const MAX_RETRY_DELAY_MICROS: i64 = 60_000_000;
 /// Maximum size in bytes of the recorded texts of a span that are sent again.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+/// Delays before the result of a call is stored again while the database fails temporarily. The reply is paid for, and a
+/// repeated job could only record that the call was interrupted.
+const STORE_DELAYS: [Duration; 6] = [
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+];
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;
 
@@ -277,21 +287,47 @@ async fn execute(app: &App, action: control_action::Model, call: PreparedCall) -
         // Another worker, or this process after a restart, records that the call was interrupted.
         () = stopping.cancelled() => return Ok(JobResult::Snooze { until: app.clock.now() }),
     };
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(failure) => return call_failed(app, &action, executor.name(), &failure).await,
+    let ended_at = app.clock.now();
+    let name = executor.name();
+    let model = executor.model();
+    let output = match reply {
+        Ok(reply) => {
+            let input = match input.filter(|_| !request.has_new_messages) {
+                Some(recorded) => recorded,
+                None => serde_json::to_string(&request.chat.messages).map_err(anyhow::Error::from)?,
+            };
+            Ok(RemediatedOutput { reply, input, model, started_at, ended_at })
+        }
+        Err(failure) => Err(failure),
     };
-    let input = match input.filter(|_| !request.has_new_messages) {
-        Some(recorded) => recorded,
-        None => serde_json::to_string(&request.chat.messages).map_err(anyhow::Error::from)?,
-    };
-    if !is_current(app, &action).await? {
+    let mut delays = STORE_DELAYS.iter();
+    loop {
+        let stored = match &output {
+            Ok(output) => store(app, &action, &original, output).await,
+            Err(failure) => call_failed(app, &action, name, failure).await,
+        };
+        match (stored, delays.next()) {
+            (Err(error), Some(delay)) if error.is_temporary() => {
+                tracing::warn!(action = %action.id, %error, "the result of a control action is stored later");
+                tokio::time::sleep(*delay).await;
+            }
+            (stored, _) => return stored,
+        }
+    }
+}
+
+/// Stores the output of an action, and ends the action.
+async fn store(
+    app: &App,
+    action: &control_action::Model,
+    original: &span::Model,
+    output: &RemediatedOutput,
+) -> Result<JobResult> {
+    if !is_current(app, action).await? {
         return Ok(JobResult::Done);
     }
-    let ended_at = app.clock.now();
-    let output = RemediatedOutput { reply, input, model: executor.model(), started_at, ended_at };
-    match remediated_span::store(app, &action, &original, output).await? {
-        Some(span) => complete(app, &action, span).await,
+    match remediated_span::store(app, action, original, output.clone()).await? {
+        Some(span) => complete(app, action, span).await,
         None => Ok(JobResult::Done),
     }
 }

@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// The output of an action, and when the provider was called.
+#[derive(Clone)]
 pub struct RemediatedOutput {
     /// The reply.
     pub reply: ChatReply,

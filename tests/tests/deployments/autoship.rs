@@ -49,6 +49,18 @@ on_both_databases! {
         assert_eq!((status(app, &old).await, status(app, &new).await), ("ab_passed".to_owned(), "shipped".to_owned()));
     }
 
+    async fn autoship_that_was_switched_on_with_a_lower_plan_ships_after_the_upgrade(app: TestApp) {
+        let made = created(app, json!({})).await;
+        app.set_plan(api::Plan::Starter).await;
+        change_project(app, json!({"prompt_autoship_enabled": true})).await;
+        app.drain().await;
+        app.set_plan(api::Plan::Team).await;
+        assert_eq!(status(app, &made).await, "ab_passed");
+        app.advance(600);
+        app.drain().await;
+        assert_eq!(status(app, &made).await, "shipped");
+    }
+
     async fn waiting_version_is_not_shipped_after_autoship_was_switched_off_again(app: TestApp) {
         let made = created(app, json!({})).await;
         change_project(app, json!({"prompt_autoship_enabled": true})).await;

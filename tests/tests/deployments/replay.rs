@@ -10,12 +10,17 @@ use crate::provider::{ModelReply, with_provider};
 
 /// Stores traces of version 1 with one model call each, with these outputs.
 async fn calls(app: &TestApp, outputs: &[&str]) -> Vec<String> {
+    calls_with(app, outputs, json!({"gen_ai.request.temperature": 0.25})).await
+}
+
+/// Stores traces of version 1 with one model call each, with these outputs and this metadata.
+async fn calls_with(app: &TestApp, outputs: &[&str], metadata: Value) -> Vec<String> {
     let tags = json!({"prompt.name": PROMPT_NAME, "prompt.version": "1"});
     let mut ids = Vec::new();
     for (number, output) in outputs.iter().enumerate() {
         let messages = json!([{"role": "system", "content": "Greet the user."}, {"role": "user", "content": format!("I am {number}")}]);
         let span = json!({"name": "answer", "type": "llm", "model": "gpt-4o", "input": messages.to_string(), "output": output,
-            "prompt_tokens": 10, "completion_tokens": 5, "metadata": {"gen_ai.request.temperature": 0.25}});
+            "prompt_tokens": 10, "completion_tokens": 5, "metadata": metadata});
         let item = json!({"name": "chat", "output": output, "tags": tags, "spans": [span]});
         ids.push(app.full_key().post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned());
         app.advance(1);
@@ -163,6 +168,32 @@ with_provider! {
         assert_eq!(scene.requests().len(), 2, "a rejected test calls nothing");
     }
 
+    /// The response names a model that the provider may not know: a deployment has a name of its own.
+    async fn requested_model_is_called_again(scene: Scene) {
+        let app = &scene.app;
+        create_metric(app).await;
+        scene.store_credential().await;
+        shipped(app, json!({})).await;
+        calls_with(app, &outputs(0, 2), json!({"request_model": "gpt-4o-support"})).await;
+        let made = replay(app, json!({})).await.ok();
+        app.drain().await;
+        assert_eq!(status(app, &made).await, "ab_passed");
+        assert!(scene.requests().iter().all(|it| it["model"] == "gpt-4o-support"));
+    }
+
+    async fn replay_with_few_traces_is_rejected(scene: Scene) {
+        let app = &scene.app;
+        create_metric(app).await;
+        scene.store_credential().await;
+        shipped(app, json!({})).await;
+        calls(app, &outputs(0, 4)).await;
+        let samples = |number: u32| json!({"ab": {"metric_name": METRIC_NAME, "min_samples": number}});
+        let reply = replay(app, samples(21)).await;
+        reply.is(422, "validation_failed");
+        assert!(reply.text().contains("at least 5 traces") && reply.text().contains("there are 4"), "{}", reply.text());
+        replay(app, samples(20)).await.ok();
+    }
+
     async fn replay_without_a_credential_is_rejected(scene: Scene) {
         let app = &scene.app;
         create_metric(app).await;
@@ -185,5 +216,7 @@ on_both_databases! {
         // A metric that needs a configuration, which no rule of the project has.
         let reply = replay(app, json!({"ab": {"metric_name": "latency_threshold"}})).await;
         reply.is(422, "validation_failed");
+        assert_eq!(reply.json()["fields"][0]["field"], "ab.metric_name");
+        assert!(reply.text().contains("max_latency_ms") && reply.text().contains("eval rule"), "{}", reply.text());
     }
 }

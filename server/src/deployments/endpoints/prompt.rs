@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Returns the route of served prompts. A hit of the cache costs no query, so it needs no read permit.
+/// Returns the route of served prompts. Only a miss of the cache needs a read permit, because a hit costs no query.
 pub fn routes() -> Vec<Route> {
     vec![
         route!(serve, Access::viewer().keys(Keys::Any))
@@ -60,7 +60,8 @@ pub async fn serve(
     if name.contains('\0') || name.chars().nth(MAX_NAME_CHARS).is_some() {
         return Err(not_found("prompt"));
     }
-    let versions = app.access_cache.prompt_versions(caller.tenant_id, project, &name).await?;
+    let read_permit = async || app.read_permit(caller.tenant_id).await;
+    let versions = app.access_cache.prompt_versions(caller.tenant_id, project, &name, read_permit).await?;
     let versions = versions.ok_or_else(|| not_found("prompt with a shipped version"))?;
     // On a lower plan, tests do not progress, so they get no traffic.
     let (version, arm) = match caller.plan < Plan::Team {
@@ -86,6 +87,7 @@ pub async fn serve(
 
 /// Returns the only active project of a tenant.
 async fn only_project(app: &App, tenant: Uuid) -> Result<Uuid> {
+    let _permit = app.read_permit(tenant).await?;
     match store::projects::page(app.db.current(), tenant, Show::Active, None, 2).await?.as_slice() {
         [only] => Ok(only.id),
         _ => Err(invalid("project_id", "is required, because the tenant has several projects")),
