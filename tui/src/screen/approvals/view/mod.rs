@@ -396,7 +396,9 @@ fn pane(approvals: &Approvals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         ApprovalRow::Action(_) => format!("{open} whole"),
     };
     let title = rule(&row_title(approvals, &row), &note, cols, &shell.theme);
-    put_pane(buffer, area, &shell.theme, title, row_lines(approvals, shell, &row, cols));
+    // One line more than fits tells the pane that lines are left out.
+    let lines = row_text(approvals, shell, &row, cols).visible(0, usize::from(area.height));
+    put_pane(buffer, area, &shell.theme, title, lines);
 }
 
 /// Returns the title of a row: its id and its name, with the version it is compared with.
@@ -409,29 +411,51 @@ fn row_title(approvals: &Approvals, row: &ApprovalRow<'_>) -> String {
     format!("{} {}{compared}", short_id(row.id()), row.name())
 }
 
+/// The lines of a row or of an action: the records, then the diff, which is laid out once.
+#[derive(Debug, Default)]
+struct ApprovalText<'a> {
+    head: Vec<Pieces>,
+    diff: &'a [Pieces],
+}
+
+impl ApprovalText<'_> {
+    const fn len(&self) -> usize {
+        self.head.len() + self.diff.len()
+    }
+
+    /// Returns the visible lines.
+    fn visible(&self, top: usize, rows: usize) -> Vec<Pieces> {
+        self.head.iter().chain(self.diff).skip(top).take(rows).cloned().collect()
+    }
+}
+
 /// Returns the lines of a row with its diff.
-fn row_lines(approvals: &Approvals, shell: &Shell, row: &ApprovalRow<'_>, cols: usize) -> Vec<Pieces> {
-    let mut lines = row::lines(approvals, shell, row, cols);
+fn row_text<'a>(
+    approvals: &'a Approvals,
+    shell: &Shell,
+    row: &ApprovalRow<'_>,
+    cols: usize,
+) -> ApprovalText<'a> {
+    let mut head = row::lines(approvals, shell, row, cols);
     if let ApprovalRow::Deployment(it) = row {
         let failed = it.baseline_id.and_then(|id| approvals.baselines.error(id));
         let is_loading = it.baseline_id.is_some_and(|id| approvals.deployment(id).is_none());
         if let Some(error) = failed {
             let text = format!("the baseline can't be read: {}", notice::describe(error));
-            lines.extend(row::paragraph(Tone::Bad, &text, cols));
+            head.extend(row::paragraph(Tone::Bad, &text, cols));
         } else if is_loading {
             let text = format!("loading the baseline{}", shell.theme.glyphs.ellipsis);
-            lines.extend(row::paragraph(Tone::Dim, &text, cols));
+            head.extend(row::paragraph(Tone::Dim, &text, cols));
         }
     }
-    lines.extend(diff_lines(approvals, row.id()));
-    lines
+    ApprovalText { head, diff: diff_lines(approvals, row.id()) }
 }
 
 /// Returns the composed diff of a record.
-fn diff_lines(approvals: &Approvals, id: Uuid) -> Vec<Pieces> {
+fn diff_lines(approvals: &Approvals, id: Uuid) -> &[Pieces] {
     match &approvals.diff {
-        Some(composed) if composed.key.id == id => composed.lines.clone(),
-        _ => Vec::new(),
+        Some(composed) if composed.key.id == id => &composed.lines,
+        _ => &[],
     }
 }
 
@@ -445,41 +469,51 @@ fn zoomed(
     top: usize,
 ) {
     let (theme, cols) = (&shell.theme, usize::from(area.width));
-    let (title, lines) = zoomed_lines(approvals, shell, text, cols);
+    let title = zoomed_title(approvals, text);
     let back = format!("{} back", shell.key(APPROVALS_SCOPE, Action::Back));
     put(buffer, area, 0, &rule(&title, &back, cols, theme).line(theme, false));
+    let text = zoomed_text(approvals, shell, text, cols);
     let room = usize::from(area.height.saturating_sub(1));
-    let top = top.min(lines.len().saturating_sub(room));
-    for (at, line) in lines.into_iter().skip(top).take(room).enumerate() {
+    let top = top.min(text.len().saturating_sub(room));
+    for (at, line) in text.visible(top, room).into_iter().enumerate() {
         put(buffer, area, 1 + at, &line.cut(cols, theme).line(theme, false));
     }
 }
 
-fn zoomed_lines(
-    approvals: &Approvals,
+fn zoomed_title(approvals: &Approvals, text: ZoomedApproval) -> String {
+    match text {
+        ZoomedApproval::Row(_) => {
+            approvals.current().map(|row| row_title(approvals, &row)).unwrap_or_default()
+        }
+        ZoomedApproval::Remediation { action, .. } => {
+            let name = approvals.action(action).map(|it| format!(" {}", ApprovalRow::Action(it).name()));
+            format!("remediation diff of {}{}", short_id(action), name.unwrap_or_default())
+        }
+    }
+}
+
+fn zoomed_text<'a>(
+    approvals: &'a Approvals,
     shell: &Shell,
     text: ZoomedApproval,
     cols: usize,
-) -> (String, Vec<Pieces>) {
+) -> ApprovalText<'a> {
     match text {
         ZoomedApproval::Row(_) => match approvals.current() {
-            Some(row) => (row_title(approvals, &row), row_lines(approvals, shell, &row, cols)),
-            None => (String::new(), Vec::new()),
+            Some(row) => row_text(approvals, shell, &row, cols),
+            None => ApprovalText::default(),
         },
-        ZoomedApproval::Remediation { action, .. } => {
-            let name = approvals.action(action).map(|it| format!(" {}", ApprovalRow::Action(it).name()));
-            let title = format!("remediation diff of {}{}", short_id(action), name.unwrap_or_default());
-            let mut lines = remediation::lines(approvals, shell, action, cols);
-            lines.extend(diff_lines(approvals, action));
-            (title, lines)
-        }
+        ZoomedApproval::Remediation { action, .. } => ApprovalText {
+            head: remediation::lines(approvals, shell, action, cols),
+            diff: diff_lines(approvals, action),
+        },
     }
 }
 
 /// Returns the number of lines of the text that fills the body, for scrolling.
 pub fn zoomed_len(approvals: &Approvals, shell: &Shell) -> usize {
     let cols = usize::from(crate::layout::frame(shell.size).body.width);
-    approvals.zoom.map_or(0, |(text, _)| zoomed_lines(approvals, shell, text, cols).1.len())
+    approvals.zoom.map_or(0, |(text, _)| zoomed_text(approvals, shell, text, cols).len())
 }
 
 /// Lays the diff of the selected row or of the shown action out, unless that was done already.
