@@ -64,8 +64,18 @@ pub async fn tagged_traces(
     db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// Returns the newest `fresh` score of a metric for a whole trace. Evaluations with the excluded version of an evaluator do
-/// not count.
+/// The evaluations of an eval rule since its last change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleScores {
+    /// The rule.
+    pub rule: Uuid,
+    /// The version of its evaluator.
+    pub evaluator_version: String,
+    /// Time of the rule's last change, microseconds.
+    pub since: i64,
+}
+
+/// Returns the newest `fresh` score that a rule gave a whole trace.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -73,7 +83,7 @@ pub async fn stored_score(
     db: &impl ConnectionTrait,
     tenant: Uuid,
     trace: Uuid,
-    (metric, excluded_version): (&str, &str),
+    scores: &RuleScores,
 ) -> Result<Option<f64>, DbErr> {
     use entities::evaluation::{Column, Entity};
     let query = Entity::find()
@@ -81,9 +91,10 @@ pub async fn stored_score(
         .column(Column::Score)
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::TraceId.eq(trace))
-        .filter(Column::MetricName.eq(metric))
+        .filter(Column::RuleId.eq(scores.rule))
+        .filter(Column::CreatedAt.gte(scores.since))
         .filter(Column::Context.eq(api::eval::EvaluationContext::Fresh.as_str()))
-        .filter(Column::EvaluatorVersion.ne(excluded_version))
+        .filter(Column::EvaluatorVersion.eq(&scores.evaluator_version))
         .filter(Column::SpanId.is_null())
         .filter(Column::Score.is_not_null())
         .order_by_desc(Column::Id);

@@ -3,7 +3,11 @@
 use api::{ErrorCode, Plan, SpanType, control::ActionConfig};
 use entities::{prompt_deployment, prompt_replay, span};
 use serde_json::{Map, Value};
-use store::{new_id, prompt_tests, traces::PackedSpans};
+use store::{
+    new_id,
+    prompt_tests::{self, RuleScores},
+    traces::PackedSpans,
+};
 use uuid::Uuid;
 
 use super::state::TestSettings;
@@ -88,7 +92,7 @@ pub async fn select_pairs(
     // Up to three traces are read for each pair.
     let _permit = app.read_permit(tenant).await?;
     let metric = &candidate.settings.metric_name;
-    evaluation_request(app, tenant, caller.plan, project, metric).await.map_err(metric_error)?;
+    test_evaluation(app, tenant, caller.plan, project, metric).await.map_err(metric_error)?;
     let max_pairs = usize::try_from(candidate.settings.min_samples).unwrap_or(usize::MAX);
     let limit = u64::from(candidate.settings.min_samples) * TRACES_PER_PAIR;
     let version = (baseline.prompt_name.as_str(), baseline.version);
@@ -196,18 +200,26 @@ pub async fn prepare(
     Ok(Ok(ReplayCall { original, request, endpoint }))
 }
 
+/// How the outputs of a test are evaluated.
+pub struct TestEvaluation {
+    /// The evaluator and its configuration.
+    pub request: EvaluationRequest,
+    /// The evaluations of stored traces by the same evaluator with the same configuration, if an eval rule makes them.
+    pub stored: Option<RuleScores>,
+}
+
 /// Returns how a metric is evaluated: as the oldest enabled eval rule of the project does, else without a configuration.
 ///
 /// # Errors
 ///
 /// Fails with an error of the request if that is not possible.
-pub async fn evaluation_request(
+pub async fn test_evaluation(
     app: &App,
     tenant: Uuid,
     plan: Plan,
     project: Uuid,
     metric: &str,
-) -> Result<EvaluationRequest> {
+) -> Result<TestEvaluation> {
     let rules = app.access_cache.rule_set(tenant).await?;
     let rule = rules
         .rules
@@ -217,5 +229,10 @@ pub async fn evaluation_request(
     let (kind, tier) = (rule.map(|it| it.kind.as_str()), rule.map(|it| it.tier.as_str()));
     let request = EvaluationRequest::validate(app, tenant, metric, kind, config, tier).await?;
     request.require_judge(app, tenant, plan).await?;
-    Ok(request)
+    let stored = rule.map(|it| RuleScores {
+        rule: it.row.id,
+        evaluator_version: request.evaluator.version(),
+        since: it.row.updated_at,
+    });
+    Ok(TestEvaluation { request, stored })
 }

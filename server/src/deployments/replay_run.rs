@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     jobs::{PLAN_INTERVAL_MICROS, ReplayTest},
-    replay::{self, COMPLETE_PAIR, FAILED_PAIR, PENDING_PAIR, RUNNING_PAIR, ReplayCall},
+    replay::{self, COMPLETE_PAIR, FAILED_PAIR, PENDING_PAIR, RUNNING_PAIR, ReplayCall, TestEvaluation},
     state::{TestResult, TestScores, TestSettings, to_text},
     test_end::{self, lock_running},
 };
@@ -25,8 +25,7 @@ use crate::{
     app::App,
     control::triggers::may_act,
     error::{Error, Result},
-    evals::{evaluation_request::EvaluationRequest, preview, replaced_call::ReplacedCall},
-    ingest::external_evaluations::EXTERNAL_VERSION,
+    evals::{preview, replaced_call::ReplacedCall},
     providers::{
         chat::{self, ChatReply},
         judge::JudgeProviderFailure,
@@ -103,7 +102,7 @@ async fn run_pair(
             return Ok(None);
         }
     };
-    let PreparedPair { call, request, plan } = prepared;
+    let PreparedPair { call, evaluation, plan } = prepared;
     let Some(pair) = begin_call(app, &pair).await? else { return Ok(None) };
     let started_at = app.clock.now();
     let pending = chat::send(&app.outbound, &call.endpoint, &call.request, CALL_TIMEOUT, started_at);
@@ -118,7 +117,7 @@ async fn run_pair(
         Err(failure) => return provider_failed(app, &pair, &failure).await,
     };
     let replaced = replaced_call(app, tenant, call, reply, app.clock.now() - started_at).await?;
-    let scores = scores(app, plan, &request, &pair, &replaced).await;
+    let scores = scores(app, plan, &evaluation, &pair, &replaced).await;
     // The call is not repeated after an error, because it was paid for.
     let scores = scores.unwrap_or_else(|error| Err(format!("the output could not be evaluated: {error}")));
     end_pair(app, &pair, scores).await?;
@@ -127,7 +126,7 @@ async fn run_pair(
 
 struct PreparedPair {
     call: ReplayCall,
-    request: EvaluationRequest,
+    evaluation: TestEvaluation,
     plan: Plan,
 }
 
@@ -146,8 +145,8 @@ async fn prepare(
         return Ok(Err("the test has no metric".to_owned()));
     };
     let project = deployment.project_id;
-    let request = match replay::evaluation_request(app, tenant, plan, project, &settings.metric_name).await {
-        Ok(request) => request,
+    let evaluation = match replay::test_evaluation(app, tenant, plan, project, &settings.metric_name).await {
+        Ok(evaluation) => evaluation,
         // The evaluator may be busy.
         Err(Error::Problem(problem))
             if !matches!(problem.code, ErrorCode::Overloaded | ErrorCode::RateLimited) =>
@@ -161,7 +160,7 @@ async fn prepare(
         return Ok(Err("the span was deleted".to_owned()));
     };
     let call = replay::prepare(app, span, &deployment.template, deployment.model.as_deref()).await?;
-    Ok(call.map(|call| PreparedPair { call, request, plan }).map_err(|it| it.into_message()))
+    Ok(call.map(|call| PreparedPair { call, evaluation, plan }).map_err(|it| it.into_message()))
 }
 
 /// Records that a call begins. Returns the changed pair; `None` if it must not be called.
@@ -240,22 +239,24 @@ async fn replaced_call(
 /// The scores of the baseline and of the candidate.
 type PairScores = (f64, f64);
 
-/// Evaluates both outputs of a pair. A stored score of the baseline is used again.
+/// Evaluates both outputs of a pair. A score of the baseline that an eval rule stored is used again.
 async fn scores(
     app: &App,
     plan: Plan,
-    request: &EvaluationRequest,
+    evaluation: &TestEvaluation,
     pair: &prompt_replay::Model,
     replaced: &ReplacedCall,
 ) -> Result<std::result::Result<PairScores, String>> {
     let (tenant, trace) = (pair.tenant_id, pair.trace_id);
+    let TestEvaluation { request, stored } = evaluation;
     let candidate = preview::run(app, tenant, plan, request, (trace, Some(replaced))).await?;
     let candidate = match candidate.verdict {
         Ok(verdict) => verdict.score,
         Err(why) => return Ok(Err(format!("the candidate's output has no score: {why}"))),
     };
-    let metric = (request.evaluator.name(), EXTERNAL_VERSION);
-    if let Some(baseline) = prompt_tests::stored_score(app.db.current(), tenant, trace, metric).await? {
+    if let Some(scores) = stored
+        && let Some(baseline) = prompt_tests::stored_score(app.db.current(), tenant, trace, scores).await?
+    {
         return Ok(Ok((baseline, candidate)));
     }
     let baseline = preview::run(app, tenant, plan, request, (trace, None)).await?;

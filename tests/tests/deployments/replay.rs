@@ -1,6 +1,7 @@
 //! Replay tests with a provider on the loopback address.
 
 use entities::prompt_replay;
+use reqwest::Method;
 use sea_orm::{ColumnTrait, QueryFilter};
 use serde_json::json;
 use tests::on_both_databases;
@@ -88,6 +89,26 @@ with_provider! {
         app.drain().await;
         let done = shown(app, &made).await;
         assert_eq!((&done["status"], &done["ab"]["baseline"]["mean"]), (&json!("ab_passed"), &json!(0.25)), "{done}");
+    }
+
+    /// The stored scores would compare a stricter evaluator with a more lenient one.
+    async fn stored_scores_of_another_evaluator_version_are_not_used(scene: Scene) {
+        let app = &scene.app;
+        evaluate_traces(app).await;
+        scene.store_credential().await;
+        shipped(app, json!({})).await;
+        calls(app, &outputs(1, 3)).await;
+        app.advance(60);
+        app.drain().await;
+        let path = format!("/v1/evaluators/{METRIC_NAME}");
+        let checks = json!([{"kind": "contains", "text": "o"}]);
+        let key = app.full_key();
+        key.send(key.request(Method::PATCH, &path).json(&json!({"checks": checks}))).await.ok();
+        let made = replay(app, json!({"ab": {"metric_name": METRIC_NAME, "min_samples": 10, "max_regression": 0.5}})).await.ok();
+        app.drain().await;
+        let done = shown(app, &made).await;
+        // Both words contain an o.
+        assert_eq!((&done["status"], &done["ab"]["baseline"]["mean"]), (&json!("ab_passed"), &json!(1.0)), "{done}");
     }
 
     async fn provider_failures_fail_the_test_with_the_reason(scene: Scene) {
