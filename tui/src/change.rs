@@ -25,7 +25,7 @@ pub trait Change: Any + Debug + Send + Sync {
     }
 
     /// Returns what changes, a line each, for a confirmation.
-    fn excerpt(&self) -> &[(Tone, String)] {
+    fn excerpt(&self) -> &[ExcerptLine] {
         &[]
     }
 
@@ -50,6 +50,40 @@ pub trait Change: Any + Debug + Send + Sync {
 
     /// Returns the request for a fresh list that shows whether the change happened; none if the change stores nothing.
     fn check(&self, id: RequestId, context: CheckContext) -> Option<Request>;
+}
+
+/// A line about what a change changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExcerptLine {
+    /// The tone.
+    pub tone: Tone,
+    /// The mark of a line of a compared text. Each row of the wrapped line begins with it, so that no row passes for
+    /// another line.
+    pub mark: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+impl ExcerptLine {
+    /// Returns a sentence or a field.
+    pub fn sentence(tone: Tone, text: impl Into<String>) -> Self {
+        Self { tone, mark: "", text: text.into() }
+    }
+
+    /// Returns a line of a text that is added.
+    pub fn added(text: impl Into<String>) -> Self {
+        Self { tone: Tone::Good, mark: "+", text: text.into() }
+    }
+
+    /// Returns a line of a text that is removed.
+    pub fn removed(text: impl Into<String>) -> Self {
+        Self { tone: Tone::Bad, mark: "-", text: text.into() }
+    }
+
+    /// Returns a line of a text that is quoted.
+    pub fn quoted(text: impl Into<String>) -> Self {
+        Self { tone: Tone::Plain, mark: " ", text: text.into() }
+    }
 }
 
 /// What limits the list that shows whether a change happened.

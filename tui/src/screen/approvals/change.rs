@@ -7,7 +7,6 @@ use api::{
     control::{ActionStatus, ControlAction},
     deployment::{DeploymentDecision, DeploymentStatus, PromptDeployment},
 };
-use present::Tone;
 use uuid::Uuid;
 
 use super::{
@@ -16,7 +15,7 @@ use super::{
     update::{load_history, load_pending},
 };
 use crate::{
-    change::{Change, ChangeOutcome, CheckContext, SentState},
+    change::{Change, ChangeOutcome, CheckContext, ExcerptLine, SentState},
     net::{Effect, NetError, Request, RequestId, Response},
     shell::{ScreenChanges, Shell},
 };
@@ -82,14 +81,14 @@ pub struct ApprovalChange {
     /// The name of the record.
     pub name: String,
     /// What changes.
-    pub excerpt: Vec<(Tone, String)>,
+    pub excerpt: Vec<ExcerptLine>,
     /// The note; only for deployments.
     pub note: Option<String>,
 }
 
 impl ApprovalChange {
     /// Returns a decision about a row.
-    pub fn new(decision: Decision, row: &ApprovalRow<'_>, excerpt: Vec<(Tone, String)>) -> Self {
+    pub fn new(decision: Decision, row: &ApprovalRow<'_>, excerpt: Vec<ExcerptLine>) -> Self {
         let record = match row {
             ApprovalRow::Deployment(it) => DecidedRecord::Deployment { is_served: it.status.is_served() },
             ApprovalRow::Action(_) => DecidedRecord::Action,
@@ -123,7 +122,8 @@ impl Change for ApprovalChange {
                 "All applications get this version. It can be rolled back later."
             }
             (Decision::Reject, DecidedRecord::Deployment { is_served: true }) | (Decision::RollBack, _) => {
-                "Applications get the version that was shipped before it. This version can't be shipped again."
+                "Applications get the version that was shipped before it, if there is one. This version can't be shipped \
+                 again."
             }
             (Decision::Reject, DecidedRecord::Deployment { is_served: false }) => {
                 "Applications keep their version. This one can't be shipped any more."
@@ -143,7 +143,7 @@ impl Change for ApprovalChange {
         Some(self.id)
     }
 
-    fn excerpt(&self) -> &[(Tone, String)] {
+    fn excerpt(&self) -> &[ExcerptLine] {
         &self.excerpt
     }
 

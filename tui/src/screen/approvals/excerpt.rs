@@ -15,14 +15,15 @@ use super::{
     state::Approvals,
     view::{score, signed},
 };
-use crate::shell::{Shell, notice::describe};
+use crate::{
+    change::ExcerptLine,
+    shell::{Shell, notice::describe},
+};
 
-/// Maximum number of changed lines of a template that an excerpt shows.
-const MAX_CHANGED_LINES: usize = 300;
-/// Maximum number of lines about an action that an excerpt shows.
-const MAX_ACTION_LINES: usize = 300;
-/// Maximum bytes of a text within an excerpt that is not a template.
-const MAX_TEXT_BYTES: usize = 2 * 1_024;
+/// Maximum number of lines of a text that an excerpt shows. Facts about the decision are never left out.
+const MAX_TEXT_LINES: usize = 300;
+/// Maximum bytes of an output that an excerpt shows.
+const MAX_OUTPUT_BYTES: usize = 2 * 1_024;
 
 /// Returns what a decision about a row changes, a line each.
 pub fn lines(
@@ -30,24 +31,26 @@ pub fn lines(
     shell: &Shell,
     row: &ApprovalRow<'_>,
     decision: Decision,
-) -> Vec<(Tone, String)> {
+) -> Vec<ExcerptLine> {
     match row {
         ApprovalRow::Deployment(it) => deployment_lines(approvals, it, decision),
-        ApprovalRow::Action(it) => limited(action_lines(approvals, shell, it), MAX_ACTION_LINES),
+        ApprovalRow::Action(it) => action_lines(approvals, shell, it),
     }
 }
 
-/// Returns the first lines, and how many are left out.
-fn limited(mut lines: Vec<(Tone, String)>, maximum: usize) -> Vec<(Tone, String)> {
-    if lines.len() > maximum {
-        let more = lines.len() - maximum;
-        lines.truncate(maximum);
-        lines.push((Tone::Dim, format!("{more} more lines are not shown here")));
+/// Returns the first lines of a text, and how many are left out.
+fn limited(mut lines: Vec<ExcerptLine>) -> Vec<ExcerptLine> {
+    let more = lines.len().saturating_sub(MAX_TEXT_LINES);
+    if more > 0 {
+        lines.truncate(MAX_TEXT_LINES);
+        let are = if more == 1 { "line is" } else { "lines are" };
+        lines.push(ExcerptLine::sentence(Tone::Warn, format!("({more} more {are} not shown here)")));
     }
     lines
 }
 
-fn deployment_lines(approvals: &Approvals, it: &PromptDeployment, decision: Decision) -> Vec<(Tone, String)> {
+fn deployment_lines(approvals: &Approvals, it: &PromptDeployment, decision: Decision) -> Vec<ExcerptLine> {
+    let sentence = |tone, text: String| ExcerptLine::sentence(tone, text);
     let baseline = it.baseline_id.and_then(|id| approvals.deployment(id));
     let returns = decision == Decision::RollBack || (decision == Decision::Reject && it.status.is_served());
     let failure = it.baseline_id.and_then(|id| approvals.baselines.error(id));
@@ -56,40 +59,44 @@ fn deployment_lines(approvals: &Approvals, it: &PromptDeployment, decision: Deci
     // The diff comes first, because a small terminal has room for its first lines only.
     let mut lines = Vec::new();
     lines.extend(
-        failure.map(|error| (Tone::Warn, format!("the baseline can't be read: {}", describe(error)))),
+        failure.map(|error| sentence(Tone::Warn, format!("the baseline can't be read: {}", describe(error)))),
     );
     let texts = TextDiff::new(old, new);
     let mut changed = Vec::new();
     for block in &texts.blocks {
         if let DiffBlock::Changed { old, new } = block {
-            changed.extend(old.iter().map(|line| (Tone::Bad, format!("-{}", joined(line)))));
-            changed.extend(new.iter().map(|line| (Tone::Good, format!("+{}", joined(line)))));
+            changed.extend(old.iter().map(|line| ExcerptLine::removed(joined(line))));
+            changed.extend(new.iter().map(|line| ExcerptLine::added(joined(line))));
         }
     }
-    lines.extend(limited(changed, MAX_CHANGED_LINES));
+    lines.extend(limited(changed));
     if texts.is_cut {
-        lines.push((Tone::Warn, "only the first 256 KiB of the templates are compared".to_owned()));
+        lines.push(sentence(Tone::Warn, "only the first 256 KiB of the templates are compared".to_owned()));
     }
     if old == new {
-        lines.push((Tone::Dim, "the templates are equal".to_owned()));
+        lines.push(sentence(Tone::Dim, "the templates are equal".to_owned()));
     }
     let model = |it: &PromptDeployment| it.model.clone().unwrap_or_else(|| "the application's".to_owned());
     if let Some(baseline) = baseline.filter(|baseline| baseline.model != it.model) {
         let (from, to) = if returns { (it, baseline) } else { (baseline, it) };
-        lines.push((Tone::Warn, format!("model: {} to {}", model(from), model(to))));
+        lines.push(sentence(Tone::Warn, format!("model: {} to {}", model(from), model(to))));
     }
     lines.push(match baseline {
-        Some(baseline) => (Tone::Dim, format!("compared with the baseline v{}", baseline.version)),
+        Some(baseline) => sentence(Tone::Dim, format!("compared with the baseline v{}", baseline.version)),
         None if failure.is_some() => {
             let how = if returns { "removed" } else { "new" };
-            (Tone::Dim, format!("the whole template is shown as {how}"))
+            sentence(Tone::Dim, format!("the whole template is shown as {how}"))
         }
-        None if returns => {
-            (Tone::Warn, "no version was shipped before it: applications get 404 from then on".to_owned())
-        }
-        None => (Tone::Dim, "no version was shipped to compare with".to_owned()),
+        // A version without a baseline replaced another one if that was shipped after its creation.
+        None if returns => sentence(
+            Tone::Warn,
+            "if no version was shipped before it, the prompt has no served version from then on, and applications \
+             get 404"
+                .to_owned(),
+        ),
+        None => sentence(Tone::Dim, "no version was shipped to compare with".to_owned()),
     });
-    lines.extend(it.ab.iter().map(|test| (Tone::Strong, evidence(test))));
+    lines.extend(it.ab.iter().map(|test| sentence(Tone::Strong, evidence(test))));
     lines
 }
 
@@ -107,11 +114,11 @@ fn evidence(test: &PromptTest) -> String {
     parts.join("  ")
 }
 
-fn action_lines(approvals: &Approvals, shell: &Shell, it: &ControlAction) -> Vec<(Tone, String)> {
-    let mut lines = vec![(Tone::Strong, format!("executes {}", requested_type(it)))];
+fn action_lines(approvals: &Approvals, shell: &Shell, it: &ControlAction) -> Vec<ExcerptLine> {
+    let mut lines = vec![ExcerptLine::sentence(Tone::Strong, format!("executes {}", requested_type(it)))];
     if let Some(reason) = it.metadata.escalation_reason {
         let count = it.metadata.retry_count.map(|count| format!(", {count} before it")).unwrap_or_default();
-        lines.push((Tone::Warn, format!("{reason}{count}")));
+        lines.push(ExcerptLine::sentence(Tone::Warn, format!("{reason}{count}")));
     }
     let config = &it.action_config;
     let fields = [
@@ -120,22 +127,28 @@ fn action_lines(approvals: &Approvals, shell: &Shell, it: &ControlAction) -> Vec
         ("callback", config.callback_url.clone()),
     ];
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
-    lines.extend(fields.map(|text| (Tone::Plain, text)));
+    lines.extend(fields.map(|text| ExcerptLine::sentence(Tone::Plain, text)));
     let texts = [
-        ("+ to the system message: ", &config.system_suffix),
-        ("+ as the system message: ", &config.prompt_template),
+        ("appended to the system message:", &config.system_suffix),
+        ("the new system message:", &config.prompt_template),
     ];
     for (name, text) in texts {
-        for (at, line) in text.as_deref().unwrap_or_default().lines().enumerate() {
-            lines.push((Tone::Good, format!("{}{line}", if at == 0 { name } else { "+ " })));
-        }
+        let Some(text) = text else { continue };
+        lines.push(ExcerptLine::sentence(Tone::Dim, name));
+        lines.extend(limited(text.lines().map(ExcerptLine::added).collect()));
     }
-    let original = approvals.originals.read(it.id).and_then(|it| it.span.as_ref());
-    if let Some(span) = original {
+    if let Some(span) = approvals.originals.read(it.id).and_then(|it| it.span.as_ref()) {
         let output = span.output.as_deref().or(span.error.as_deref()).unwrap_or(shell.theme.glyphs.none);
-        let output = &output[..output.floor_char_boundary(MAX_TEXT_BYTES)];
-        lines.push((Tone::Dim, format!("the output of {} that it replaces:", span.name)));
-        lines.extend(output.lines().map(|line| (Tone::Plain, line.to_owned())));
+        let shown = &output[..output.floor_char_boundary(MAX_OUTPUT_BYTES)];
+        lines
+            .push(ExcerptLine::sentence(Tone::Dim, format!("the output of {} that it replaces:", span.name)));
+        lines.extend(limited(shown.lines().map(ExcerptLine::quoted).collect()));
+        if shown.len() < output.len() {
+            lines.push(ExcerptLine::sentence(
+                Tone::Warn,
+                "(only the first 2 KiB of the output are shown here)",
+            ));
+        }
     }
     lines
 }

@@ -5,7 +5,7 @@ mod form;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    change::Change,
+    change::{Change, ExcerptLine},
     dialog::{Body, Dialog, NOTE_FIELD, Phase, Stop},
     input::Input,
     layout,
@@ -161,7 +161,12 @@ fn excerpt_rows(start: &[Pieces], end: &[Pieces], dialog: &Dialog, cols: usize, 
 
 /// Returns what a change changes, wrapped.
 fn excerpt_lines(change: &dyn Change, cols: usize) -> Vec<Pieces> {
-    change.excerpt().iter().flat_map(|(tone, line)| text(*tone, line, cols)).collect()
+    let rows = |line: &ExcerptLine| {
+        let (tone, mark) = (line.tone, line.mark);
+        let rows = wrap(&clean(&line.text), cols.saturating_sub(width(mark)));
+        rows.into_iter().map(move |row| Pieces::new().add(tone, mark).add(tone, row))
+    };
+    change.excerpt().iter().flat_map(rows).collect()
 }
 
 /// Returns the visible lines of what a change changes. The last one counts those that do not fit.

@@ -218,3 +218,71 @@ fn confirmation_scrolls_a_long_diff() {
     assert!(!screen(&state).contains("line 79 of the template"), "{}", screen(&state));
     assert!(screen(&state).contains("[ Approve ]"));
 }
+
+/// Returns the lines of the open confirmation, with their marks.
+fn excerpt_of(state: &App) -> Vec<String> {
+    let dialog = state.shell.dialog.as_ref().expect("no dialog");
+    let crate::dialog::Body::Confirm { change, .. } = &dialog.body else { panic!("no confirmation") };
+    change.excerpt().iter().map(|line| format!("{}{}", line.mark, line.text)).collect()
+}
+
+#[test]
+fn long_diff_leaves_out_lines_but_neither_the_model_nor_the_evidence() {
+    let mut state = filled((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "5");
+    let mut long = deployment(114, 14, DeploymentStatus::AbPassed, 3);
+    long.template = (0..400).map(|n| format!("line {n} of the template\n")).collect();
+    let followed = reply(&mut state, &effects[..1], Ok(Response::new(vec![long])));
+    answer_all(&mut state, &followed);
+    press(&mut state, "a");
+    let lines = excerpt_of(&state);
+    let signs = lines.iter().filter(|line| line.starts_with(['-', '+'])).count();
+    assert_eq!(signs, 300, "{lines:?}");
+    let facts = &lines[300..];
+    assert_eq!(
+        facts[..3],
+        [
+            "(107 more lines are not shown here)",
+            "model: the application's to gpt-4o-mini",
+            "compared with the baseline v13"
+        ]
+    );
+    assert!(facts[3].starts_with("faithfulness  effect +0.041"), "{facts:?}");
+}
+
+#[test]
+fn wrapped_lines_of_a_confirmation_repeat_their_sign() {
+    let mut state = filled((60, 20), UNICODE_THEME);
+    let effects = press(&mut state, "5");
+    let mut long = deployment(114, 1, DeploymentStatus::AbPassed, 3);
+    long.template = format!("{}compared with the baseline v13", "word ".repeat(12));
+    reply(&mut state, &effects[..1], Ok(Response::new(vec![long])));
+    press(&mut state, "a");
+    let text = screen(&state);
+    let is_marked = |line: &str| line.trim_start_matches([' ', '│']).starts_with('+');
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.contains("word word") || line.contains("compared with")).collect();
+    assert!(rows.len() > 1 && rows.iter().all(|line| is_marked(line)), "{text}");
+}
+
+#[test]
+fn roll_back_says_what_applications_get() {
+    let mut state = past((80, 24));
+    press(&mut state, "jjj");
+    let error = answered(503, "overloaded", "the database is away");
+    state.screens.approvals.baselines.store(id(113), state.shell.now, Err(error));
+    press(&mut state, "B");
+    let lines = excerpt_of(&state);
+    assert!(
+        lines[0].starts_with("the baseline can't be read: 503") && lines[1].starts_with('-'),
+        "{lines:?}"
+    );
+    assert!(lines.iter().any(|line| line == "the whole template is shown as removed"), "{lines:?}");
+    state.shell.dialog = None;
+    for row in &mut state.screens.approvals.past.deployments.items {
+        row.baseline_id = None;
+    }
+    press(&mut state, "B");
+    let lines = excerpt_of(&state);
+    assert!(lines.iter().any(|line| line.ends_with("applications get 404")), "{lines:?}");
+}
