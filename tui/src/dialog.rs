@@ -251,11 +251,19 @@ impl Dialog {
         }
     }
 
-    /// Returns to the form, with an error.
+    /// Returns to the form or to the confirmation, with an error. A confirmation has to be given anew.
     pub fn ask_again(&mut self, complaint: String, now: Timestamp) {
         self.phase = Phase::Asking;
         self.complaint = Some(complaint);
         self.opened = now;
-        self.focus = self.stops().first().copied().unwrap_or(Stop::Cancel);
+        self.focus = match &mut self.body {
+            Body::Confirm { typed, .. } => {
+                if let Some((_, given)) = typed {
+                    given.clear();
+                }
+                Stop::Cancel
+            }
+            Body::Form(_) | Body::Secret { .. } => self.stops().first().copied().unwrap_or(Stop::Cancel),
+        };
     }
 }

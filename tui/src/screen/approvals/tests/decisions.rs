@@ -144,6 +144,24 @@ fn lost_response_of_a_decision_reads_the_record() {
 }
 
 #[test]
+fn confirmation_is_given_anew_after_a_lost_response() {
+    let mut state = deciding((80, 24), UNICODE_THEME);
+    press(&mut state, "a");
+    wait(&mut state);
+    let digits = id(114).simple().to_string();
+    press(&mut state, &digits[28..]);
+    let effects = key(&mut state, KeyCode::Enter);
+    let effects = reply(&mut state, &effects, Err(offline()));
+    reply(&mut state, &effects, Ok(Response::new(deployment(114, 14, DeploymentStatus::AbPassed, 240))));
+    wait(&mut state);
+    let text = screen(&state);
+    assert!(text.contains("the change was not made") && text.contains(">[ Cancel ]"), "{text}");
+    key(&mut state, KeyCode::Tab);
+    assert!(key(&mut state, KeyCode::Enter).is_empty(), "nothing is typed");
+    assert!(screen(&state).contains("type the characters first"), "{}", screen(&state));
+}
+
+#[test]
 fn decision_waits_for_the_baseline() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "5");
