@@ -62,7 +62,7 @@ impl Request {
         Self { id, timeout: REQUEST_TIMEOUT, summary, send: Arc::new(send) }
     }
 
-    /// Returns a request for all pages of a list. Its response is a vector of rows.
+    /// Returns a request for all pages of a list. Its response is a vector of rows, and whether there are more.
     pub fn all<L, F>(id: RequestId, call: F) -> Self
     where
         L: List,
@@ -72,7 +72,7 @@ impl Request {
         let call = Arc::new(call);
         let send = move |sender: Sender| -> SentRequest {
             let call = Arc::clone(&call);
-            Box::pin(async move { sender.send_all(&*call).await.map(Response::new) })
+            Box::pin(async move { sender.send_all(&*call).await })
         };
         Self { id, timeout: REQUEST_TIMEOUT, summary, send: Arc::new(send) }
     }
@@ -151,28 +151,42 @@ impl Sender {
     }
 
     /// Requests the pages of a list, up to [`MAX_PAGES`].
-    async fn send_all<L: List>(&self, call: impl Fn(&Page) -> Call<L>) -> Result<Vec<L::Row>, NetError> {
+    async fn send_all<L: List>(&self, call: impl Fn(&Page) -> Call<L>) -> Result<Response, NetError> {
         let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
         let mut rows = Vec::new();
         for _ in 0..MAX_PAGES {
             let (more, next) = self.send(&call(&page)).await?.into_rows();
             rows.extend(more);
-            if next.is_none() {
+            page.cursor = next;
+            if page.cursor.is_none() {
                 break;
             }
-            page.cursor = next;
         }
-        Ok(rows)
+        Ok(Response { has_more: page.cursor.is_some(), ..Response::new(rows) })
     }
 }
 
 /// The response to a [`Request`].
-pub struct Response(Box<dyn Any + Send>);
+pub struct Response {
+    value: Box<dyn Any + Send>,
+    has_more: bool,
+}
 
 impl Response {
     /// Wraps a response.
     pub fn new<T: Send + 'static>(response: T) -> Self {
-        Self(Box::new(response))
+        Self { value: Box::new(response), has_more: false }
+    }
+
+    /// Marks the response as a list of which pages were left out.
+    #[cfg(test)]
+    pub fn with_more(self) -> Self {
+        Self { has_more: true, ..self }
+    }
+
+    /// Returns whether the response is a list that was requested as a whole and has more pages than were read.
+    pub const fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// Returns the response as the type that the call declares.
@@ -180,7 +194,7 @@ impl Response {
     /// # Errors
     /// Fails when the response has another type than the call declares.
     pub fn decoded<T: Send + 'static>(self) -> Result<T, NetError> {
-        self.0.downcast::<T>().map(|response| *response).map_err(|_| NetError {
+        self.value.downcast::<T>().map(|response| *response).map_err(|_| NetError {
             message: "the response belongs to another request".to_owned(),
             ..NetError::default()
         })

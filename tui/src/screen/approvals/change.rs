@@ -122,8 +122,7 @@ impl Change for ApprovalChange {
                 "All applications get this version. It can be rolled back later."
             }
             (Decision::Reject, DecidedRecord::Deployment { is_served: true }) | (Decision::RollBack, _) => {
-                "Applications get the version that was shipped before it, if there is one. This version can't be shipped \
-                 again."
+                "Applications get the version shipped before it, if any. This version can't be shipped again."
             }
             (Decision::Reject, DecidedRecord::Deployment { is_served: false }) => {
                 "Applications keep their version. This one can't be shipped any more."

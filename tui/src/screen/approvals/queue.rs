@@ -1,14 +1,14 @@
-//! Deployments and actions as one list, newest first.
+//! Deployments and actions as one list.
 
 use api::{
     Timestamp,
-    control::{ActionType, ControlAction},
-    deployment::PromptDeployment,
+    control::{ActionStatus, ActionType, ControlAction},
+    deployment::{DeploymentStatus, PromptDeployment},
 };
-use present::format::short_id;
+use present::format::{short_id, thousands};
 use uuid::Uuid;
 
-use super::filter::ApprovalFilter;
+use super::{filter::ApprovalFilter, state::ApprovalsTab};
 use crate::{
     keymap::Action,
     shell::{Older, PagedRow, PagedRows},
@@ -64,6 +64,24 @@ impl ApprovalRow<'_> {
         }
     }
 
+    /// Returns the time since which the record waits for a decision: the end of the test, or the creation.
+    pub fn waiting_since(&self) -> Timestamp {
+        match self {
+            Self::Deployment(it) => {
+                it.ab.as_ref().and_then(|test| test.completed_at).unwrap_or(it.created_at)
+            }
+            Self::Action(it) => it.created_at,
+        }
+    }
+
+    /// Returns whether the record waits for a decision.
+    pub const fn is_waiting(&self) -> bool {
+        match self {
+            Self::Deployment(it) => matches!(it.status, DeploymentStatus::AbPassed),
+            Self::Action(it) => matches!(it.status, ActionStatus::PendingApproval),
+        }
+    }
+
     /// Returns the state, as the API names it.
     pub const fn status(&self) -> &'static str {
         match self {
@@ -97,12 +115,18 @@ pub fn requested_type(it: &ControlAction) -> ActionType {
 }
 
 /// Deployments and actions, each in pages, with one cursor.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ApprovalQueue {
+    /// The tab that shows the rows.
+    tab: ApprovalsTab,
     /// The deployments, newest first.
     pub deployments: PagedRows<PromptDeployment>,
     /// The actions, newest first.
     pub actions: PagedRows<ControlAction>,
+    /// Whether the server has more deployments than the lists that were read as a whole contain.
+    pub has_more_deployments: bool,
+    /// Whether the server has more actions than the lists that were read as a whole contain.
+    pub has_more_actions: bool,
     /// The record under the cursor; none for the first row.
     cursor: Option<Uuid>,
     /// The position of the cursor, for when its record is gone.
@@ -110,28 +134,62 @@ pub struct ApprovalQueue {
 }
 
 impl ApprovalQueue {
-    /// Returns the rows that match the filter, newest first. Rows that are older than the last loaded row of a list with
-    /// older pages are left out, because rows between them are not loaded.
+    /// Returns the queue of a tab.
+    pub fn new(tab: ApprovalsTab) -> Self {
+        Self {
+            tab,
+            deployments: PagedRows::default(),
+            actions: PagedRows::default(),
+            has_more_deployments: false,
+            has_more_actions: false,
+            cursor: None,
+            position: 0,
+        }
+    }
+
+    /// Returns the rows that match the filter: what waits for a decision longest first, or the history newest first.
+    /// Rows that are older than the last loaded row of a list with older pages are left out, because rows between them
+    /// are not loaded.
     pub fn rows(&self, filter: &ApprovalFilter) -> Vec<ApprovalRow<'_>> {
-        let end = |is_partial: bool, last: Option<Timestamp>| last.filter(|_| is_partial);
-        let deployments_end =
-            end(self.deployments.older.is_some(), self.deployments.items.last().map(|it| it.created_at));
-        let actions_end =
-            end(self.actions.older.is_some(), self.actions.items.last().map(|it| it.created_at));
+        let (deployments_end, actions_end) = self.ends();
         let complete_from = deployments_end.max(actions_end);
         let deployments = self.deployments.items.iter().map(ApprovalRow::Deployment);
         let mut rows: Vec<ApprovalRow<'_>> = deployments
             .chain(self.actions.items.iter().map(ApprovalRow::Action))
             .filter(|row| complete_from.is_none_or(|from| row.created_at() >= from))
+            .filter(|row| self.tab == ApprovalsTab::Pending || !row.is_waiting())
             .filter(|row| filter.matches(row))
             .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.created_at(), row.id())));
+        match self.tab {
+            ApprovalsTab::Pending => rows.sort_by_key(|row| (row.waiting_since(), row.id())),
+            ApprovalsTab::History => rows.sort_by_key(|row| std::cmp::Reverse((row.created_at(), row.id()))),
+        }
         rows
+    }
+
+    /// Returns the times of the last loaded deployment and action, where older ones are not loaded.
+    fn ends(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let end = |is_partial: bool, last: Option<Timestamp>| last.filter(|_| is_partial);
+        (
+            end(self.deployments.older.is_some(), self.deployments.items.last().map(|it| it.created_at)),
+            end(self.actions.older.is_some(), self.actions.items.last().map(|it| it.created_at)),
+        )
+    }
+
+    /// Returns whether there is a row, whatever the filter.
+    pub fn has_rows(&self) -> bool {
+        !self.rows(&ApprovalFilter::default()).is_empty()
     }
 
     /// Returns the number of loaded records, whatever the filter.
     pub fn len(&self) -> usize {
         self.deployments.items.len() + self.actions.items.len()
+    }
+
+    /// Returns the number of loaded records as text: `2,040+` if there are more.
+    pub fn counted(&self) -> String {
+        let more = if self.has_more_deployments || self.has_more_actions { "+" } else { "" };
+        format!("{}{more}", thousands(self.len()))
     }
 
     /// Returns whether both lists have arrived at least once, or failed.
@@ -199,5 +257,19 @@ impl ApprovalQueue {
             return (None, None);
         }
         (self.deployments.older.clone(), self.actions.older.clone())
+    }
+
+    /// Returns where the older rows of the lists begin that keep the first row from being shown: every record that is
+    /// newer waits for a decision.
+    pub fn missing_first(&self) -> (Option<Older>, Option<Older>) {
+        if !self.is_settled() || self.has_rows() {
+            return (None, None);
+        }
+        let (deployments_end, actions_end) = self.ends();
+        let complete_from = deployments_end.max(actions_end);
+        (
+            self.deployments.older.clone().filter(|_| deployments_end == complete_from),
+            self.actions.older.clone().filter(|_| actions_end == complete_from),
+        )
     }
 }

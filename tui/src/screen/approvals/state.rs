@@ -251,7 +251,7 @@ pub struct ComposedDiff {
 }
 
 /// The state of the screen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Approvals {
     /// The selected tab.
     pub tab: ApprovalsTab,
@@ -265,7 +265,7 @@ pub struct Approvals {
     pub find: Option<String>,
     /// What waits for a decision.
     pub pending_queue: ApprovalQueue,
-    /// Deployments and actions that do not wait for a decision.
+    /// All deployments and actions, of which those that do not wait for a decision are shown.
     pub past: ApprovalQueue,
     /// The trace whose pending action the cursor goes to as soon as it is loaded.
     pub awaited_trace: Option<Uuid>,
@@ -285,6 +285,29 @@ pub struct Approvals {
     pub diff: Option<ComposedDiff>,
     /// Open requests.
     pub pending: Pending<ApprovalsRequest>,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self {
+            tab: ApprovalsTab::default(),
+            text: String::new(),
+            filter: ApprovalFilter::default(),
+            history: Vec::new(),
+            find: None,
+            pending_queue: ApprovalQueue::new(ApprovalsTab::Pending),
+            past: ApprovalQueue::new(ApprovalsTab::History),
+            awaited_trace: None,
+            baselines: RelatedRecords::default(),
+            originals: RelatedRecords::default(),
+            policies: RelatedRecords::default(),
+            remediations: RecentRecords::default(),
+            is_unified: false,
+            zoom: None,
+            diff: None,
+            pending: Pending::default(),
+        }
+    }
 }
 
 impl Approvals {

@@ -79,7 +79,8 @@ fn deployment(n: u128, version: i32, status: DeploymentStatus, minutes: i64) -> 
         decided_at: None,
         decision_note: None,
         shipped_at: status.is_served().then(|| ago(3_000 * MINUTE)),
-        created_at: ago(minutes * MINUTE),
+        // The test takes an hour.
+        created_at: ago((minutes + if version > 13 { 60 } else { 0 }) * MINUTE),
         updated_at: ago(0),
     }
 }
@@ -118,18 +119,18 @@ fn action(n: u128, status: ActionStatus, minutes: i64) -> ControlAction {
 }
 
 fn pending_deployments() -> Vec<PromptDeployment> {
-    let mut first = deployment(111, 1, DeploymentStatus::AbPassed, 200);
+    let mut first = deployment(111, 1, DeploymentStatus::AbPassed, 3);
     first.prompt_name = format!("triage {HOSTILE_TEXT}");
-    vec![deployment(114, 14, DeploymentStatus::AbPassed, 3), first]
+    vec![deployment(114, 14, DeploymentStatus::AbPassed, 240), first]
 }
 
 fn pending_actions() -> Vec<ControlAction> {
-    let mut prompt = action(202, ActionStatus::PendingApproval, 9);
+    let mut prompt = action(202, ActionStatus::PendingApproval, 4);
     prompt.metadata.escalation_reason = Some(EscalationReason::CascadeDepthExhausted);
     prompt.metadata.requested_action_type = Some(ActionType::PromptModification);
     prompt.action_config.system_suffix = Some(format!("Answer in English.\n{HOSTILE_TEXT}"));
     prompt.action_config.temperature = Some(0.2);
-    vec![action(201, ActionStatus::PendingApproval, 4), prompt]
+    vec![action(201, ActionStatus::PendingApproval, 9), prompt]
 }
 
 fn past_deployments() -> Vec<PromptDeployment> {
@@ -147,7 +148,7 @@ fn past_deployments() -> Vec<PromptDeployment> {
 
 fn past_actions() -> Vec<ControlAction> {
     vec![
-        action(201, ActionStatus::PendingApproval, 4),
+        action(201, ActionStatus::PendingApproval, 9),
         action(203, ActionStatus::Succeeded, 20),
         action(204, ActionStatus::Failed, 30),
     ]
@@ -295,10 +296,39 @@ fn approvals_screen_requests_both_pending_lists_with_the_session() {
 }
 
 #[test]
-fn queue_is_sorted_newest_first_whatever_the_kind() {
+fn queue_is_sorted_oldest_first_whatever_the_kind() {
     let state = deciding((80, 24), UNICODE_THEME);
     let ids: Vec<_> = state.screens.approvals.rows().iter().map(|row| row.id()).collect();
     assert_eq!(ids, [id(114), id(201), id(202), id(111)]);
+}
+
+#[test]
+fn deployment_waits_since_the_end_of_its_test() {
+    let mut state = filled((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "5");
+    // It was created 65 minutes ago.
+    let tested = deployment(114, 14, DeploymentStatus::AbPassed, 5);
+    reply(&mut state, &effects[..1], Ok(Response::new(vec![tested])));
+    reply(&mut state, &effects[..2], Ok(Response::new(pending_actions())));
+    assert_eq!(state.screens.approvals.rows()[1].id(), id(114), "between actions of 9 and 4 minutes");
+    let text = screen(&state);
+    let row = text.lines().find(|line| line.contains("support-tone v14")).unwrap();
+    assert!(row.contains(" 5m00s "), "{text}");
+}
+
+#[test]
+fn count_of_lists_that_are_not_read_to_their_end_has_a_plus() {
+    let mut state = filled((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "5");
+    reply(&mut state, &effects[..1], Ok(Response::new(pending_deployments()).with_more()));
+    reply(&mut state, &effects[..2], Ok(Response::new(pending_actions())));
+    let text = screen(&state);
+    assert!(text.contains("[5 Appr 4+]") && text.contains("[Pending 4+]"), "{text}");
+    state.shell.toast = None;
+    assert!(screen(&state).contains("4 of 4+ pending"), "{}", screen(&state));
+    let effects = only(&tick(&mut state, 10), "/v1/prompts/deployments");
+    reply(&mut state, &effects, Ok(Response::new(pending_deployments())));
+    assert!(screen(&state).contains("[5 Appr 4] "), "{}", screen(&state));
 }
 
 #[test]
@@ -424,6 +454,68 @@ fn older_rows_of_the_history_load_near_its_end() {
 }
 
 #[test]
+fn history_loads_older_rows_until_one_is_decided() {
+    let page = |n: u128, status, minutes, next: Option<&str>| ControlActionList {
+        actions: vec![action(n, status, minutes)],
+        has_more: next.is_some(),
+        next_cursor: next.map(str::to_owned),
+    };
+    let waiting = ActionStatus::PendingApproval;
+    let mut state = deciding((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "H");
+    let [deployments, actions] = &requests(&effects)[..] else { panic!("{effects:?}") };
+    update(&mut state, Msg::Reply(deployments.id, Ok(response_to(deployments))));
+    let first = page(201, waiting, 9, Some("older"));
+    let effects = update(&mut state, Msg::Reply(actions.id, Ok(Response::new(first))));
+    let effects = only(&effects, "/v1/control/actions");
+    assert_eq!(only_request(&effects).param("cursor"), Some("older"));
+    assert!(screen(&state).contains("loading"), "{}", screen(&state));
+    let second = page(206, waiting, 40, Some("oldest"));
+    let effects = reply(&mut state, &effects, Ok(Response::new(second)));
+    let effects = only(&effects, "/v1/control/actions");
+    assert_eq!(only_request(&effects).param("cursor"), Some("oldest"));
+    let last = page(207, ActionStatus::Rejected, 50, Some("further"));
+    let effects = reply(&mut state, &effects, Ok(Response::new(last)));
+    assert!(only(&effects, "/v1/control/actions").is_empty(), "a row is shown");
+    assert_eq!(current_id(&state), id(207));
+    // A fresh first page keeps the rows.
+    let effects = only(&tick(&mut state, 10), "/v1/control/actions");
+    let first = page(201, waiting, 9, Some("older"));
+    reply(&mut state, &effects[1..], Ok(Response::new(first)));
+    assert_eq!((effects.len(), current_id(&state)), (2, id(207)));
+}
+
+#[test]
+fn history_without_a_decision_says_so() {
+    let mut state = deciding((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "H");
+    let [deployments, actions] = &requests(&effects)[..] else { panic!("{effects:?}") };
+    let none = PromptDeploymentList { deployments: Vec::new(), has_more: false, next_cursor: None };
+    update(&mut state, Msg::Reply(deployments.id, Ok(Response::new(none))));
+    let waiting = ControlActionList { actions: pending_actions(), has_more: false, next_cursor: None };
+    update(&mut state, Msg::Reply(actions.id, Ok(Response::new(waiting))));
+    assert!(screen(&state).contains("All loaded deployments and actions wait"), "{}", screen(&state));
+}
+
+#[test]
+fn late_trace_of_an_action_that_is_gone_is_dropped() {
+    let mut state = deciding((80, 24), UNICODE_THEME);
+    let trace = only(&press(&mut state, "j"), "/v1/traces/*");
+    let effects = tick(&mut state, 10);
+    answer_all(&mut state, &only(&effects, "/v1/prompts/deployments"));
+    let effects = only(&effects, "/v1/control/actions");
+    reply(&mut state, &effects, Ok(Response::new(pending_actions().split_off(1))));
+    let effects = reply(&mut state, &trace, Ok(Response::new(original_trace(1_201))));
+    answer_all(&mut state, &effects);
+    assert!(state.screens.approvals.originals.get(id(201)).is_none());
+    let effects = only(&tick(&mut state, 10), "/v1/control/actions");
+    let effects = reply(&mut state, &effects, Ok(Response::new(pending_actions())));
+    answer_all(&mut state, &effects);
+    let effects = press(&mut state, "k");
+    assert_eq!(last_request(&only(&effects, "/v1/traces/*")).path_id(), Some(id(1_201)));
+}
+
+#[test]
 fn whole_text_closes_when_its_row_leaves_the_queue() {
     let mut state = deciding((80, 24), UNICODE_THEME);
     press(&mut state, "=");
@@ -439,7 +531,7 @@ fn cursor_stays_on_its_record_while_rows_arrive() {
     press(&mut state, "jj");
     assert_eq!(current_id(&state), id(202));
     let effects = only(&tick(&mut state, 10), "/v1/control/actions");
-    let rows = [vec![action(210, ActionStatus::PendingApproval, 0)], pending_actions()].concat();
+    let rows = [vec![action(210, ActionStatus::PendingApproval, 100)], pending_actions()].concat();
     reply(&mut state, &effects, Ok(Response::new(rows)));
     assert_eq!(current_id(&state), id(202));
     assert!(screen(&state).contains("5 Appr 5"), "{}", screen(&state));
@@ -461,12 +553,12 @@ fn trace_key_opens_the_trace_of_an_action_and_esc_returns() {
 fn approval_key_of_a_trace_selects_its_pending_action() {
     let mut state = filled((80, 24), UNICODE_THEME);
     let trace = state.screens.traces.list.current().unwrap().id;
-    let mut waiting = action(202, ActionStatus::PendingApproval, 9);
+    let mut waiting = action(202, ActionStatus::PendingApproval, 4);
     waiting.trace_id = trace;
     let effects = press(&mut state, "ga");
     assert_eq!(state.shell.screen, 5);
     let asked = only(&effects, "/v1/control/actions");
-    let rows = vec![action(201, ActionStatus::PendingApproval, 4), waiting];
+    let rows = vec![action(201, ActionStatus::PendingApproval, 9), waiting];
     reply(&mut state, &asked, Ok(Response::new(rows.clone())));
     assert_eq!(current_id(&state), id(202));
     press(&mut state, "1j");

@@ -183,11 +183,15 @@ impl ScreenRequests for Approvals {
         let now = shell.now;
         match purpose {
             ApprovalsRequest::PendingDeployments => {
+                let has_more = response.has_more();
                 let page = whole_list(response.decoded()?);
+                self.pending_queue.has_more_deployments = has_more;
                 self.pending_queue.deployments.renew(page, sent, now, ROWS_INTERVAL_MICROS);
             }
             ApprovalsRequest::PendingActions => {
+                let has_more = response.has_more();
                 let page = whole_list(response.decoded()?);
+                self.pending_queue.has_more_actions = has_more;
                 self.pending_queue.actions.renew(page, sent, now, ROWS_INTERVAL_MICROS);
             }
             ApprovalsRequest::Deployments => {
@@ -211,10 +215,12 @@ impl ScreenRequests for Approvals {
             }
             ApprovalsRequest::Original(id) => {
                 let trace: Trace = response.decoded()?;
-                let wanted = self.action(id).and_then(|it| it.span_id);
-                let spans = trace.spans.unwrap_or_default();
-                let span = spans.into_iter().find(|span| Some(span.id) == wanted);
-                self.originals.store(id, now, Ok(OriginalSpan { span }));
+                // Without the action, its span is not known.
+                if let Some(wanted) = self.action(id).map(|it| it.span_id) {
+                    let spans = trace.spans.unwrap_or_default();
+                    let span = spans.into_iter().find(|span| Some(span.id) == wanted);
+                    self.originals.store(id, now, Ok(OriginalSpan { span }));
+                }
             }
             ApprovalsRequest::Policy(id) => {
                 self.policies.store(id, now, Ok(response.decoded()?));
@@ -248,9 +254,11 @@ impl ScreenRequests for Approvals {
         }
         select_awaited(self, shell);
         if self.anchor() {
-            shell.notify("the record no longer is among the rows of this tab");
+            shell.notify("the record is no longer in this list");
         }
-        Ok(load_related(self, shell))
+        let mut effects = load_first(self, shell);
+        effects.extend(load_related(self, shell));
+        Ok(effects)
     }
 
     fn fail(&mut self, shell: &mut Shell, purpose: ApprovalsRequest, error: NetError) -> Vec<Effect> {
@@ -323,15 +331,11 @@ fn whole_list<T>(rows: Vec<T>) -> RowPage<T> {
 }
 
 fn deployment_page(list: PromptDeploymentList) -> RowPage<PromptDeployment> {
-    let mut rows = list.deployments;
-    rows.retain(|it| it.status != DeploymentStatus::AbPassed);
-    RowPage { rows, has_more: list.has_more, next_cursor: list.next_cursor }
+    RowPage { rows: list.deployments, has_more: list.has_more, next_cursor: list.next_cursor }
 }
 
 fn action_page(list: ControlActionList) -> RowPage<ControlAction> {
-    let mut rows = list.actions;
-    rows.retain(|it| it.status != ActionStatus::PendingApproval);
-    RowPage { rows, has_more: list.has_more, next_cursor: list.next_cursor }
+    RowPage { rows: list.actions, has_more: list.has_more, next_cursor: list.next_cursor }
 }
 
 /// Returns the layout of the screen.
@@ -395,7 +399,24 @@ fn load_older(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
     if approvals.tab != ApprovalsTab::History {
         return Vec::new();
     }
-    let (deployments, actions) = approvals.past.missing_older(&approvals.filter);
+    let older = approvals.past.missing_older(&approvals.filter);
+    request_older(approvals, shell, older)
+}
+
+/// Requests older rows of the history as long as all loaded ones wait for a decision.
+fn load_first(approvals: &mut Approvals, shell: &mut Shell) -> Vec<Effect> {
+    if approvals.tab != ApprovalsTab::History {
+        return Vec::new();
+    }
+    let older = approvals.past.missing_first();
+    request_older(approvals, shell, older)
+}
+
+fn request_older(
+    approvals: &mut Approvals,
+    shell: &mut Shell,
+    (deployments, actions): (Option<Older>, Option<Older>),
+) -> Vec<Effect> {
     let pending = &mut approvals.pending;
     let mut effects = Vec::new();
     let is_open = pending.has(|it| *it == ApprovalsRequest::OlderDeployments);

@@ -53,7 +53,7 @@ impl ScreenView for Approvals {
 
     fn badge(&self, shell: &Shell) -> Option<String> {
         let count = self.pending_queue.len();
-        (count > 0 && shell.has_session()).then(|| thousands(count))
+        (count > 0 && shell.has_session()).then(|| self.pending_queue.counted())
     }
 
     fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
@@ -85,7 +85,7 @@ impl ScreenView for Approvals {
         }
         let queue = &self.pending_queue;
         let is_loaded = queue.deployments.loaded || queue.actions.loaded;
-        let count = if is_loaded { format!(" {}", thousands(queue.len())) } else { String::new() };
+        let count = if is_loaded { format!(" {}", queue.counted()) } else { String::new() };
         let tabs = [
             (ApprovalsTab::Pending, format!("Pending{count}")),
             (ApprovalsTab::History, "History".to_owned()),
@@ -99,7 +99,11 @@ impl ScreenView for Approvals {
             };
         }
         line = if self.text.is_empty() {
-            line.add(Tone::Dim, " newest first")
+            let order = match self.tab {
+                ApprovalsTab::Pending => " oldest first",
+                ApprovalsTab::History => " newest first",
+            };
+            line.add(Tone::Dim, order)
         } else {
             line.add(Tone::Dim, " / ").plain(clean(&self.text).into_owned())
         };
@@ -125,7 +129,7 @@ impl ScreenView for Approvals {
             let rows = thousands(self.rows().len());
             let more = if queue.has_older() { " loaded, more below" } else { "" };
             parts.push(match self.tab {
-                ApprovalsTab::Pending => format!("{rows} of {} pending", thousands(queue.len())),
+                ApprovalsTab::Pending => format!("{rows} of {} pending", queue.counted()),
                 ApprovalsTab::History => format!("{rows} rows{more}"),
             });
         }
@@ -206,10 +210,12 @@ fn instead(approvals: &Approvals, shell: &Shell, is_empty: bool) -> Option<Vec<(
     if let (Some(error), Some(_)) = errors {
         return Some(notice::failure(shell, error, queue.deployments.next));
     }
-    if !queue.is_settled() {
+    // Every record on the loaded pages of the history waits for a decision.
+    let has_first = approvals.tab == ApprovalsTab::Pending || !queue.has_older() || queue.has_rows();
+    if !queue.is_settled() || !has_first {
         return Some(vec![(Tone::Dim, format!("loading{}", shell.theme.glyphs.ellipsis))]);
     }
-    if queue.len() > 0 {
+    if queue.has_rows() {
         let (filter, back) =
             (shell.key(APPROVALS_SCOPE, Action::EditFilter), shell.key(APPROVALS_SCOPE, Action::Back));
         return Some(vec![
@@ -231,6 +237,9 @@ fn instead(approvals: &Approvals, shell: &Shell, is_empty: bool) -> Option<Vec<(
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("{} shows the history.", shell.key(APPROVALS_SCOPE, SHOW_HISTORY))),
         ],
+        ApprovalsTab::History if queue.len() > 0 => {
+            vec![(Tone::Strong, "All loaded deployments and actions wait for a decision.".to_owned())]
+        }
         ApprovalsTab::History => vec![(Tone::Strong, "There is no deployment and no action yet.".to_owned())],
     };
     if let (Some(error), _) | (_, Some(error)) = errors {
@@ -278,7 +287,7 @@ fn row_line(approvals: &Approvals, shell: &Shell, row: &ApprovalRow<'_>, cols: u
     };
     let (age, why) = match (approvals.tab, row) {
         (ApprovalsTab::Pending, _) => {
-            let age = latency((shell.now.micros() - row.created_at().micros()) / 1_000);
+            let age = latency((shell.now.micros() - row.waiting_since().micros()) / 1_000);
             (age, waiting_reason(row))
         }
         (ApprovalsTab::History, ApprovalRow::Deployment(it)) => (
