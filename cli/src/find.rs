@@ -177,7 +177,11 @@ pub async fn record<T>(
     }
     check_suffix(kind, wanted)?;
     let project = current_project(client, settings).await?;
-    recent(client, kind, wanted, |page| call(project, page)).await
+    let elsewhere = match project {
+        Some(_) => "older ones, and those of other projects, require the complete id",
+        None => OLDER_ONES,
+    };
+    recent(client, kind, wanted, elsewhere, |page| call(project, page)).await
 }
 
 /// Refuses a text that cannot be the end of an id, before any request.
@@ -237,7 +241,7 @@ pub async fn delivery(client: &Client, webhook: Uuid, wanted: &str) -> Result<Uu
         return Ok(id);
     }
     check_suffix(DELIVERY_KIND, wanted)?;
-    recent(client, DELIVERY_KIND, wanted, |page| calls::webhook_deliveries(webhook, page)).await
+    recent(client, DELIVERY_KIND, wanted, OLDER_ONES, |page| calls::webhook_deliveries(webhook, page)).await
 }
 
 /// Returns the id of the only row of a complete list that has this name, or whose id ends with this text.
@@ -257,11 +261,16 @@ fn one_of(ids: &[Uuid]) -> String {
     format!("one of {}", ids.join(", "))
 }
 
-/// Returns the id of the only recent row of a list whose id ends with the given text.
+/// Hint of an error about a record that is not among the recent ones.
+const OLDER_ONES: &str = "older ones require the complete id";
+
+/// Returns the id of the only recent row of a list whose id ends with the given text. Without one, the hint of the error
+/// says which records are not in the list.
 async fn recent<T>(
     client: &Client,
     kind: RecordKind,
     wanted: &str,
+    elsewhere: &str,
     call: impl Fn(&Page) -> Call<T>,
 ) -> Result<Uuid> {
     let mut found: Vec<Uuid> = Vec::new();
@@ -281,8 +290,7 @@ async fn recent<T>(
     found.dedup();
     match found.as_slice() {
         [id] => Ok(*id),
-        [] => Err(not_unique(&format!("recent {}", kind.name), wanted, 0)
-            .hint("older ones require the complete id")),
+        [] => Err(not_unique(&format!("recent {}", kind.name), wanted, 0).hint(elsewhere)),
         several => Err(not_unique(kind.name, wanted, several.len()).hint(one_of(several))),
     }
 }

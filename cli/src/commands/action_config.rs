@@ -28,7 +28,7 @@ pub struct ActionConfigArgs {
     #[arg(long, value_name = "FILE|-")]
     prompt_template: Option<String>,
     /// The temperature, 0 to 2 (default: the recorded one)
-    #[arg(long, value_name = "N", value_parser = temperature)]
+    #[arg(long, value_name = "N", value_parser = temperature, allow_negative_numbers = true)]
     temperature: Option<Temperature>,
 }
 

@@ -72,6 +72,11 @@ pub fn text(row: &Value, name: &str, style: &Style) -> Cell {
     }
 }
 
+/// Returns a text; a dash if it is empty.
+pub fn text_or_none(text: String, style: &Style) -> Cell {
+    if text.is_empty() { none(style) } else { Cell::plain(text) }
+}
+
 /// Formats a time member: only the time of day for today, with the date for other days.
 pub fn time(row: &Value, name: &str, style: &Style) -> Cell {
     match timestamp(row, name) {

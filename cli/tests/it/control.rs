@@ -214,6 +214,16 @@ fn policy_is_created_from_flags() {
     });
     assert_eq!(last_body(&stub), wanted);
 
+    // The server refuses negative amounts with the name of the field.
+    let args = ["policies", "create", "-p", PROJECT_ID, "--action", "retry", "--daily-budget", "-1"];
+    let ran = run(stub.session(&[&args[..], &["--temperature", "-0.5"]].concat()));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let wanted = json!({
+        "project_id": PROJECT_ID, "action_type": "retry", "daily_budget_usd": -1.0,
+        "action_config": { "temperature": -0.5 },
+    });
+    assert_eq!(last_body(&stub), wanted);
+
     let posts = stub.count("POST");
     for invalid in [
         &["-p", PROJECT_ID, "--on-failure", "slow"][..],

@@ -161,11 +161,30 @@ fn deployment_is_created_from_flags() {
         &["-p", PROJECT_ID, "--from-action", ACTION_ID, "--max-duration", "90m"],
         &["-p", PROJECT_ID, "--from-action", ACTION_ID, "--traffic-share", "2"],
         &["-p", PROJECT_ID, "--template", "missing.txt"],
+        &["-p", PROJECT_ID, "--template", "tone.txt", "--from-action", ACTION_ID],
     ] {
         let ran = run(stub.session(&[&["deployments", "create", "--prompt", "tone"][..], invalid].concat()));
         assert_eq!(ran.code, 2, "{invalid:?}: {}", ran.stderr);
     }
     assert_eq!(stub.count("POST"), posts);
+    let ran = run(stub.session(&["deployments", "create", "--prompt", "tone", "-p", PROJECT_ID]));
+    assert!(ran.stderr.contains("--template <FILE|->|--from-action <ID>"), "{}", ran.stderr);
+}
+
+#[test]
+fn unknown_end_of_an_id_names_the_records_that_are_not_searched() {
+    let stub = stub_of("shipped");
+    for (arguments, hint) in [
+        (&["deployments", "get", "ffffffff"][..], "older ones require the complete id"),
+        (
+            &["deployments", "get", "ffffffff", "-p", PROJECT_ID],
+            "older ones, and those of other projects, require the complete id",
+        ),
+    ] {
+        let ran = run(stub.session(arguments));
+        assert_eq!(ran.code, 11, "{}", ran.stderr);
+        assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+    }
 }
 
 #[test]

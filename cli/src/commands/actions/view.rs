@@ -23,9 +23,11 @@ pub const ACTION_VIEW: View = View {
     columns: &[
         Column::new("TIME", "created_at", |row, style| cell::time(row, "created_at", style)),
         Column::new("STATUS", "status", status),
-        Column::new("TYPE", "action_type", |row, style| cell::text(row, "action_type", style)),
-        Column::new("CHANGE", "action_config", |row, _| Cell::plain(summary(row))).elastic().optional(),
-        Column::new("WHY", "metadata", |row, _| Cell::plain(reason(row))).elastic(),
+        Column::new("TYPE", "action_type", |row, style| cell::text(row, "action_type", style)).elastic(),
+        Column::new("CHANGE", "action_config", |row, style| cell::text_or_none(summary(row), style))
+            .elastic()
+            .optional(),
+        Column::new("WHY", "metadata", |row, style| cell::text_or_none(reason(row), style)).elastic(),
         Column::new("ERROR", "error", |row, style| cell::text(row, "error", style)).elastic().optional(),
         Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)).right().wide(),
         Column::new("CALLS", "attempts", |row, style| cell::count(row, "attempts", style)).right().wide(),
@@ -34,7 +36,7 @@ pub const ACTION_VIEW: View = View {
             .wide(),
         Column::new("POLICY", "policy_id", |row, style| cell::short_id(row, "policy_id", style)).wide(),
         Column::new("PROJECT", "project_id", |row, style| cell::short_id(row, "project_id", style)).wide(),
-        Column::new("TRACE", "trace_id", |row, style| cell::short_id(row, "trace_id", style)),
+        Column::new("TRACE", "trace_id", |row, style| cell::short_id(row, "trace_id", style)).optional(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
     ],
     fields: &[
@@ -145,9 +147,24 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
 
     use super::*;
+    use crate::output::table;
+
+    #[test]
+    fn narrow_table_keeps_the_id() {
+        let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
+        let row = json!({
+            "id": "01980f6e-0000-7000-8000-00005e1f09aa", "trace_id": "01980f6e-0000-7000-8000-0000c07b44d1",
+            "created_at": "1970-01-01T00:00:00.000000Z", "status": "pending_approval",
+            "action_type": "prompt_modification", "action_config": { "system_suffix": "Be brief." },
+            "metadata": { "escalation_reason": "cascade_depth_exhausted", "retry_count": 2 },
+        });
+        let table = table::render(&ACTION_VIEW.select_columns(&[], false), &[row], &style, Some(60));
+        assert!(table.lines().nth(1).is_some_and(|line| line.ends_with("  5e1f09aa")), "{table}");
+    }
 
     #[test]
     fn reason_names_the_limit_the_trigger_or_the_user() {

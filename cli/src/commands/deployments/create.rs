@@ -20,18 +20,22 @@ use crate::{
 /// Length of an hour in milliseconds.
 const HOUR_MILLIS: u128 = 3_600_000;
 
+/// Name of the group of flags of which exactly one gives the text.
+const TEXT_GROUP: &str = "text";
+
 /// Arguments of `deployments create`; the project is the one of `--project`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new(TEXT_GROUP).required(true))]
 pub struct DeploymentCreateArgs {
     /// The name of the prompt
     #[arg(long, value_name = "NAME")]
     prompt: String,
     /// File with the text of the prompt, or - for stdin; a line break at its end is ignored
-    #[arg(long, value_name = "FILE|-", required_unless_present = "from_action")]
+    #[arg(long, value_name = "FILE|-", group = TEXT_GROUP)]
     template: Option<String>,
     /// A successful prompt_modification whose system message becomes the text: its id, or the last
     /// characters of it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", group = TEXT_GROUP)]
     from_action: Option<String>,
     /// The model that applications should use
     #[arg(long, value_name = "MODEL")]
@@ -60,7 +64,7 @@ pub struct TestArgs {
     #[arg(long, value_name = "P")]
     alpha: Option<f64>,
     /// By how much the mean score may be lower (default: 0, it must be higher)
-    #[arg(long, value_name = "SCORE")]
+    #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
     max_regression: Option<f64>,
     /// Time in whole hours after which an undecided test fails (default: 7d)
     #[arg(long, value_name = "DURATION", value_parser = whole_hours)]

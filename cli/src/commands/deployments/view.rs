@@ -33,7 +33,7 @@ pub const DEPLOYMENT_VIEW: View = View {
         .right()
         .wide(),
         Column::new("METRIC", "ab.metric_name", |row, style| {
-            Some(metric(row)).filter(|it| !it.is_empty()).map_or_else(|| cell::none(style), Cell::plain)
+            cell::text_or_none(metric(row).to_owned(), style)
         })
         .elastic()
         .wide(),
@@ -135,7 +135,7 @@ fn arm(row: &Value, path: &str) -> String {
     let Some(n) = integer(row, &format!("{path}/n")) else { return String::new() };
     let mean = float(row, &format!("{path}/mean")).map(|it| format!("mean {it:.3}"));
     let spread = float(row, &format!("{path}/stddev")).map(|it| format!(" (sd {it:.3})")).unwrap_or_default();
-    let count = format!("{} scores", format::thousands(n));
+    let count = format!("{} {}", format::thousands(n), if n == 1 { "score" } else { "scores" });
     mean.map_or(count.clone(), |mean| format!("{mean}{spread}, {count}"))
 }
 
@@ -177,7 +177,8 @@ fn effect_line(row: &Value) -> String {
 fn watch(row: &Value) -> String {
     let Some(windows) = integer(row, "/watch/windows") else { return String::new() };
     let effect = float(row, "/watch/effect").map(|it| format!(", last {it:+.3}")).unwrap_or_default();
-    format!("{windows} windows{effect}; now {}", arm(row, "/watch/current"))
+    let unit = if windows == 1 { "window" } else { "windows" };
+    format!("{windows} {unit}{effect}; now {}", arm(row, "/watch/current"))
 }
 
 /// Adds the lines about the test of a deployment to a sheet.
@@ -236,6 +237,13 @@ mod tests {
         ] {
             assert_eq!(test_result(&json!({ "ab": ab })), shown);
         }
+    }
+
+    #[test]
+    fn numbers_of_scores_and_windows_agree_with_their_nouns() {
+        let row = |n: i64| json!({ "watch": { "windows": n, "effect": -0.1, "current": { "n": n } } });
+        assert_eq!(watch(&row(1)), "1 window, last -0.100; now 1 score");
+        assert_eq!(watch(&row(2)), "2 windows, last -0.100; now 2 scores");
     }
 
     #[test]

@@ -39,17 +39,21 @@ pub struct PolicySettingArgs {
     /// The highest score of the metric that the policy acts on
     #[arg(long, value_name = "SCORE", allow_hyphen_values = true)]
     max_score: Option<f64>,
-    /// Number of retries on a trace from which retries wait for approval, 1 to 10 (default: 3)
+    /// Number of retries on a trace from which retries wait for approval, 1 to 10 (default for a new policy:
+    /// 3)
     #[arg(long, value_name = "N")]
     max_retry_depth: Option<i64>,
-    /// Number of actions on a trace from which actions wait for approval, 1 to 20 (default: 5)
+    /// Number of actions on a trace from which actions wait for approval, 1 to 20 (default for a new
+    /// policy: 5)
     #[arg(long, value_name = "N")]
     max_cascade_depth: Option<i64>,
-    /// Minimum time between two actions on a trace, such as 10m, at most 7d (default: 0s)
+    /// Minimum time between two actions on a trace, such as 10m, at most 7d (default for a new policy:
+    /// 0s)
     #[arg(long, value_name = "DURATION", value_parser = whole_seconds)]
     cooldown: Option<i64>,
-    /// Maximum cost of its actions a day (UTC) in US dollars; `none` for no limit, the default
-    #[arg(long, value_name = "USD|none", value_parser = budget)]
+    /// Maximum cost of its actions a day (UTC) in US dollars; `none` for no limit (default for a
+    /// new policy)
+    #[arg(long, value_name = "USD|none", value_parser = budget, allow_negative_numbers = true)]
     daily_budget: Option<DailyBudget>,
     #[command(flatten)]
     callback: CallbackArgs,

@@ -23,8 +23,10 @@ pub const POLICY_VIEW: View = View {
         Column::new("STATE", "enabled", state),
         Column::new("NAME", "name", |row, style| cell::text(row, "name", style)).elastic(),
         Column::new("ON", "trigger", |row, _| Cell::plain(trigger(row))).elastic(),
-        Column::new("ACTION", "action_type", |row, style| cell::text(row, "action_type", style)),
-        Column::new("CHANGE", "action_config", |row, _| Cell::plain(summary(row))).elastic().optional(),
+        Column::new("ACTION", "action_type", |row, style| cell::text(row, "action_type", style)).elastic(),
+        Column::new("CHANGE", "action_config", |row, style| cell::text_or_none(summary(row), style))
+            .elastic()
+            .optional(),
         Column::new("APPROVAL", "require_approval", approval),
         Column::new("RETRIES", "max_retry_depth", |row, style| cell::count(row, "max_retry_depth", style))
             .right()
@@ -34,7 +36,9 @@ pub const POLICY_VIEW: View = View {
         })
         .right()
         .wide(),
-        Column::new("COOLDOWN", "cooldown_seconds", |row, _| Cell::plain(cooldown(row))).right().wide(),
+        Column::new("COOLDOWN", "cooldown_seconds", |row, style| cell::text_or_none(cooldown(row), style))
+            .right()
+            .wide(),
         Column::new("BUDGET", "daily_budget_usd", |row, style| cell::money(row, "daily_budget_usd", style))
             .right()
             .optional(),
@@ -87,10 +91,10 @@ fn trigger(row: &Value) -> String {
     }
 }
 
-/// Formats the cool-down in its largest unit that is whole: `30s`, `10m`, `1h`; `-` without one.
+/// Formats the cool-down in its largest unit that is whole: `30s`, `10m`, `1h`; empty without one.
 fn cooldown(row: &Value) -> String {
     match row.get("cooldown_seconds").and_then(Value::as_i64).unwrap_or_default() {
-        0 => "-".to_owned(),
+        0 => String::new(),
         seconds if seconds % 86_400 == 0 => format!("{}d", seconds / 86_400),
         seconds if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
@@ -131,9 +135,24 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
 
     use super::*;
+    use crate::output::table;
+
+    #[test]
+    fn narrow_table_keeps_readable_names() {
+        let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
+        let row = json!({
+            "id": "01980f6e-0000-7000-8000-00005e1f09aa", "name": "retry timeouts of the shop", "enabled": true,
+            "action_type": "prompt_modification", "action_config": { "system_suffix": "Be brief." },
+            "trigger": { "type": "failure", "failure_types": ["timeout", "rate_limit"] },
+            "require_approval": true,
+        });
+        let table = table::render(&POLICY_VIEW.select_columns(&[], false), &[row], &style, Some(60));
+        assert!(table.contains("on     retry tim") && table.contains("  5e1f09aa"), "{table}");
+    }
 
     #[test]
     fn trigger_is_shown_in_words() {
@@ -152,7 +171,7 @@ mod tests {
 
     #[test]
     fn cooldown_is_shown_in_its_largest_whole_unit() {
-        for (seconds, shown) in [(0, "-"), (90, "90s"), (600, "10m"), (7_200, "2h"), (604_800, "7d")] {
+        for (seconds, shown) in [(0, ""), (90, "90s"), (600, "10m"), (7_200, "2h"), (604_800, "7d")] {
             assert_eq!(cooldown(&json!({ "cooldown_seconds": seconds })), shown);
         }
     }
