@@ -41,6 +41,8 @@ const MAX_AGE: Duration = Duration::from_millis(900);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of entries of each kind.
 const MAX_ENTRIES: u64 = 20_000;
+/// Maximum size of the cached policies in bytes.
+const MAX_POLICY_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum size of the cached prompts in bytes.
 const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
 /// Approximate size in bytes of an entry without texts: most of it is for the name, which may have 200 characters.
@@ -86,7 +88,7 @@ impl AccessCache {
             rule_sets: VersionedCache::new(&validity, |_| true),
             subscriptions: VersionedCache::new(&validity, |_| true),
             failure_rules: VersionedCache::new(&validity, |_| true),
-            policies: VersionedCache::new(&validity, |_| true),
+            policies: VersionedCache::limited(&validity, MAX_POLICY_BYTES, |it| it.bytes()),
             prompt_versions: VersionedCache::limited(&validity, MAX_PROMPT_BYTES, |it| {
                 MIN_PROMPT_BYTES + it.as_ref().map_or(0, |it| it.bytes())
             }),

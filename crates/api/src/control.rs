@@ -62,6 +62,9 @@ words! {
     }
 }
 
+/// The placeholder of the recorded system message in [`ActionConfig::prompt_template`].
+pub const SYSTEM_PLACEHOLDER: &str = "{{system}}";
+
 /// How a request is changed before it is repeated, and who repeats it.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -72,7 +75,8 @@ pub struct ActionConfig {
     /// Text that is appended to the system message; only for `prompt_modification`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_suffix: Option<String>,
-    /// The new system message; only for `prompt_modification`. `{{system}}` stands for the recorded one.
+    /// The new system message; only for `prompt_modification`. `{{system}}`, at most once, stands for the
+    /// recorded one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_template: Option<String>,
     /// The temperature, 0 to 2; default: the recorded one.

@@ -212,25 +212,25 @@ pub async fn evaluated_by_rules(
     Ok(found)
 }
 
-/// Returns the complete evaluations of a trace as ingested that eval rules created until a time (microseconds), newest
-/// first, as pairs of rule and evaluation.
+/// Returns the evaluations of a trace as ingested that eval rules created until a time (microseconds) and that have not
+/// failed, newest first, as rule, metric and evaluation.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn complete_by_rule(
+pub async fn baselines_by_rule(
     txn: &DatabaseTransaction,
     tenant: Uuid,
     trace: Uuid,
     until: i64,
-) -> Result<Vec<(Uuid, Uuid)>, DbErr> {
+) -> Result<Vec<(Uuid, String, Uuid)>, DbErr> {
     let query = Entity::find()
         .select_only()
-        .columns([Column::RuleId, Column::Id])
+        .columns([Column::RuleId, Column::MetricName, Column::Id])
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::TraceId.eq(trace))
         .filter(Column::SourceActionId.eq(Uuid::nil()))
         .filter(Column::RuleId.is_not_null())
-        .filter(Column::Status.eq(EvaluationStatus::Complete.as_str()))
+        .filter(Column::Status.ne(EvaluationStatus::Failed.as_str()))
         .filter(Column::CreatedAt.lte(until));
     query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id).into_tuple().all(txn).await
 }

@@ -16,6 +16,9 @@ use crate::feature::Feature;
 /// The control loop.
 pub const FEATURE: Feature = Feature {
     routes: endpoints::routes,
-    jobs: |registry| registry.register::<triggers::TriggerPolicies>(),
+    jobs: |registry| {
+        registry.register::<triggers::TriggerPolicies>();
+        registry.register::<triggers::TriggerOnFailures>()
+    },
     ..Feature::NONE
 };

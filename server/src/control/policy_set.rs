@@ -21,6 +21,12 @@ impl PolicySet {
         Ok(Self { policies: store::policies::triggered(db, tenant).await? })
     }
 
+    /// Returns the approximate size in bytes.
+    pub fn bytes(&self) -> usize {
+        let own = size_of::<Self>() + self.policies.len() * size_of::<policy::Model>();
+        own + self.policies.iter().map(|it| it.name.len() + it.action_config.len()).sum::<usize>()
+    }
+
     /// Returns the policies that failures trigger.
     pub fn of_failures(&self) -> impl Iterator<Item = &policy::Model> {
         self.policies.iter().filter(|it| it.trigger_type.as_deref() == Some(TriggerType::Failure.as_str()))

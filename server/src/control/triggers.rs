@@ -94,26 +94,66 @@ async fn evaluated_span(app: &App, tenant: Uuid, row: &evaluation::Model) -> Res
     Ok(action.and_then(|it| it.span_id).or(row.span_id))
 }
 
-/// Requests the actions of the policies that failures of these traces trigger. Traces that are not ready are
-/// ignored. A repeated call requests no action twice.
+/// Enqueues a job if failures of these traces trigger policies. Traces that are not ready are ignored.
 ///
 /// # Errors
 ///
 /// Fails when the database fails.
 pub async fn traces_ready(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
     let policies = app.access_cache.policies(tenant).await?;
-    let types = policies.of_failures().fold(0, |types, it| types | it.failure_types);
-    if types == 0 || !may_act(app, tenant).await? {
+    if policies.of_failures().next().is_none() {
         return Ok(());
     }
-    let rows = traces::some(app.db.current(), tenant, ids).await?;
-    for trace in rows.iter().filter(|it| it.ready && it.failure_types & types != 0) {
-        for policy in policies.of_failures().filter(|it| concerns(it, trace)) {
-            let Some(span) = failing_span(app, tenant, trace.id, policy.failure_types).await? else {
-                continue;
-            };
-            let trigger = Trigger { trigger_type: TriggerType::Failure, id: span.id };
-            act(app, tenant, policy, trace.id, Some(span.id), trigger).await?;
+    let mut rows = traces::some(app.db.current(), tenant, ids).await?;
+    rows.retain(|trace| trace.ready && policies.of_failures().any(|it| concerns(it, trace)));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (now, traces) = (app.clock.now(), rows.iter().map(|it| it.id).collect());
+    let jobs = vec![new_job(tenant, &TriggerOnFailures { traces }, now, now)];
+    let txn = app.db.begin().await?;
+    queue::enqueue_all(&txn, jobs.clone()).await?;
+    txn.commit().await?;
+    app.wake_ups().wake_for(&jobs);
+    Ok(())
+}
+
+/// Ready traces whose failures trigger policies.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TriggerOnFailures {
+    /// The traces.
+    pub traces: Vec<Uuid>,
+}
+
+impl Job for TriggerOnFailures {
+    const KIND: &'static str = "trigger_policies_on_failures";
+    const POOL: &'static WorkerPool = &pools::ACTIONS_POOL;
+    // A trigger is never lost because its job failed.
+    const MAX_ATTEMPTS: i32 = i32::MAX;
+}
+
+// Requests the actions of the policies. A repeated job requests no action twice.
+impl RunJob<App> for TriggerOnFailures {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
+        match failed(app, row.tenant_id, &self.traces).await {
+            Ok(()) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
+        }
+    }
+}
+
+async fn failed(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
+    if !may_act(app, tenant).await? {
+        return Ok(());
+    }
+    let policies = app.access_cache.policies(tenant).await?;
+    for trace in traces::some(app.db.current(), tenant, ids).await? {
+        let mut spans = traces::spans(&app.db.primary(), tenant, trace.id, None, MAX_SPANS).await?;
+        spans.retain(|it| it.failure.is_some());
+        for policy in policies.of_failures().filter(|it| concerns(it, &trace)) {
+            let Some(span) = failing_span(&spans, policy.failure_types) else { continue };
+            let trigger = Trigger { trigger_type: TriggerType::Failure, id: span };
+            act(app, tenant, policy, trace.id, Some(span), trigger).await?;
         }
     }
     Ok(())
@@ -123,14 +163,13 @@ fn concerns(policy: &policy::Model, trace: &trace::Model) -> bool {
     policy.project_id == trace.project_id && policy.failure_types & trace.failure_types != 0
 }
 
-/// Returns the last model call with a failure of these types, else the last other span with one. Model calls take
+/// Returns the ID of the last model call with a failure of these types, else the last other span with one. Model calls take
 /// precedence, because a wrapper repeats the error of the call inside it.
-async fn failing_span(app: &App, tenant: Uuid, trace: Uuid, types: i16) -> Result<Option<span::Model>> {
-    let mut spans = traces::spans(&app.db.primary(), tenant, trace, None, MAX_SPANS).await?;
-    spans.retain(|it| it.failure.is_some_and(|failure| failure & types != 0));
-    let is_call = |it: &span::Model| it.kind == api::SpanType::Llm.as_str();
-    let last = spans.iter().rposition(is_call).or(spans.len().checked_sub(1));
-    Ok(last.map(|it| spans.swap_remove(it)))
+fn failing_span(spans: &[span::Model], types: i16) -> Option<Uuid> {
+    let has_failed = |it: &&span::Model| it.failure.is_some_and(|failure| failure & types != 0);
+    let is_call = |it: &&span::Model| it.kind == api::SpanType::Llm.as_str();
+    let failing = || spans.iter().rev().filter(has_failed);
+    failing().find(is_call).or_else(|| failing().next()).map(|it| it.id)
 }
 
 async fn act(

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     evaluation_request,
-    rule_firing::{FiringBatch, new_evaluation, selects},
+    rule_firing::{FiringBatch, matches, new_evaluation},
     rules,
 };
 use crate::{
@@ -45,7 +45,8 @@ impl RemediationRules {
         let mut matching = Vec::new();
         if let Some(trace) = &trace {
             let kinds = traces::span_kinds(&app.db, tenant, &[trace_id]).await?;
-            for rule in rule_set.rules.iter().filter(|it| it.row.enabled && selects(it, trace, &kinds)) {
+            // Outputs of actions are never sampled out.
+            for rule in rule_set.rules.iter().filter(|it| it.row.enabled && matches(it, trace, &kinds)) {
                 if rules::find_pause(app, tenant, plan, rule).await?.is_none() {
                     matching.push(Arc::clone(rule));
                 }
@@ -79,7 +80,7 @@ pub async fn fire(
             span_id: Some(span),
             context: EvaluationContext::Remediation.as_str().to_owned(),
             source_action_id: action.id,
-            original_evaluation_id: baselines.get(&rule.row.id).copied(),
+            original_evaluation_id: baselines.get(&(rule.row.id, rule.row.metric_name.clone())).copied(),
             ..new_evaluation(tenant, &rule, &trace, version, now)
         };
         batch.rows.push((rule, row));
@@ -90,13 +91,17 @@ pub async fn fire(
     Ok(())
 }
 
-/// Returns, for each rule, its newest complete evaluation of the trace from before the action.
-async fn baselines(txn: &Transaction, action: &control_action::Model) -> Result<HashMap<Uuid, Uuid>> {
+/// Returns, for each rule and metric, its newest evaluation of the trace from before the action. It may not have ended,
+/// because a failure triggers evaluations and actions at the same time.
+async fn baselines(
+    txn: &Transaction,
+    action: &control_action::Model,
+) -> Result<HashMap<(Uuid, String), Uuid>> {
     let mut baselines = HashMap::new();
-    for (rule, evaluation) in
-        evaluations::complete_by_rule(txn, action.tenant_id, action.trace_id, action.created_at).await?
+    for (rule, metric, evaluation) in
+        evaluations::baselines_by_rule(txn, action.tenant_id, action.trace_id, action.created_at).await?
     {
-        if let Entry::Vacant(entry) = baselines.entry(rule) {
+        if let Entry::Vacant(entry) = baselines.entry((rule, metric)) {
             entry.insert(evaluation);
         }
     }

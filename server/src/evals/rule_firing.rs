@@ -175,17 +175,24 @@ fn conditions(active_rules: &HashMap<Uuid, Vec<&Arc<ParsedRule>>>) -> Vec<ReadyC
         .collect()
 }
 
-/// Whether a rule matches a trace, judged by the rule and the trace alone. `kinds` contains the span types
-/// of each trace.
+/// Whether a rule matches a trace and the trace is in the rule's sample. `kinds` contains the span types of each
+/// trace.
 pub(super) fn selects(
     rule: &ParsedRule,
     trace: &trace::Model,
     kinds: &HashMap<Uuid, HashSet<String>>,
 ) -> bool {
+    matches(rule, trace, kinds) && is_sampled(trace.id, rule.row.sample_rate)
+}
+
+/// Whether a trace is in the project of a rule and matches its filter.
+pub(super) fn matches(
+    rule: &ParsedRule,
+    trace: &trace::Model,
+    kinds: &HashMap<Uuid, HashSet<String>>,
+) -> bool {
     let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
-    rule.row.project_id == trace.project_id
-        && mismatch_reason(&rule.filter, trace, has).is_none()
-        && is_sampled(trace.id, rule.row.sample_rate)
+    rule.row.project_id == trace.project_id && mismatch_reason(&rule.filter, trace, has).is_none()
 }
 
 /// Returns the evaluation of a trace for a rule.

@@ -17,6 +17,9 @@ use crate::{app::App, error::Result, pools};
 /// Tolerance of the comparison of scores, which are binary fractions.
 const SCORE_TOLERANCE: f64 = 1e-9;
 
+/// Delay before scores are compared again whose baseline has not ended, microseconds.
+const BASELINE_DELAY_MICROS: i64 = 5_000_000;
+
 /// Completed evaluations of remediated outputs that have a baseline.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DetectRegressions {
@@ -49,16 +52,24 @@ pub fn jobs(tenant: Uuid, ended: &[evaluation::Model], now: i64) -> Vec<job::Mod
 impl RunJob<App> for DetectRegressions {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match work(app, row.tenant_id, &self.evaluations).await {
-            Ok(()) => JobResult::Done,
+            Ok(true) => JobResult::Done,
+            Ok(false) => JobResult::Snooze { until: app.clock.now() + BASELINE_DELAY_MICROS },
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }
 
-async fn work(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
+/// Records the regressions. Returns whether all baselines have ended.
+async fn work(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<bool> {
+    let mut is_complete = true;
     for row in evaluations::some(app.db.current(), tenant, ids).await? {
         let baseline =
             evaluations::some(app.db.current(), tenant, row.original_evaluation_id.as_slice()).await?;
+        let waits = |it: &&evaluation::Model| {
+            [EvaluationStatus::Pending.as_str(), EvaluationStatus::Running.as_str()]
+                .contains(&it.status.as_str())
+        };
+        is_complete &= baseline.first().filter(waits).is_none();
         let baseline = baseline.first().and_then(|it| it.score);
         let (Some(baseline), Some(score), Some(span_id)) = (baseline, row.score, row.span_id) else {
             continue;
@@ -85,7 +96,7 @@ async fn work(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
         };
         record_regression(app, tenant, regression).await?;
     }
-    Ok(())
+    Ok(is_complete)
 }
 
 /// Whether a score is lower than its baseline, by at least the drop that the rule requires.

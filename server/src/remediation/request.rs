@@ -1,6 +1,6 @@
 //! Rebuilds the request of a span from its recorded messages, parameters and tools. Pure.
 
-use api::control::ActionConfig;
+use api::control::{ActionConfig, SYSTEM_PLACEHOLDER};
 use evaluators::subject::{Message, RecordedCall, Tool};
 use serde_json::{Map, Value, json};
 
@@ -26,9 +26,6 @@ const PARAMETER_PREFIXES: &[&str] =
 /// The names of metadata that contain an object of parameters.
 const PARAMETER_OBJECTS: &[&str] =
     &["llm.invocation_parameters", "model_parameters", "langfuse.observation.model.parameters"];
-
-/// The placeholder of the recorded system message in a template.
-const SYSTEM_PLACEHOLDER: &str = "{{system}}";
 
 /// A request that repeats a recorded one.
 #[derive(Clone, Debug, PartialEq)]

@@ -64,6 +64,8 @@ const INTERRUPTED_MESSAGE: &str = "the server stopped while it waited for the re
 /// The error of an action whose policy has a budget and whose cost would be unknown.
 const NO_PRICE: &str = "the price of the model is unknown, so the policy's daily budget can't be kept: an owner sets the \
     price with PUT /v1/models/{name}";
+/// The error of an action whose policy was deleted: its budget applies no more.
+const POLICY_DELETED: &str = "the policy was deleted";
 /// The error of an action that exceeds the budget of its policy.
 const BUDGET_USED_UP: &str = "the policy's daily budget is used up: it starts again at midnight UTC";
 
@@ -234,6 +236,11 @@ async fn begin_call(
     };
     let row = control_actions::lock(&txn, tenant, action.id).await?;
     let Some(mut row) = row.filter(|it| it.status == ActionStatus::Queued.as_str()) else { return Ok(None) };
+    if action.policy_id.is_some() && policy.is_none() {
+        end(&txn, row, ActionStatus::Failed, Some(POLICY_DELETED), now).await?;
+        txn.commit().await?;
+        return Ok(None);
+    }
     if let Some((policy, budget)) = policy.and_then(|it| Some((it.id, it.daily_budget?))) {
         let midnight = now.div_euclid(DAY_MICROS) * DAY_MICROS;
         let spent = control_actions::spent(&txn, &app.db, tenant, policy, midnight).await?;
@@ -367,7 +374,8 @@ async fn complete(app: &App, action: &control_action::Model, span: span::Model) 
         return Ok(JobResult::Done);
     };
     row.remediated_span_id = Some(span.id);
-    row.cost = span.cost;
+    // Without a usage in the reply, the estimate stays.
+    row.cost = span.cost.or(row.cost);
     remediation_firing::fire(&txn, rules, &row, span.id, now).await?;
     end(&txn, row, ActionStatus::Succeeded, None, now).await?;
     txn.commit().await?;

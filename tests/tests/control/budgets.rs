@@ -62,6 +62,19 @@ with_provider! {
     }
 
     /// An action counts on the day of its call, not on the day of its request.
+    /// The budget of a deleted policy would not limit its actions.
+    async fn queued_actions_of_a_deleted_policy_make_no_call(scene: Scene) {
+        let policy = scene.policy(json!({"daily_budget_usd": CALL_COST})).await;
+        let trace = scene.trace().await;
+        let queued = scene.request(&trace, "retry", json!({"policy_id": policy})).await.ok();
+        assert_eq!(scene.owner().delete(&format!("/v1/policies/{policy}")).await.status, 204);
+        scene.app.drain().await;
+        let failed = scene.action(&queued).await;
+        assert_eq!((&failed["status"], &failed["attempts"]), (&json!("failed"), &json!(0)), "{failed}");
+        assert!(failed["error"].as_str().unwrap().contains("policy was deleted"), "{failed}");
+        assert_eq!(scene.provider.request_count(), 0);
+    }
+
     async fn actions_approved_on_another_day_count_towards_its_budget(scene: Scene) {
         let policy = scene.policy(json!({"daily_budget_usd": CALL_COST, "require_approval": true})).await;
         let mut waiting = Vec::new();

@@ -72,6 +72,9 @@ with_provider! {
         assert_eq!((&changed["action_config"], &changed["cooldown_seconds"]), (&fields["action_config"], &json!(60)));
         assert_ne!(changed["updated_at"], shown["updated_at"]);
         assert_eq!(scene.change_policy(&id, json!({"trigger": null})).await.ok()["trigger"], Value::Null);
+        let other = scene.app.full_key().post("/v1/projects", &json!({"name": "second"})).await.ok()["id"].clone();
+        assert_eq!(scene.change_policy(&id, json!({"project_id": other})).await.ok()["project_id"], other);
+        scene.change_policy(&id, json!({"project_id": Uuid::from_u128(7)})).await.is(404, "not_found");
         assert_eq!(scene.owner().delete(&path).await.status, 204);
         scene.viewer().get(&path).await.is(404, "not_found");
         scene.owner().delete(&path).await.is(404, "not_found");
@@ -105,6 +108,7 @@ with_provider! {
             (config("fallback_model", json!({"model": " "})), "action_config.model"),
             (config("prompt_modification", json!({})), "action_config"),
             (config("prompt_modification", json!({"prompt_template": ""})), "action_config.prompt_template"),
+            (config("prompt_modification", json!({"prompt_template": "{{system}} {{system}}"})), "action_config.prompt_template"),
             (config("prompt_modification", json!({"system_suffix": "a\u{0}b"})), "action_config.system_suffix"),
             (config("prompt_modification", json!({"system_suffix": "x".repeat(65_537)})), "action_config.system_suffix"),
         ] {

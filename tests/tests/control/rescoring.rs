@@ -51,6 +51,38 @@ with_provider! {
         }
     }
 
+    /// A sample applies to traces, not to the outputs of actions.
+    async fn outputs_are_not_sampled_out(scene: Scene) {
+        let rule = scene.judged_rule(json!({"sample_rate": 0.01})).await;
+        let mut unsampled = 0;
+        for _ in 0..3 {
+            let trace = scene.trace().await;
+            scene.app.drain().await;
+            unsampled += usize::from(scene.evaluations(&format!("trace_id={trace}")).await.is_empty());
+            scene.execute(&trace, "retry", json!({})).await;
+        }
+        assert!(unsampled > 0);
+        assert_eq!(scene.evaluations(&format!("rule_id={rule}&context=remediation")).await.len(), 3);
+    }
+
+    /// A score of one metric is no baseline of another one.
+    async fn changed_metric_of_a_rule_has_no_baseline(scene: Scene) {
+        let rule = scene.judged_rule(json!({})).await;
+        let trace = scene.trace().await;
+        scene.app.drain().await;
+        scene.app.advance(1);
+        let key = scene.app.full_key();
+        let change = json!({"metric_name": "relevance_of_nothing"});
+        let path = format!("/v1/eval-rules/{rule}");
+        let unknown = key.send(key.request(reqwest::Method::PATCH, &path).json(&change)).await;
+        assert_eq!(unknown.status, 422);
+        let change = json!({"metric_name": "toxicity"});
+        key.send(key.request(reqwest::Method::PATCH, &path).json(&change)).await.ok();
+        scene.execute(&trace, "retry", json!({})).await;
+        let rows = scene.evaluations(&format!("rule_id={rule}&context=remediation")).await;
+        assert_eq!((&rows[0]["metric_name"], &rows[0]["original_evaluation_id"]), (&json!("toxicity"), &Value::Null));
+    }
+
     async fn failed_action_is_not_evaluated(scene: Scene) {
         let rule = scene.output_rule().await;
         let trace = scene.trace_with(json!({"input": null})).await;

@@ -70,9 +70,11 @@ pub async fn diff(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<St
     let eval_deltas = evaluated_rules(&app, tenant, &rows).await?.iter().map(eval_delta).collect();
     let mut memory = app.workspace(tenant).await?;
     let blocks = [original.body_id, remediated.body_id].into_iter().flatten();
-    let mut texts = traces::TextBlocks::load(&app.db, tenant, blocks).await?;
-    let of_original = texts.of_span(&app.db, &original, &mut memory).await?;
-    let of_remediated = texts.of_span(&app.db, &remediated, &mut memory).await?;
+    // A replica may not have the output of an action that has just ended.
+    let db = app.db.primary();
+    let mut texts = traces::TextBlocks::load(&db, tenant, blocks).await?;
+    let of_original = texts.of_span(&db, &original, &mut memory).await?;
+    let of_remediated = texts.of_span(&db, &remediated, &mut memory).await?;
     let (original_output, remediated_output) = (of_original.texts.output, of_remediated.texts.output);
     let outputs = (original_output.as_deref(), remediated_output.as_deref());
     let embedding_similarity = similarity(&app, &caller, &action, outputs).await;
@@ -111,7 +113,7 @@ async fn spans_of(app: &App, action: &control_action::Model) -> Result<Option<(s
         return Ok(None);
     };
     let ids = [(action.trace_id, original), (action.trace_id, remediated)];
-    let rows = traces::some_spans(&app.db, action.tenant_id, &ids).await?;
+    let rows = traces::some_spans(&app.db.primary(), action.tenant_id, &ids).await?;
     let find = |id: Uuid| rows.iter().find(|it| it.id == id).cloned();
     Ok(find(original).zip(find(remediated)))
 }

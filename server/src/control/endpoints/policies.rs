@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, sync::Arc};
 
 use api::{
     ErrorCode, FailureType, Plan,
-    control::{ActionConfig, ActionType},
+    control::{ActionConfig, ActionType, SYSTEM_PLACEHOLDER},
     enums::UnknownWord,
     policy::{
         DEFAULT_MAX_CASCADE_DEPTH, DEFAULT_MAX_RETRY_DEPTH, NewPolicy, NewPolicyTrigger, Policy,
@@ -153,6 +153,7 @@ pub async fn create(
         action_type: String::new(),
     };
     let change = PolicyChange {
+        project_id: None,
         name: Some(name.unwrap_or_else(|| action_type.clone())),
         enabled,
         trigger: Some(trigger),
@@ -209,6 +210,10 @@ pub async fn update(
     if table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("policy"))? != was {
         return Err(problem(ErrorCode::Conflict, "the policy was changed at the same time; try again"));
     }
+    if row.project_id != was.project_id && store::projects::get(&txn, tenant, row.project_id).await?.is_none()
+    {
+        return Err(not_found("project"));
+    }
     let row = policy::Model { updated_at: now, ..row };
     table::replace(&txn, row.clone()).await?;
     let event = AuditEvent::of(POLICY_UPDATE).on(id).with(json!({"enabled": row.enabled}));
@@ -245,6 +250,7 @@ struct ChangedPolicy {
 /// Returns a policy with a change applied.
 fn changed(was: policy::Model, change: PolicyChange) -> Result<ChangedPolicy> {
     let PolicyChange {
+        project_id,
         name,
         enabled,
         trigger,
@@ -257,6 +263,7 @@ fn changed(was: policy::Model, change: PolicyChange) -> Result<ChangedPolicy> {
         daily_budget_usd,
     } = change;
     let mut row = was;
+    row.project_id = project_id.unwrap_or(row.project_id);
     if let Some(name) = name {
         row.name = checked_name("name", name)?;
     }
@@ -412,6 +419,11 @@ pub fn check_config(action_type: ActionType, config: &ActionConfig) -> Result<()
             }
             _ => {}
         }
+    }
+    // The recorded system message may have 4 MiB.
+    if prompt_template.as_ref().is_some_and(|it| it.matches(SYSTEM_PLACEHOLDER).nth(1).is_some()) {
+        let message = format!("must contain {SYSTEM_PLACEHOLDER} at most once");
+        return Err(Problem::field("action_config.prompt_template", message).into());
     }
     if action_type == prompt && system_suffix.is_none() && prompt_template.is_none() {
         let message = "needs system_suffix or prompt_template for prompt_modification";
