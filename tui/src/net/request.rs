@@ -206,3 +206,41 @@ impl fmt::Debug for Response {
         f.write_str("Response")
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use api::{client::calls, control::ActionFilter, control::ControlActionList};
+    use serde_json::json;
+    use stub::{StubResponse, StubServer};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{net::server::connect, options::Connection};
+
+    /// Requests all pages of a list that has this many. Returns the number of requests, and whether there are more.
+    async fn read_all(pages: usize) -> (usize, bool) {
+        let stub = StubServer::new(move |_, before| {
+            let next = (before + 1 < pages).then(|| format!("page-{before}"));
+            StubResponse::json(json!({ "actions": [], "has_more": next.is_some(), "next_cursor": next }))
+        });
+        let connection = Connection {
+            url: stub.url().to_owned(),
+            session_token: Some("lps_test".into()),
+            ..Connection::default()
+        };
+        let request = Request::all(1, |page| calls::control_actions(&ActionFilter::default(), page));
+        let (sender, _inbox) = mpsc::unbounded_channel();
+        let response = request.send(&connect(&connection).unwrap(), sender).await.unwrap();
+        let has_more = response.has_more();
+        let rows = response.decoded::<Vec<<ControlActionList as List>::Row>>().unwrap();
+        assert!(rows.is_empty());
+        (stub.requests().len(), has_more)
+    }
+
+    #[tokio::test]
+    async fn list_with_too_many_pages_says_that_it_has_more() {
+        assert_eq!(read_all(MAX_PAGES).await, (MAX_PAGES, false));
+        assert_eq!(read_all(MAX_PAGES + 1).await, (MAX_PAGES, true));
+    }
+}
