@@ -251,7 +251,7 @@ impl Dialog {
         }
     }
 
-    /// Returns to the form or to the confirmation, with an error. A confirmation has to be given anew.
+    /// Returns to the form or to the confirmation, with an error. The user has to confirm once more.
     pub fn ask_again(&mut self, complaint: String, now: Timestamp) {
         self.phase = Phase::Asking;
         self.complaint = Some(complaint);

@@ -25,7 +25,7 @@ pub struct DiffNames<'a> {
     pub new: &'a str,
 }
 
-/// Note of a diff of which the ends of the texts are not compared.
+/// Note of a diff that does not compare the ends of its texts.
 const CUT_NOTE: &str = "only the first 256 KiB of the texts are compared";
 
 /// A row of a diff: a line, the number of lines that are left out, or changed lines.

@@ -52,7 +52,7 @@ pub struct WrappedSpan {
     pub is_changed: bool,
 }
 
-/// The difference between two texts, of which only the first 256 KiB are compared.
+/// The difference between the first 256 KiB of two texts.
 #[derive(Clone, Debug)]
 pub struct TextDiff<'a> {
     /// The blocks, in order.
@@ -78,7 +78,7 @@ impl<'a> TextDiff<'a> {
     }
 }
 
-/// Common lines of which the middle is left out.
+/// Common lines without their middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoldedLines<'lines, 'text> {
     /// The first lines that are shown.

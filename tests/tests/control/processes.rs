@@ -84,7 +84,7 @@ impl Processes {
     }
 }
 
-/// Returns all actions that match these query parameters, each of which begins with `&`.
+/// Returns all actions that match these query parameters; each parameter begins with `&`.
 pub async fn actions(owner: &Caller, parameters: &str) -> Vec<Value> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {

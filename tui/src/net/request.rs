@@ -178,7 +178,7 @@ impl Response {
         Self { value: Box::new(response), has_more: false }
     }
 
-    /// Marks the response as a list of which pages were left out.
+    /// Marks the response as a list without its last pages.
     #[cfg(test)]
     pub fn with_more(self) -> Self {
         Self { has_more: true, ..self }

@@ -20,7 +20,7 @@ use crate::{
 /// Length of an hour in milliseconds.
 const HOUR_MILLIS: u128 = 3_600_000;
 
-/// Name of the group of flags of which exactly one gives the text.
+/// Name of the group of flags that give the text; exactly one is required.
 const TEXT_GROUP: &str = "text";
 
 /// Arguments of `deployments create`; the project is the one of `--project`.

@@ -265,7 +265,7 @@ pub struct Approvals {
     pub find: Option<String>,
     /// What waits for a decision.
     pub pending_queue: ApprovalQueue,
-    /// All deployments and actions, of which those that do not wait for a decision are shown.
+    /// All deployments and actions. The history hides those that wait for a decision.
     pub past: ApprovalQueue,
     /// The trace whose pending action the cursor goes to as soon as it is loaded.
     pub awaited_trace: Option<Uuid>,

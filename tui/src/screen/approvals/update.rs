@@ -234,7 +234,7 @@ impl ScreenRequests for Approvals {
                 let state = self.remediations.get_or_default(id);
                 state.checks = state.checks.saturating_add(1);
                 (state.response, state.error, state.next) = (Some(response), None, next);
-                // The outputs of this diff are laid out anew.
+                // The outputs of this diff are laid out again.
                 self.diff = None;
             }
             ApprovalsRequest::RefusedDeployment(decision) => {
