@@ -39,5 +39,8 @@ impl PeriodArgs {
 fn moment(flag: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
     let clock = Clock::of(&now());
     let read = text.map(|text| instant(text, &clock)).transpose();
-    read.map_err(|why| CliError::usage(format!("{flag}: {why}")))
+    read.map_err(|why| {
+        CliError::usage(format!("{flag}: {why}"))
+            .hint(format!("for example {flag} -15m, {flag} yesterday or {flag} 2026-11-21T10:00Z"))
+    })
 }
