@@ -69,7 +69,7 @@ pub async fn store(
     };
     let allowance = Allowance {
         embedding: embeds.then_some(tenant).into_iter().collect::<HashSet<_>>(),
-        existing_traces_only: true,
+        are_action_outputs: true,
         ..Allowance::default()
     };
     let outcomes = traces::store(&app.db, &mut chunks, &allowance, &*app.rules, now).await?;

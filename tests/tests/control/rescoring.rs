@@ -65,6 +65,20 @@ with_provider! {
         assert_eq!(scene.evaluations(&format!("rule_id={rule}&context=remediation")).await.len(), 3);
     }
 
+    /// The evaluation of the failed call has no score, which a rule would otherwise try again when the trace changes.
+    async fn output_is_not_evaluated_as_that_of_the_application(scene: Scene) {
+        let rule = scene.output_rule().await;
+        let trace = scene.failing_trace().await;
+        scene.app.drain().await;
+        let fresh = scene.evaluations(&format!("rule_id={rule}")).await;
+        assert_eq!((fresh.len(), &fresh[0]["status"]), (1, &json!("failed")), "{fresh:?}");
+        assert_eq!(scene.execute(&trace, "retry", json!({})).await["status"], "succeeded");
+        scene.app.advance(600);
+        scene.app.drain().await;
+        let contexts: Vec<Value> = scene.evaluations(&format!("rule_id={rule}")).await.iter().map(|it| it["context"].clone()).collect();
+        assert_eq!(contexts, ["remediation", "fresh"]);
+    }
+
     /// A score of one metric is no baseline of another one.
     async fn changed_metric_of_a_rule_has_no_baseline(scene: Scene) {
         let rule = scene.judged_rule(json!({})).await;

@@ -32,7 +32,7 @@ with_provider! {
         assert_eq!((&action["trace_id"], &action["policy_id"], &action["span_id"]), (&json!(trace), &json!(policy), &span));
         assert_eq!(action["metadata"], json!({"trigger": "failure", "failing_span_id": span}));
         assert_eq!((&action["status"], &action["requested_by"]), (&json!("succeeded"), &Value::Null));
-        // The remediated span makes the trace ready again, with the same failure.
+        // The remediated span changes the trace, which has the same failure.
         scene.app.advance(600);
         scene.app.drain().await;
         assert_eq!((scene.actions("").await.len(), scene.provider.request_count()), (1, 1));

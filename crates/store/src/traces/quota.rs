@@ -21,8 +21,9 @@ pub struct Allowance {
     pub embedding: HashSet<Uuid>,
     /// The slot in which this writer counts traces without a limit.
     pub slot: i16,
-    /// Whether chunks of traces that are not stored are refused.
-    pub existing_traces_only: bool,
+    /// Whether the spans are outputs of control actions: those of traces that are not stored are refused, and a trace that
+    /// is ready stays ready, so that eval rules do not evaluate it again as the application's own.
+    pub are_action_outputs: bool,
 }
 
 /// The number of traces counted for each tenant before the insert.

@@ -143,7 +143,7 @@ impl<'a> Group<'a> {
             if seen.insert(key(&chunk.trace)) { firsts.push(i) } else { late.push(i) }
         }
         firsts.sort_unstable_by_key(|it| key(&self.chunks[*it].trace));
-        if self.allowance.existing_traces_only {
+        if self.allowance.are_action_outputs {
             return self.known_only(store, firsts, late).await;
         }
         let (counted, refused) =
@@ -297,17 +297,19 @@ impl<'a> Group<'a> {
             traces.into_iter().partition(|it| it.span_count >= LONG_TRACE_SPANS);
         self.long.extend(long.iter().map(|it| (tenant, it.id)));
         let (rules, now) = (self.rules, self.now);
-        sum_up(store, rules, tenant, short, self.deltas.entry(tenant).or_default(), now).await
+        let keeps_ready = self.allowance.are_action_outputs;
+        let delta = self.deltas.entry(tenant).or_default();
+        sum_up(store, rules, (tenant, short), keeps_ready, delta, now).await
     }
 }
 
-/// Recomputes the rows of these locked traces from all of their spans, and stores the changes. Adds the
-/// changes of the metrics to `delta`. Returns the rows.
+/// Recomputes the rows of these locked traces of a tenant from all of their spans, and stores the changes. With
+/// `keeps_ready`, traces that are ready stay ready. Adds the changes of the metrics to `delta`. Returns the rows.
 async fn sum_up(
     store: &mut impl WriteStatements,
     rules: &dyn TraceRules,
-    tenant: Uuid,
-    mut traces: Vec<trace::Model>,
+    (tenant, mut traces): (Uuid, Vec<trace::Model>),
+    keeps_ready: bool,
     delta: &mut Delta,
     now: i64,
 ) -> sqlx::Result<Vec<trace::Model>> {
@@ -326,6 +328,9 @@ async fn sum_up(
         let received = spans.iter().map(|it| it.created_at).max().unwrap_or(now);
         let stored = trace.clone();
         rules.summarise(trace, &mut spans, received);
+        if keeps_ready && stored.ready {
+            (trace.ready, trace.ready_at) = (true, stored.ready_at);
+        }
         trace.updated_at = now;
         (trace.measured, trace.tokens_measured) = (true, true);
         delta.replace(&stored, trace);
@@ -383,7 +388,7 @@ async fn sum_up_one(
         return Ok(false);
     }
     let mut delta = Delta::default();
-    let traces = sum_up(store, rules, tenant, vec![trace], &mut delta, now).await?;
+    let traces = sum_up(store, rules, (tenant, vec![trace]), false, &mut delta, now).await?;
     if let Some(delta) = delta.row(tenant, now) {
         store.insert(&[&delta], OnConflict::Fail).await?;
     }
