@@ -213,7 +213,7 @@ pub async fn evaluated_by_rules(
 }
 
 /// Returns the evaluations of a trace as ingested that eval rules created until a time (microseconds) and that have not
-/// failed, newest first, as rule, metric and evaluation.
+/// failed, as rule, metric and evaluation: complete ones first, and the newest first among them.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -232,6 +232,8 @@ pub async fn baselines_by_rule(
         .filter(Column::RuleId.is_not_null())
         .filter(Column::Status.ne(EvaluationStatus::Failed.as_str()))
         .filter(Column::CreatedAt.lte(until));
+    let is_complete = Column::Status.eq(EvaluationStatus::Complete.as_str());
+    let query = query.order_by_desc(is_complete);
     query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id).into_tuple().all(txn).await
 }
 

@@ -91,8 +91,8 @@ pub async fn fire(
     Ok(())
 }
 
-/// Returns, for each rule and metric, its newest evaluation of the trace from before the action. It may not have ended,
-/// because a failure triggers evaluations and actions at the same time.
+/// Returns, for each rule and metric, its newest complete evaluation of the trace from before the action. Without one, an
+/// evaluation that has not ended counts, because a failure triggers evaluations and actions at the same time.
 async fn baselines(
     txn: &Transaction,
     action: &control_action::Model,

@@ -101,6 +101,8 @@ with_provider! {
             (trigger(json!({"type": "evaluation", "max_score": 1})), "trigger.metric_name"),
             (trigger(json!({"type": "evaluation", "metric_name": "answer_relevance"})), "trigger.max_score"),
             (trigger(json!({"type": "evaluation", "metric_name": "none", "max_score": 1})), "trigger.metric_name"),
+            (trigger(json!({"type": "evaluation", "metric_name": "answer_relevance", "max_score": 7})), "trigger.max_score"),
+            (trigger(json!({"type": "evaluation", "metric_name": "answer_relevance", "max_score": -0.1})), "trigger.max_score"),
             (config("retry", json!({"model": "m"})), "action_config.model"),
             (config("retry", json!({"system_suffix": "s"})), "action_config.system_suffix"),
             (config("retry", json!({"temperature": 2.1})), "action_config.temperature"),

@@ -369,7 +369,13 @@ fn set_trigger(row: &mut policy::Model, trigger: Option<NewPolicyTrigger>) -> Re
             }
             let required = |field| Problem::field(field, "is required for evaluations");
             row.metric_name = Some(metric_name.ok_or_else(|| required("trigger.metric_name"))?);
-            row.max_score = Some(max_score.ok_or_else(|| required("trigger.max_score"))?);
+            let max_score = max_score.ok_or_else(|| required("trigger.max_score"))?;
+            if !(0.0..=1.0).contains(&max_score) {
+                return Err(
+                    Problem::field("trigger.max_score", "must be from 0 to 1, like every score").into()
+                );
+            }
+            row.max_score = Some(max_score);
         }
     }
     Ok(())
