@@ -35,7 +35,7 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
     new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }
 
-// Marks the traces that are ready, fires eval rules on them, and triggers policies on their failures.
+// Marks the traces that are ready, fires eval rules on them, and enqueues the triggers of policies on their failures.
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         match self.work(app, row.tenant_id).await {

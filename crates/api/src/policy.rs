@@ -62,7 +62,7 @@ pub struct PolicyTrigger {
     /// The metric; only for `evaluation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_name: Option<String>,
-    /// The highest score that triggers the policy; only for `evaluation`.
+    /// The highest score that triggers the policy, 0 to 1; only for `evaluation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_score: Option<f64>,
 }
@@ -82,7 +82,7 @@ pub struct NewPolicyTrigger {
     /// The metric; required for `evaluation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_name: Option<String>,
-    /// The highest score that triggers the policy; required for `evaluation`.
+    /// The highest score that triggers the policy, 0 to 1; required for `evaluation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_score: Option<f64>,
 }

@@ -421,7 +421,8 @@ mod tests {
         let lists: Vec<Vec<u32>> =
             (0..243_u32).map(|n| (0..5).map(|at| n / 3_u32.pow(at) % 3).collect()).collect();
         for (old, new) in lists.iter().flat_map(|old| lists.iter().step_by(7).map(move |new| (old, new))) {
-            let pairs = common_pairs(old, &new[..4], &mut MAX_COMPARISONS.clone());
+            let mut comparisons = MAX_COMPARISONS;
+            let pairs = common_pairs(old, &new[..4], &mut comparisons);
             assert!(pairs.iter().all(|(a, b)| old[*a] == new[*b]), "{old:?} {new:?}");
             assert!(pairs.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{old:?} {new:?}");
             assert_eq!(pairs.len(), longest(old, &new[..4]), "{old:?} {new:?}");

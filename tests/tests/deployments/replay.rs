@@ -7,7 +7,7 @@ use serde_json::json;
 use tests::on_both_databases;
 
 use super::*;
-use crate::provider::{ModelReply, with_provider};
+use crate::provider::{ModelReply, Scene, with_provider};
 
 /// Stores traces of version 1 with one model call each, with these outputs.
 async fn calls(app: &TestApp, outputs: &[&str]) -> Vec<String> {
@@ -29,6 +29,24 @@ async fn calls_with(app: &TestApp, outputs: &[&str], metadata: Value) -> Vec<Str
     ids
 }
 
+/// Creates the metric and the credential, and ships version 1.
+async fn ship_first_version(scene: &Scene) {
+    create_metric(&scene.app).await;
+    scene.store_credential().await;
+    shipped(&scene.app, json!({})).await;
+}
+
+/// Ships version 1, and stores traces of it with these outputs, which an eval rule evaluates.
+async fn score_calls(scene: &Scene, outputs: &[&str]) {
+    let app = &scene.app;
+    evaluate_traces(app).await;
+    scene.store_credential().await;
+    shipped(app, json!({})).await;
+    calls(app, outputs).await;
+    app.advance(60);
+    app.drain().await;
+}
+
 async fn replay(app: &TestApp, fields: Value) -> Reply {
     let mut body = json!({"template": "Greet warmly.", "mode": "replay", "ab": {"metric_name": METRIC_NAME, "min_samples": 10}});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -38,9 +56,7 @@ async fn replay(app: &TestApp, fields: Value) -> Reply {
 with_provider! {
     async fn better_candidate_passes_on_stored_inputs(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls(app, &outputs(3, 9)).await;
         let made = replay(app, json!({"model": "gpt-4o-mini"})).await.ok();
         assert_eq!((&made["status"], &made["mode"]), (&json!("ab_running"), &json!("replay")));
@@ -65,9 +81,7 @@ with_provider! {
 
     async fn equal_candidate_fails(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls(app, &outputs(4, 0)).await;
         let made = replay(app, json!({})).await.ok();
         app.drain().await;
@@ -79,12 +93,7 @@ with_provider! {
     /// A stored score of the baseline is used again.
     async fn stored_score_of_the_baseline_is_used(scene: Scene) {
         let app = &scene.app;
-        evaluate_traces(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
-        calls(app, &outputs(1, 3)).await;
-        app.advance(60);
-        app.drain().await;
+        score_calls(scene, &outputs(1, 3)).await;
         let made = replay(app, json!({})).await.ok();
         app.drain().await;
         let done = shown(app, &made).await;
@@ -94,12 +103,7 @@ with_provider! {
     /// The stored scores would compare a stricter evaluator with a more lenient one.
     async fn stored_scores_of_another_evaluator_version_are_not_used(scene: Scene) {
         let app = &scene.app;
-        evaluate_traces(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
-        calls(app, &outputs(1, 3)).await;
-        app.advance(60);
-        app.drain().await;
+        score_calls(scene, &outputs(1, 3)).await;
         let path = format!("/v1/evaluators/{METRIC_NAME}");
         let checks = json!([{"kind": "contains", "text": "o"}]);
         let key = app.full_key();
@@ -113,9 +117,7 @@ with_provider! {
 
     async fn provider_failures_fail_the_test_with_the_reason(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls(app, &outputs(0, 4)).await;
         scene.set_replies([ModelReply::Status(401)]);
         let made = replay(app, json!({})).await.ok();
@@ -129,9 +131,7 @@ with_provider! {
 
     async fn temporary_failure_of_the_provider_is_repeated(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls(app, &outputs(0, 2)).await;
         scene.set_replies([ModelReply::Status(500), ModelReply::Status(503), ModelReply::Text("good")]);
         let made = replay(app, json!({})).await.ok();
@@ -147,9 +147,7 @@ with_provider! {
     /// The worker is lost during the first call.
     async fn interrupted_call_is_not_repeated(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls(app, &outputs(0, 4)).await;
         scene.set_replies([ModelReply::Nothing, ModelReply::Text("good")]);
         let made = replay(app, json!({})).await.ok();
@@ -173,9 +171,7 @@ with_provider! {
 
     async fn deleted_trace_and_rejection_end_pairs(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         let ids = calls(app, &outputs(0, 3)).await;
         let made = replay(app, json!({})).await.ok();
         assert_eq!(app.full_key().delete(&format!("/v1/traces/{}", ids[0])).await.status, 204);
@@ -192,9 +188,7 @@ with_provider! {
     /// The response names a model that the provider may not know: a deployment has a name of its own.
     async fn requested_model_is_called_again(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls_with(app, &outputs(0, 2), json!({"request_model": "gpt-4o-support"})).await;
         let made = replay(app, json!({})).await.ok();
         app.drain().await;
@@ -204,9 +198,7 @@ with_provider! {
 
     async fn replay_with_few_traces_is_rejected(scene: Scene) {
         let app = &scene.app;
-        create_metric(app).await;
-        scene.store_credential().await;
-        shipped(app, json!({})).await;
+        ship_first_version(scene).await;
         calls(app, &outputs(0, 4)).await;
         let samples = |number: u32| json!({"ab": {"metric_name": METRIC_NAME, "min_samples": number}});
         let reply = replay(app, samples(21)).await;
