@@ -28,6 +28,10 @@ use crate::{
 
 /// Maximum processor time of one task: compiling an evaluator, or one evaluation.
 pub const MAX_TASK_TIME: Duration = Duration::from_secs(3);
+/// Maximum processor time of a task whose caller must not wait long: see [`TaskPermit::run_within`].
+pub const MAX_SHORT_TASK_TIME: Duration = Duration::from_millis(250);
+/// Time in microseconds for which a tenant gets no short tasks after one that ran out of time.
+const SHORT_TASK_PAUSE_MICROS: i64 = 60_000_000;
 /// Maximum unused processor time that a tenant accumulates, in microseconds.
 const MAX_BALANCE_MICROS: i64 = 10_000_000;
 /// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
@@ -71,6 +75,8 @@ struct TenantBalance {
     balance: i64,
     /// The time of that balance, in microseconds since the epoch.
     updated_at: i64,
+    /// The end of the pause after a short task that ran out of time, in microseconds since the epoch.
+    short_tasks_from: i64,
 }
 
 /// The permit to run one task of a tenant on a thread.
@@ -102,6 +108,21 @@ impl CodeRunner {
         let tenant = RunnerState::tenant(&mut tenants, tenant, now);
         (tenant.balance < 0)
             .then(|| now + tenant.balance.saturating_neg().saturating_mul(GRANTED_SHARE.1) / GRANTED_SHARE.0)
+    }
+
+    /// Returns whether the tenant may run short tasks: it has used up no more than half of its processor time, and
+    /// none of its short tasks ran out of time recently.
+    pub fn allows_short_tasks(&self, tenant: Uuid) -> bool {
+        let now = self.0.clock.now();
+        let mut tenants = self.0.lock();
+        let tenant = RunnerState::tenant(&mut tenants, tenant, now);
+        tenant.balance >= MAX_BALANCE_MICROS / 2 && tenant.short_tasks_from <= now
+    }
+
+    /// Pauses the short tasks of the tenant.
+    pub fn pause_short_tasks(&self, tenant: Uuid) {
+        let now = self.0.clock.now();
+        RunnerState::tenant(&mut self.0.lock(), tenant, now).short_tasks_from = now + SHORT_TASK_PAUSE_MICROS;
     }
 
     /// Counts an evaluation of an eval rule. Returns true when so many in a row ran out of time that the
@@ -171,12 +192,25 @@ impl TaskPermit {
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, TaskFailure> {
+        self.run_within(MAX_TASK_TIME, work).await
+    }
+
+    /// Runs a task with another limit of processor time.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TaskFailure`] when the task has no result.
+    pub async fn run_within<T: Send + 'static>(
+        self,
+        max_time: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, TaskFailure> {
         // The task owns the permits, because it can outlive the future that waits for it.
         let done = spawn_blocking(move || {
             let began = processor_time();
             let stopping = self.runner.0.stopping.clone();
             let must_end =
-                move || stopping.is_cancelled() || processor_time().saturating_sub(began) >= MAX_TASK_TIME;
+                move || stopping.is_cancelled() || processor_time().saturating_sub(began) >= max_time;
             let usage = UsageCharge { permit: &self, began };
             let done = interruptible(must_end, work);
             drop(usage);
@@ -217,6 +251,7 @@ impl RunnerState {
             tenants.retain(|_, it| {
                 it.accrue(now);
                 it.balance < MAX_BALANCE_MICROS
+                    || it.short_tasks_from > now
                     || Arc::strong_count(&it.semaphore) > 1
                     || it.semaphore.available_permits() == 0
             });
@@ -225,6 +260,7 @@ impl RunnerState {
             semaphore: Arc::new(Semaphore::new(1)),
             balance: MAX_BALANCE_MICROS,
             updated_at: now,
+            short_tasks_from: i64::MIN,
         };
         let tenant = tenants.entry(id).or_insert_with(new);
         tenant.accrue(now);
@@ -307,5 +343,18 @@ mod tests {
         assert_eq!(runner.exhausted_until(Uuid::from_u128(2)), None);
         clock.advance(2_000_000);
         assert_eq!(runner.exhausted_until(tenant), None);
+    }
+
+    #[test]
+    fn short_tasks_pause_after_one_out_of_time_and_below_half_of_the_balance() {
+        let (runner, clock, _) = runner();
+        let (tenant, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        assert!(runner.allows_short_tasks(tenant));
+        runner.pause_short_tasks(tenant);
+        assert!(!runner.allows_short_tasks(tenant) && runner.allows_short_tasks(other));
+        clock.advance(SHORT_TASK_PAUSE_MICROS);
+        assert!(runner.allows_short_tasks(tenant));
+        RunnerState::tenant(&mut runner.0.lock(), tenant, clock.now()).balance = MAX_BALANCE_MICROS / 2 - 1;
+        assert!(!runner.allows_short_tasks(tenant));
     }
 }

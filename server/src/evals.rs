@@ -1,9 +1,10 @@
 //! Evaluations: how they are created and executed.
 //!
 //! They are created on demand ([`evaluation_request`]), by eval rules when a trace is ready ([`rule_firing`]), and in bulk
-//! ([`bulk`]). In every case, one transaction inserts a `pending` row and its job, and reserves the
-//! monthly quota of LLM evaluations. Code evaluators are run by [`code_evaluation`], several at a time; judges
-//! are called by [`llm_evaluation`], each in a job of its own, because they are slow.
+//! ([`bulk`]). One transaction inserts a `pending` row and its job, and reserves the monthly quota of LLM evaluations.
+//! Code evaluators are run by [`code_evaluation`], several at a time; judges are called by [`llm_evaluation`], each in
+//! a job of its own, because they are slow. Most code evaluations of eval rules are never pending: [`immediate`] executes
+//! them before the transaction that inserts them.
 
 pub mod bulk;
 pub mod bulk_fill;
@@ -12,6 +13,7 @@ pub mod decision_deletion;
 pub mod end;
 mod endpoints;
 pub mod evaluation_request;
+pub mod immediate;
 pub mod llm_evaluation;
 pub mod matching;
 pub mod preview;

@@ -4,8 +4,16 @@ use std::time::Duration;
 
 use queue::WorkerPool;
 
-/// Bookkeeping after ingest: short, without requests to other services.
-pub const INGEST_POOL: WorkerPool = one_worker("ingest");
+/// Traces that become ready, with the evaluations that are executed then. Jobs of different tenants run at the same time,
+/// so that a tenant with slow evaluations does not delay the others.
+pub const INGEST_POOL: WorkerPool = WorkerPool {
+    name: "ingest",
+    concurrency: 4,
+    concurrency_per_tenant: 1,
+    batch: 4,
+    wakes_after_commit: false,
+    gathering_time: Duration::ZERO,
+};
 /// Totals of long traces, which read thousands of rows.
 pub const SUMS_POOL: WorkerPool = one_worker("sums");
 /// Removal of expired and deleted rows.

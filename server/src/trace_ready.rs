@@ -38,7 +38,7 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
 // Marks the traces that are ready, fires eval rules on them, and enqueues the triggers of policies on their failures.
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
-        match self.work(app, row.tenant_id).await {
+        match self.work(app, row).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
@@ -46,8 +46,9 @@ impl RunJob<App> for TraceReady {
 }
 
 impl TraceReady {
-    async fn work(&self, app: &App, tenant: Uuid) -> Result<()> {
-        rule_firing::mark_ready_and_fire(app, tenant, &self.traces, self.ready_at).await?;
+    async fn work(&self, app: &App, row: &job::Model) -> Result<()> {
+        let (tenant, is_first_attempt) = (row.tenant_id, row.attempts <= 1);
+        rule_firing::mark_ready_and_fire(app, tenant, &self.traces, self.ready_at, is_first_attempt).await?;
         triggers::traces_ready(app, tenant, &self.traces).await
     }
 }

@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use api::eval::{EvaluationContext, EvaluationFilter, EvaluationStatus, Verdict};
 use entities::evaluation::{Column, Entity, Model};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
-    FromQueryResult, IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
-    Statement, Value,
-    sea_query::{Expr, OnConflict},
+    ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
+    IdenStatic, Iterable, ModelTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select, Statement,
+    Value, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -25,6 +24,9 @@ use crate::{
 
 /// Number of rows per statement, because databases limit the number of parameters.
 const ROWS_PER_STATEMENT: usize = 250;
+
+/// Numbers of rows per insert. The few sizes let a connection prepare every statement once.
+const ROWS_PER_INSERT: [usize; 4] = [64, 16, 4, 1];
 
 /// The error of an evaluation whose trace was removed.
 pub const TRACE_REMOVED_ERROR: &str = "the trace was removed before it was evaluated";
@@ -145,14 +147,34 @@ fn without_config() -> Select<Entity> {
 /// # Errors
 /// Fails when the database fails.
 pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, DbErr> {
-    let mut added = 0;
-    for block in rows.chunks(ROWS_PER_STATEMENT) {
-        let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
-        let keep = OnConflict::new().do_nothing().to_owned();
-        let done = Entity::insert_many(rows).on_conflict(keep).exec_without_returning(txn).await?;
-        added += usize::try_from(done).unwrap_or(usize::MAX);
+    Ok(insert_new(txn, &rows).await?.len())
+}
+
+/// Inserts rows, without those that a unique index excludes. Returns the IDs of the inserted ones.
+async fn insert_new(txn: &DatabaseTransaction, mut rows: &[Model]) -> Result<Vec<Uuid>, DbErr> {
+    let columns: Vec<&str> = Column::iter().map(|it| it.as_str()).collect();
+    let mut inserted = Vec::with_capacity(rows.len());
+    while let Some(size) = ROWS_PER_INSERT.into_iter().find(|it| *it <= rows.len()) {
+        let (block, rest) = rows.split_at(size);
+        rows = rest;
+        let mut parameters = 1..;
+        let mut tuple = || {
+            let places = parameters.by_ref().take(columns.len()).map(|it| format!("${it}"));
+            format!("({})", places.collect::<Vec<_>>().join(","))
+        };
+        let tuples: Vec<String> = (0..size).map(|_| tuple()).collect();
+        let sql = format!(
+            "INSERT INTO evaluation ({}) VALUES {} ON CONFLICT DO NOTHING RETURNING id",
+            columns.join(","),
+            tuples.join(",")
+        );
+        let values = block.iter().flat_map(|row| Column::iter().map(|it| row.get(it)));
+        let statement = Statement::from_sql_and_values(txn.get_database_backend(), sql, values);
+        for row in txn.query_all_raw(statement).await? {
+            inserted.push(row.try_get_by_index(0)?);
+        }
     }
-    Ok(added)
+    Ok(inserted)
 }
 
 /// Returns the evaluations that an eval rule requested for these traces as ingested. It returns the newest of
@@ -290,51 +312,71 @@ pub async fn end(
 ) -> Result<Vec<Model>, DbErr> {
     let mut ended = Vec::new();
     let mut released_per_month: BTreeMap<i32, i64> = BTreeMap::new();
-    for (mut row, EvaluationResult { evaluator_version, verdict, usage }) in results {
-        let (failed, usage) = (verdict.is_err(), usage.with_earlier(&row));
-        let (score, label, reasoning, error) = match verdict {
-            Ok(Verdict { score, label, reasoning }) => (Some(score), Some(label), Some(reasoning), None),
-            Err(why) => (None, None, None, Some(why)),
-        };
-        row.evaluator_version = evaluator_version.unwrap_or(row.evaluator_version);
-        let status = if failed { EvaluationStatus::Failed } else { EvaluationStatus::Complete };
+    for (row, result) in results {
+        let failed = result.verdict.is_err();
+        let current_attempt = is_current_attempt(tenant, &row);
+        let row = ended_row(row, result, now);
         let done = Entity::update_many()
-            .col_expr(Column::Status, Expr::value(status.as_str()))
-            .col_expr(Column::Score, Expr::value(score))
-            .col_expr(Column::Label, Expr::value(label.clone()))
-            .col_expr(Column::Reasoning, Expr::value(reasoning))
-            .col_expr(Column::Error, Expr::value(error.clone()))
+            .col_expr(Column::Status, Expr::value(row.status.as_str()))
+            .col_expr(Column::Score, Expr::value(row.score))
+            .col_expr(Column::Label, Expr::value(row.label.as_deref()))
+            .col_expr(Column::Reasoning, Expr::value(row.reasoning.as_deref()))
+            .col_expr(Column::Error, Expr::value(row.error.as_deref()))
             .col_expr(Column::EvaluatorVersion, Expr::value(row.evaluator_version.as_str()))
-            .col_expr(Column::JudgeModel, Expr::value(usage.model.clone()))
-            .col_expr(Column::PromptTokens, Expr::value(usage.prompt_tokens))
-            .col_expr(Column::CompletionTokens, Expr::value(usage.completion_tokens))
-            .col_expr(Column::Cost, Expr::value(usage.cost))
+            .col_expr(Column::JudgeModel, Expr::value(row.judge_model.as_deref()))
+            .col_expr(Column::PromptTokens, Expr::value(row.prompt_tokens))
+            .col_expr(Column::CompletionTokens, Expr::value(row.completion_tokens))
+            .col_expr(Column::Cost, Expr::value(row.cost))
             .col_expr(Column::CompletedAt, Expr::value(now))
-            .filter(is_current_attempt(tenant, &row))
+            .filter(current_attempt)
             .exec(txn)
             .await?;
         if done.rows_affected > 0 {
             if let Some(month) = row.quota_month.filter(|_| failed) {
                 *released_per_month.entry(month).or_default() += 1;
             }
-            ended.push(Model {
-                status: status.as_str().to_owned(),
-                score,
-                label,
-                error,
-                judge_model: usage.model,
-                prompt_tokens: usage.prompt_tokens,
-                completion_tokens: usage.completion_tokens,
-                cost: usage.cost,
-                completed_at: Some(now),
-                ..row
-            });
+            ended.push(row);
         }
     }
     for (month, count) in released_per_month {
         quotas::release(txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     Ok(ended)
+}
+
+/// Returns the row of an evaluation with its result.
+pub fn ended_row(row: Model, result: EvaluationResult, now: i64) -> Model {
+    let EvaluationResult { evaluator_version, verdict, usage } = result;
+    let JudgeUsage { model, prompt_tokens, completion_tokens, cost } = usage.with_earlier(&row);
+    let status = if verdict.is_err() { EvaluationStatus::Failed } else { EvaluationStatus::Complete };
+    let (score, label, reasoning, error) = match verdict {
+        Ok(Verdict { score, label, reasoning }) => (Some(score), Some(label), Some(reasoning), None),
+        Err(why) => (None, None, None, Some(why)),
+    };
+    Model {
+        evaluator_version: evaluator_version.unwrap_or(row.evaluator_version),
+        status: status.as_str().to_owned(),
+        score,
+        label,
+        reasoning,
+        error,
+        judge_model: model,
+        prompt_tokens,
+        completion_tokens,
+        cost,
+        completed_at: Some(now),
+        ..row
+    }
+}
+
+/// Stores new evaluations that have ended already. An evaluation that the same eval rule requested before is dropped
+/// unless the earlier one failed. Returns the stored evaluations.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn add_ended(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<Vec<Model>, DbErr> {
+    let stored: HashSet<Uuid> = insert_new(txn, &rows).await?.into_iter().collect();
+    Ok(rows.into_iter().filter(|it| stored.contains(&it.id)).collect())
 }
 
 /// Makes an evaluation that this worker started pending again. `usage` is that of a judge that

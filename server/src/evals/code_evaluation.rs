@@ -6,7 +6,7 @@ use std::{
 };
 
 use entities::{evaluation, job};
-use evaluators::Subject;
+use evaluators::{CompiledEvaluator, Subject};
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::evaluations::{self, EvaluationResult, JudgeUsage};
@@ -231,7 +231,26 @@ impl PreparedEvaluator {
         compiled: &CompiledEvaluators,
         subject: &Subject,
     ) -> EvaluationResult {
-        let evaluator = match compiled.get(tenant, &self.evaluator, &self.config_json) {
+        self.evaluate_compiled(&self.compile(tenant, compiled), subject)
+    }
+
+    /// Returns the compiled evaluator, or why it cannot be compiled. This can take as long as
+    /// [`Self::evaluate`].
+    pub fn compile(
+        &self,
+        tenant: Uuid,
+        compiled: &CompiledEvaluators,
+    ) -> Result<Arc<CompiledEvaluator>, String> {
+        compiled.get(tenant, &self.evaluator, &self.config_json)
+    }
+
+    /// Returns the verdict of the compiled evaluator, for callers that evaluate several traces.
+    pub fn evaluate_compiled(
+        &self,
+        compiled: &Result<Arc<CompiledEvaluator>, String>,
+        subject: &Subject,
+    ) -> EvaluationResult {
+        let evaluator = match compiled {
             Ok(evaluator) => evaluator,
             Err(why) => return EvaluationResult::failed(why),
         };

@@ -2,7 +2,8 @@
 //!
 //! One transaction marks a trace as ready and creates its evaluations, and exactly one job does this
 //! for a trace, so a rule neither misses a trace nor evaluates it twice. Filters are checked before the
-//! transaction, on narrow rows: if no rule matches, nothing is written in addition.
+//! transaction, on narrow rows: if no rule matches, nothing is written in addition. Code evaluators run before the
+//! transaction as well ([`immediate`]), which then inserts their evaluations with the results.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -19,7 +20,9 @@ use store::{
 use uuid::Uuid;
 
 use super::{
+    end::ResultReactions,
     evaluation_request::{self, quota_exceeded_message},
+    immediate::{self, ImmediateResults},
     matching::is_sampled,
     rules::{self, RulePause},
 };
@@ -38,17 +41,26 @@ const MAX_PROJECTS: usize = 200;
 /// Approximate number of evaluations that one transaction creates: it holds locks of traces and of the
 /// quota.
 const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
+/// Time in microseconds during which a job executes code evaluations itself. The others of its traces are executed later.
+const MAX_IMMEDIATE_MICROS: i64 = 1_000_000;
 
 /// A trace that becomes ready, and the rules that match it.
-type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
+pub(super) type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
 
 /// Marks those traces as ready whose `ready_at` still equals the given one, and creates the evaluations
-/// of matching rules.
+/// of matching rules. `is_first_attempt` is false after an attempt that failed, or whose worker was lost: all evaluations
+/// are executed later then, because one of them may be the reason.
 ///
 /// # Errors
 ///
 /// Fails when the database fails. The next call with the same arguments completes the work.
-pub async fn mark_ready_and_fire(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Result<()> {
+pub async fn mark_ready_and_fire(
+    app: &App,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+    is_first_attempt: bool,
+) -> Result<()> {
     let rule_set = app.access_cache.rule_set(tenant).await?;
     let mut active_rules: HashMap<Uuid, Vec<&Arc<ParsedRule>>> = HashMap::new();
     for rule in rule_set.rules.iter().filter(|it| it.row.enabled) {
@@ -72,17 +84,22 @@ pub async fn mark_ready_and_fire(app: &App, tenant: Uuid, ids: &[Uuid], ready_at
             entry.insert(rules::find_pause(app, tenant, plan, rule).await?);
         }
     }
+    let firing = RuleFiring { app, tenant, plan, ready_at, rule_set: &rule_set, paused };
+    let evaluate_until = match is_first_attempt {
+        true => app.clock.now() + MAX_IMMEDIATE_MICROS,
+        false => i64::MIN,
+    };
     let mut block = Vec::new();
     let mut requested = 0;
     for it in due {
         requested += it.1.len();
         block.push(it);
         if requested >= MAX_EVALUATIONS_PER_TRANSACTION {
-            fire(app, &rule_set, (tenant, plan), ready_at, &block, &paused).await?;
+            firing.fire(&block, evaluate_until).await?;
             (block, requested) = (Vec::new(), 0);
         }
     }
-    fire(app, &rule_set, (tenant, plan), ready_at, &block, &paused).await
+    firing.fire(&block, evaluate_until).await
 }
 
 /// Returns the traces that match rules, before anything is locked.
@@ -107,47 +124,113 @@ async fn selected(
     Ok(due.filter(|it| !it.1.is_empty()).collect())
 }
 
-/// Marks traces as ready and creates the evaluations of their rules, in one transaction.
-async fn fire(
-    app: &App,
-    rule_set: &RuleSet,
-    (tenant, plan): (Uuid, Plan),
+/// Traces of a tenant that become ready, and what their rules need.
+struct RuleFiring<'a> {
+    app: &'a App,
+    tenant: Uuid,
+    plan: Plan,
+    /// Microseconds.
     ready_at: i64,
-    due: &[DueTrace],
-    paused: &HashMap<Uuid, Option<RulePause>>,
-) -> Result<()> {
-    if due.is_empty() {
-        return Ok(());
+    rule_set: &'a RuleSet,
+    /// Why rules are paused, by rule.
+    paused: HashMap<Uuid, Option<RulePause>>,
+}
+
+impl RuleFiring<'_> {
+    fn pause(&self, rule: Uuid) -> Option<&RulePause> {
+        self.paused.get(&rule).and_then(Option::as_ref)
     }
-    let ids: Vec<Uuid> = due.iter().map(|it| it.0.id).collect();
-    let rules: Vec<Uuid> =
-        due.iter().flat_map(|it| &it.1).map(|it| it.row.id).collect::<HashSet<_>>().into_iter().collect();
-    let now = app.clock.now();
-    let txn = app.db.begin().await?;
-    traces::lock_in_order(&txn, tenant, &ids).await?;
-    let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, &ids, ready_at).await?.into_iter().collect();
-    let evaluated = evaluations::evaluated_by_rules(&txn, tenant, &rules, &ids).await?;
-    let mut firing = FiringBatch { tenant, now, rows: Vec::new(), decisions: Vec::new() };
-    let pairs = due.iter().flat_map(|(trace, rules)| rules.iter().map(move |rule| (rule, trace)));
-    for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.id)) {
-        if evaluated.contains(&(rule.row.id, trace.id)) {
-            continue;
+
+    /// Executes code evaluations until a time in microseconds. Then marks the traces as ready and creates the
+    /// evaluations of their rules, in one transaction.
+    async fn fire(&self, due: &[DueTrace], evaluate_until: i64) -> Result<()> {
+        if due.is_empty() {
+            return Ok(());
         }
-        match paused.get(&rule.row.id).and_then(Option::as_ref) {
-            Some(why) => firing.add_decision(rule, trace, Decision::Paused, why.detail.clone()),
-            None => {
-                let evaluator = rule_set.evaluator(&rule.row.metric_name);
-                let version = evaluator.map_or_else(String::new, |it| it.version());
-                firing.rows.push((Arc::clone(rule), new_evaluation(tenant, rule, trace, version, now)));
+        let (app, tenant) = (self.app, self.tenant);
+        let is_paused = |rule| self.pause(rule).is_some();
+        let results = immediate::evaluate(app, tenant, self.rule_set, due, is_paused, evaluate_until).await;
+        let reactions = match results.is_empty() {
+            true => None,
+            false => Some(ResultReactions::read(app, tenant).await?),
+        };
+        let ids: Vec<Uuid> = due.iter().map(|it| it.0.id).collect();
+        let rules: Vec<Uuid> =
+            due.iter().flat_map(|it| &it.1).map(|it| it.row.id).collect::<HashSet<_>>().into_iter().collect();
+        let now = app.clock.now();
+        let txn = app.db.begin().await?;
+        traces::lock_in_order(&txn, tenant, &ids).await?;
+        let marked = traces::mark_ready(&txn, tenant, &ids, self.ready_at).await?.into_iter().collect();
+        let evaluated = evaluations::evaluated_by_rules(&txn, tenant, &rules, &ids).await?;
+        let mut firing = self.batch(due, &marked, &evaluated, now);
+        firing.drop_beyond_quota(&txn, self.plan).await?;
+        let rows = firing.rows.into_iter().map(|it| it.1);
+        let mut jobs = Vec::new();
+        match reactions {
+            Some(reactions) => {
+                let (ended, pending) = with_results(rows, results, reactions.max_failed_per_transaction(), now);
+                let ended = evaluations::add_ended(&txn, ended).await?;
+                jobs = reactions.enqueue(&txn, tenant, ended, now).await?;
+                evaluation_request::enqueue(&txn, pending, now).await?;
+            }
+            None => _ = evaluation_request::enqueue(&txn, rows.collect(), now).await?,
+        }
+        store::eval_rules::store_decisions(&txn, firing.decisions).await?;
+        txn.commit().await?;
+        app.wake_ups().wake_for(&jobs);
+        Ok(())
+    }
+
+    /// Returns the evaluations of the marked traces, and the decisions to create none.
+    fn batch(
+        &self,
+        due: &[DueTrace],
+        marked: &HashSet<Uuid>,
+        evaluated: &HashSet<(Uuid, Uuid)>,
+        now: i64,
+    ) -> FiringBatch {
+        let mut firing = FiringBatch { tenant: self.tenant, now, rows: Vec::new(), decisions: Vec::new() };
+        let pairs = due.iter().flat_map(|(trace, rules)| rules.iter().map(move |rule| (rule, trace)));
+        for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.id)) {
+            if evaluated.contains(&(rule.row.id, trace.id)) {
+                continue;
+            }
+            match self.pause(rule.row.id) {
+                Some(why) => firing.add_decision(rule, trace, Decision::Paused, why.detail.clone()),
+                None => {
+                    let evaluator = self.rule_set.evaluator(&rule.row.metric_name);
+                    let version = evaluator.map_or_else(String::new, |it| it.version());
+                    firing
+                        .rows
+                        .push((Arc::clone(rule), new_evaluation(self.tenant, rule, trace, version, now)));
+                }
             }
         }
+        firing
     }
-    firing.drop_beyond_quota(&txn, plan).await?;
-    let rows = firing.rows.into_iter().map(|it| it.1).collect();
-    evaluation_request::enqueue(&txn, rows, now).await?;
-    store::eval_rules::store_decisions(&txn, firing.decisions).await?;
-    txn.commit().await?;
-    Ok(())
+}
+
+/// Divides evaluations into those with a result, whose rows are completed, and those that are pending. At most
+/// `max_failed` of them get the result that they failed.
+fn with_results(
+    rows: impl Iterator<Item = evaluation::Model>,
+    mut results: ImmediateResults,
+    max_failed: usize,
+    now: i64,
+) -> (Vec<evaluation::Model>, Vec<evaluation::Model>) {
+    let (mut ended, mut pending, mut failed) = (Vec::new(), Vec::new(), 0);
+    for row in rows {
+        let result = row.rule_id.and_then(|rule| results.remove(&(row.trace_id, rule)));
+        match result.filter(|it| it.verdict.is_ok() || failed < max_failed) {
+            Some(result) => {
+                failed += usize::from(result.verdict.is_err());
+                // The attempt that has just ended.
+                ended.push(evaluations::ended_row(evaluation::Model { attempts: 1, ..row }, result, now));
+            }
+            None => pending.push(row),
+        }
+    }
+    (ended, pending)
 }
 
 /// Returns conditions by which the database excludes traces that no rule matches: with many rules only

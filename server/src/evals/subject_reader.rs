@@ -1,6 +1,6 @@
 //! Reads the subject of an evaluation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use api::trace_filter::TraceConditions;
 use entities::{span, trace};
@@ -10,8 +10,8 @@ use evaluators::{
 };
 use serde_json::{Map, Value};
 use store::{
-    Db,
-    traces::{self, PackedSpans, SpanTexts, Texts},
+    Db, MemoryAccount, OutOfMemory, StoreError,
+    traces::{self, Counted, PackedSpans, SpanTexts, TextBlocks, Texts},
 };
 use uuid::Uuid;
 
@@ -25,6 +25,11 @@ const MAX_SPAN_BYTES: usize = 16 * 1024 * 1024;
 const MAX_TURNS: usize = 50;
 /// Maximum size in bytes of their texts together; no judge reads more.
 const MAX_TURN_BYTES: usize = 1024 * 1024;
+
+/// Maximum number of spans of a trace that is read together with others.
+pub const MAX_SHORT_TRACE_SPANS: usize = 128;
+/// Maximum size in bytes of the texts longer than 72 KiB in the traces of [`read_short`], together.
+const MAX_LONG_TEXT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The result of reading a subject.
 pub enum SubjectLookup {
@@ -67,22 +72,7 @@ fn build_subject(
     turns: Vec<ConversationTurn>,
     requested_span: Option<Uuid>,
 ) -> Result<SubjectLookup> {
-    let tags = row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
-    let mut subject = Subject {
-        name: row.name,
-        input: texts.input,
-        output: texts.output,
-        error: row.error,
-        model: row.model,
-        latency_ms: row.latency_ms,
-        cost: row.cost.map(semantics::money::to_usd),
-        prompt_tokens: row.prompt_tokens,
-        completion_tokens: row.completion_tokens,
-        tags,
-        metadata: parse_object(texts.metadata),
-        steps: Vec::new(),
-        turns,
-    };
+    let mut subject = trace_subject(row, texts, turns);
     let spans = with_texts(spans, packed, requested_span)?;
     let Some(requested_span) = requested_span else {
         subject.steps = spans.into_iter().map(step).collect();
@@ -106,6 +96,122 @@ fn build_subject(
         subject.metadata = own.metadata.clone();
     }
     Ok(SubjectLookup::Subject(Box::new(subject)))
+}
+
+/// Returns the subject of a whole trace, without its steps.
+fn trace_subject(row: trace::Model, texts: Texts, turns: Vec<ConversationTurn>) -> Subject {
+    let tags = row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    Subject {
+        name: row.name,
+        input: texts.input,
+        output: texts.output,
+        error: row.error,
+        model: row.model,
+        latency_ms: row.latency_ms,
+        cost: row.cost.map(semantics::money::to_usd),
+        prompt_tokens: row.prompt_tokens,
+        completion_tokens: row.completion_tokens,
+        tags,
+        metadata: parse_object(texts.metadata),
+        steps: Vec::new(),
+        turns,
+    }
+}
+
+/// A trace that was read, with its texts.
+pub struct TraceParts {
+    row: trace::Model,
+    texts: Texts,
+    spans: Vec<(span::Model, SpanTexts)>,
+}
+
+impl TraceParts {
+    /// Returns the ID of the trace.
+    pub fn trace_id(&self) -> Uuid {
+        self.row.id
+    }
+
+    /// Returns the subject. Its texts are parsed here, which can take long.
+    pub fn into_subject(self) -> Subject {
+        let mut subject = trace_subject(self.row, self.texts, Vec::new());
+        subject.steps = self.spans.into_iter().map(step).collect();
+        subject
+    }
+}
+
+/// Reads traces of up to [`MAX_SHORT_TRACE_SPANS`] spans, with two statements for all of them. Returns `None` for each
+/// trace that has to be read alone, because its texts are long or damaged.
+///
+/// # Errors
+///
+/// Fails when the database fails.
+pub async fn read_short(db: &Db, tenant: Uuid, rows: Vec<trace::Model>) -> Result<Vec<Option<TraceParts>>> {
+    let db = &db.primary();
+    let ids: Vec<Uuid> = rows.iter().map(|it| it.id).collect();
+    let mut spans: HashMap<Uuid, Vec<span::Model>> = HashMap::with_capacity(ids.len());
+    for span in traces::spans_of(db, tenant, &ids).await? {
+        spans.entry(span.trace_id).or_default().push(span);
+    }
+    let of_traces = rows.iter().flat_map(|it| [it.body_id, it.input_body_id, it.output_body_id]);
+    let of_spans = spans.values().flatten().map(|it| it.body_id);
+    let block_ids: Vec<Uuid> = of_traces.chain(of_spans).flatten().collect();
+    let mut blocks = TextBlocks::load(db, tenant, block_ids.into_iter()).await?;
+    let mut memory = LongTexts { left: MAX_LONG_TEXT_BYTES };
+    let mut read = Vec::with_capacity(rows.len());
+    // The texts of a span leave the blocks, so the texts of all traces are read before.
+    let mut texts = Vec::with_capacity(rows.len());
+    for row in &rows {
+        texts.push(readable(blocks.of_trace(db, row, &mut memory).await)?);
+    }
+    for (row, texts) in rows.into_iter().zip(texts) {
+        let spans = spans.remove(&row.id).unwrap_or_default();
+        let spans = match texts.is_some() && spans.len() <= MAX_SHORT_TRACE_SPANS {
+            true => short_spans(db, &mut blocks, spans, &mut memory).await?,
+            false => None,
+        };
+        read.push(texts.zip(spans).map(|(texts, spans)| TraceParts { row, texts, spans }));
+    }
+    Ok(read)
+}
+
+/// Returns the spans with their texts; `None` if one of them is long or damaged.
+async fn short_spans(
+    db: &Db,
+    blocks: &mut TextBlocks,
+    spans: Vec<span::Model>,
+    memory: &mut LongTexts,
+) -> Result<Option<Vec<(span::Model, SpanTexts)>>> {
+    let mut read = Vec::with_capacity(spans.len());
+    for span in spans {
+        let Some(texts) = readable(blocks.of_span(db, &span, memory).await)? else { return Ok(None) };
+        read.push((span, texts));
+    }
+    Ok(Some(read))
+}
+
+/// Returns the texts; `None` if they are too long or damaged.
+fn readable<T>(read: store::Result<Counted<T>>) -> Result<Option<T>> {
+    match read {
+        Ok(counted) => Ok(Some(counted.texts)),
+        Err(StoreError::OutOfMemory(_) | StoreError::Database(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Bounds the long texts of traces that are read together.
+struct LongTexts {
+    left: usize,
+}
+
+impl MemoryAccount for LongTexts {
+    async fn reserve(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.left = self.left.checked_sub(bytes).ok_or(OutOfMemory)?;
+        Ok(())
+    }
+
+    fn release(&mut self, bytes: usize) {
+        self.left += bytes;
+    }
 }
 
 /// Returns the spans with their texts, up to a bound; those beyond it have none.
