@@ -5,12 +5,13 @@ use std::time::Duration;
 use queue::WorkerPool;
 
 /// Traces that become ready, with the evaluations that are executed then. Jobs of different tenants run at the same time,
-/// so that a tenant with slow evaluations does not delay the others.
+/// so that a tenant with slow evaluations does not delay the others. The batch is one job, because a job merges waiting
+/// jobs.
 pub const INGEST_POOL: WorkerPool = WorkerPool {
     name: "ingest",
     concurrency: 4,
     concurrency_per_tenant: 1,
-    batch: 4,
+    batch: 1,
     wakes_after_commit: false,
     gathering_time: Duration::ZERO,
 };

@@ -2,21 +2,39 @@
 //!
 //! Each commit enqueues one job for all its traces with the same time of readiness. A span that arrives
 //! meanwhile moves the trace's `ready_at`; the job of that later commit marks the trace as ready, and
-//! the earlier job skips it.
+//! the earlier job skips it. A job merges the due ones that wait, so that their evaluations share a transaction.
 
 use std::sync::Arc;
 
 use entities::job;
-use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
+use queue::{Job, JobResult, RunJob, WorkerPool, merge_waiting, new_job};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{app::App, control::triggers, error::Result, evals::rule_firing, feature::Feature, pools};
+use crate::{
+    app::App,
+    control::triggers,
+    error::Result,
+    evals::rule_firing::{self, ReadyGroup},
+    feature::Feature,
+    pools,
+};
+
+/// Maximum number of jobs that a job merges.
+const MAX_MERGED_JOBS: u64 = 64;
+/// Number of traces above which a job merges no more.
+const MAX_MERGED_TRACES: usize = 1_000;
 
 /// Readiness of traces.
-pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<TraceReady>(), ..Feature::NONE };
+pub const FEATURE: Feature = Feature {
+    jobs: |registry| {
+        registry.register::<TracesReady>();
+        registry.register::<TraceReady>();
+    },
+    ..Feature::NONE
+};
 
-/// Traces of one tenant that become ready at `ready_at` if no more spans arrive.
+/// Traces of one tenant that become ready at `ready_at` if no more spans arrive. Earlier versions enqueued this kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TraceReady {
     /// Microseconds.
@@ -30,25 +48,96 @@ impl Job for TraceReady {
     const POOL: &'static WorkerPool = &pools::INGEST_POOL;
 }
 
-/// Returns the job that checks the traces.
-pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Model {
-    new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
+/// Traces of one tenant that become ready if no more spans arrive, by the time at which they do.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TracesReady {
+    /// The traces.
+    pub groups: Vec<ReadyGroup>,
 }
 
-// Marks the traces that are ready, fires eval rules on them, and enqueues the triggers of policies on their failures.
+impl Job for TracesReady {
+    const KIND: &'static str = "traces_ready";
+    const POOL: &'static WorkerPool = &pools::INGEST_POOL;
+}
+
+/// Returns the job that checks the traces.
+pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Model {
+    let groups = vec![ReadyGroup { ready_at, traces }];
+    new_job(tenant, &TracesReady { groups }, ready_at, now)
+}
+
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
-        match self.work(app, row).await {
+        let Self { ready_at, traces } = self;
+        match (TracesReady { groups: vec![ReadyGroup { ready_at, traces }] }).work(app, row).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
     }
 }
 
-impl TraceReady {
+// Marks the traces that are ready, fires eval rules on them, and enqueues the triggers of policies on their failures.
+impl RunJob<App> for TracesReady {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
+        let now = app.clock.now();
+        let merged =
+            merge_waiting(&app.db, row, MAX_MERGED_JOBS, |waiting| self.merge_due(waiting, now)).await;
+        let job = match merged {
+            Ok(merged) => merged.unwrap_or(self),
+            Err(error) => return JobResult::Retry { why: error.to_string() },
+        };
+        match job.work(app, row).await {
+            Ok(()) => JobResult::Done,
+            Err(error) => JobResult::Retry { why: error.to_string() },
+        }
+    }
+}
+
+impl TracesReady {
+    /// Returns how many of these payloads are merged, counted from the first, and the merged job.
+    fn merge_due(&self, waiting: &[String], now: i64) -> (usize, Self) {
+        let (mut merged, mut groups) = (0, self.groups.clone());
+        let mut traces: usize = groups.iter().map(|it| it.traces.len()).sum();
+        for payload in waiting {
+            // A job that cannot be read fails alone.
+            let Ok(other) = serde_json::from_str::<Self>(payload) else { break };
+            traces += other.groups.iter().map(|it| it.traces.len()).sum::<usize>();
+            if traces > MAX_MERGED_TRACES || other.groups.iter().any(|it| it.ready_at > now) {
+                break;
+            }
+            groups.extend(other.groups);
+            merged += 1;
+        }
+        (merged, Self { groups })
+    }
+
     async fn work(&self, app: &App, row: &job::Model) -> Result<()> {
         let (tenant, is_first_attempt) = (row.tenant_id, row.attempts <= 1);
-        rule_firing::mark_ready_and_fire(app, tenant, &self.traces, self.ready_at, is_first_attempt).await?;
-        triggers::traces_ready(app, tenant, &self.traces).await
+        rule_firing::mark_ready_and_fire(app, tenant, &self.groups, is_first_attempt).await?;
+        let traces: Vec<Uuid> = self.groups.iter().flat_map(|it| &it.traces).copied().collect();
+        triggers::traces_ready(app, tenant, &traces).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(ready_at: i64, traces: usize) -> TracesReady {
+        let traces = (0..traces as u128).map(Uuid::from_u128).collect();
+        TracesReady { groups: vec![ReadyGroup { ready_at, traces }] }
+    }
+
+    #[test]
+    fn job_merges_due_ones_up_to_a_number_of_traces() {
+        let text = |it: TracesReady| serde_json::to_string(&it).unwrap();
+        let times = |it: TracesReady| it.groups.iter().map(|it| it.ready_at).collect::<Vec<_>>();
+        let waiting = [text(job(2, 50)), text(job(3, 50)), text(job(9, 50))];
+        let (merged, all) = job(1, 10).merge_due(&waiting, 5);
+        assert_eq!((merged, times(all)), (2, vec![1, 2, 3]));
+        let (merged, all) = job(1, MAX_MERGED_TRACES - 60).merge_due(&waiting, 5);
+        assert_eq!((merged, times(all)), (1, vec![1, 2]));
+        let (merged, all) = job(1, 10).merge_due(&["{}".to_owned()], 5);
+        assert_eq!((merged, times(all)), (0, vec![1]));
     }
 }

@@ -6,12 +6,13 @@
 //! transaction as well ([`immediate`]), which then inserts their evaluations with the results.
 
 use std::{
-    collections::{HashMap, HashSet, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
 use api::{Plan, eval_rule::Decision};
 use entities::{evaluation, rule_decision, trace};
+use serde::{Deserialize, Serialize};
 use store::{
     evaluations,
     quotas::{self, Quota, month},
@@ -42,12 +43,21 @@ const MAX_PROJECTS: usize = 200;
 /// quota.
 const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
 /// Time in microseconds during which a job executes code evaluations itself. The others of its traces are executed later.
-const MAX_IMMEDIATE_MICROS: i64 = 1_000_000;
+const MAX_IMMEDIATE_MICROS: i64 = 2_000_000;
+
+/// Traces that become ready at the same time if no more spans arrive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReadyGroup {
+    /// Microseconds.
+    pub ready_at: i64,
+    /// The traces.
+    pub traces: Vec<Uuid>,
+}
 
 /// A trace that becomes ready, and the rules that match it.
 pub(super) type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
 
-/// Marks those traces as ready whose `ready_at` still equals the given one, and creates the evaluations
+/// Marks those traces as ready whose `ready_at` still equals that of their group, and creates the evaluations
 /// of matching rules. `is_first_attempt` is false after an attempt that failed, or whose worker was lost: all evaluations
 /// are executed later then, because one of them may be the reason.
 ///
@@ -57,8 +67,7 @@ pub(super) type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
 pub async fn mark_ready_and_fire(
     app: &App,
     tenant: Uuid,
-    ids: &[Uuid],
-    ready_at: i64,
+    groups: &[ReadyGroup],
     is_first_attempt: bool,
 ) -> Result<()> {
     let rule_set = app.access_cache.rule_set(tenant).await?;
@@ -68,11 +77,14 @@ pub async fn mark_ready_and_fire(
     }
     let due = match active_rules.is_empty() {
         true => Vec::new(),
-        false => selected(app, tenant, ids, ready_at, &active_rules).await?,
+        false => selected(app, tenant, groups, &active_rules).await?,
     };
-    let firing: HashSet<Uuid> = due.iter().map(|it| it.0.id).collect();
-    let others: Vec<Uuid> = ids.iter().filter(|it| !firing.contains(it)).copied().collect();
-    traces::mark_ready(&app.db.write, tenant, &others, ready_at).await?;
+    let firing: HashSet<(Uuid, i64)> = due.iter().map(|it| (it.0.id, it.0.ready_at)).collect();
+    for ReadyGroup { ready_at, traces } in groups {
+        let others: Vec<Uuid> =
+            traces.iter().filter(|it| !firing.contains(&(**it, *ready_at))).copied().collect();
+        traces::mark_ready(&app.db.write, tenant, &others, *ready_at).await?;
+    }
     if due.is_empty() {
         return Ok(());
     }
@@ -84,7 +96,7 @@ pub async fn mark_ready_and_fire(
             entry.insert(rules::find_pause(app, tenant, plan, rule).await?);
         }
     }
-    let firing = RuleFiring { app, tenant, plan, ready_at, rule_set: &rule_set, paused };
+    let firing = RuleFiring { app, tenant, plan, rule_set: &rule_set, paused };
     let evaluate_until = match is_first_attempt {
         true => app.clock.now() + MAX_IMMEDIATE_MICROS,
         false => i64::MIN,
@@ -106,11 +118,14 @@ pub async fn mark_ready_and_fire(
 async fn selected(
     app: &App,
     tenant: Uuid,
-    ids: &[Uuid],
-    ready_at: i64,
+    groups: &[ReadyGroup],
     active_rules: &HashMap<Uuid, Vec<&Arc<ParsedRule>>>,
 ) -> Result<Vec<DueTrace>> {
-    let rows = traces::becoming_ready(&app.db, tenant, ids, ready_at, &conditions(active_rules)).await?;
+    let conditions = conditions(active_rules);
+    let mut rows = Vec::new();
+    for ReadyGroup { ready_at, traces } in groups {
+        rows.append(&mut traces::becoming_ready(&app.db, tenant, traces, *ready_at, &conditions).await?);
+    }
     let of =
         |trace: &trace::Model| active_rules.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
     let needs_span_kinds = |it: &&trace::Model| of(it).iter().any(|rule| rule.filter.span_type.is_some());
@@ -129,8 +144,6 @@ struct RuleFiring<'a> {
     app: &'a App,
     tenant: Uuid,
     plan: Plan,
-    /// Microseconds.
-    ready_at: i64,
     rule_set: &'a RuleSet,
     /// Why rules are paused, by rule.
     paused: HashMap<Uuid, Option<RulePause>>,
@@ -160,7 +173,14 @@ impl RuleFiring<'_> {
         let now = app.clock.now();
         let txn = app.db.begin().await?;
         traces::lock_in_order(&txn, tenant, &ids).await?;
-        let marked = traces::mark_ready(&txn, tenant, &ids, self.ready_at).await?.into_iter().collect();
+        let mut by_time: BTreeMap<i64, Vec<Uuid>> = BTreeMap::new();
+        for (trace, _) in due {
+            by_time.entry(trace.ready_at).or_default().push(trace.id);
+        }
+        let mut marked = HashSet::with_capacity(ids.len());
+        for (ready_at, ids) in by_time {
+            marked.extend(traces::mark_ready(&txn, tenant, &ids, ready_at).await?);
+        }
         let evaluated = evaluations::evaluated_by_rules(&txn, tenant, &rules, &ids).await?;
         let mut firing = self.batch(due, &marked, &evaluated, now);
         firing.drop_beyond_quota(&txn, self.plan).await?;
@@ -168,7 +188,8 @@ impl RuleFiring<'_> {
         let mut jobs = Vec::new();
         match reactions {
             Some(reactions) => {
-                let (ended, pending) = with_results(rows, results, reactions.max_failed_per_transaction(), now);
+                let (ended, pending) =
+                    with_results(rows, results, reactions.max_failed_per_transaction(), now);
                 let ended = evaluations::add_ended(&txn, ended).await?;
                 jobs = reactions.enqueue(&txn, tenant, ended, now).await?;
                 evaluation_request::enqueue(&txn, pending, now).await?;

@@ -14,6 +14,7 @@ mod custom_checks;
 mod evaluators;
 mod external;
 mod external_attributes;
+mod immediate;
 mod lost_workers;
 mod purge;
 mod requested_evaluations;
