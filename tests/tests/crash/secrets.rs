@@ -30,7 +30,7 @@ async fn secrets_are_unreadable_in_database_and_logs(on: On) {
         .put("/v1/provider-credentials/openai", &json!({"api_key": [PROVIDER_KEY]}))
         .await
         .is(400, "invalid_body");
-    // Another last character, whichever the random key has.
+    // The random key may end with either.
     let other = if made.ends_with('x') { 'y' } else { 'x' };
     let flawed = format!("{}{other}", &made[..made.len() - 1]);
     Caller::new(&server.url, Some(&flawed)).get("/v1/me").await.is(401, "unauthorized");
