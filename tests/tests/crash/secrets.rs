@@ -30,7 +30,7 @@ async fn secrets_are_unreadable_in_database_and_logs(on: On) {
         .put("/v1/provider-credentials/openai", &json!({"api_key": [PROVIDER_KEY]}))
         .await
         .is(400, "invalid_body");
-    // The random key may end with either.
+    // The key is random and may end with `x` itself.
     let other = if made.ends_with('x') { 'y' } else { 'x' };
     let flawed = format!("{}{other}", &made[..made.len() - 1]);
     Caller::new(&server.url, Some(&flawed)).get("/v1/me").await.is(401, "unauthorized");
