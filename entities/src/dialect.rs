@@ -38,6 +38,14 @@ impl Dialect {
         }
     }
 
+    /// Returns the first value on SQLite, the second on PostgreSQL.
+    pub fn either<T>(self, sqlite: T, postgres: T) -> T {
+        match self {
+            Self::Sqlite => sqlite,
+            Self::Postgres => postgres,
+        }
+    }
+
     /// Returns the suffix of `CREATE TABLE` for tables that are accessed by their whole primary key:
     /// SQLite then stores the rows in the key's B-tree, which halves the pages per look-up.
     pub fn clustered(self) -> &'static str {
@@ -55,6 +63,14 @@ impl Dialect {
         match self {
             Self::Sqlite => format!(" INDEXED BY {index}"),
             Self::Postgres => String::new(),
+        }
+    }
+
+    /// Returns the suffix of a table name in `FROM` that selects the primary key, like [`Self::index_hint`].
+    pub fn primary_key_hint(self) -> &'static str {
+        match self {
+            Self::Sqlite => " NOT INDEXED",
+            Self::Postgres => "",
         }
     }
 

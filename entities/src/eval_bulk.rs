@@ -34,8 +34,8 @@ pub struct Model {
     pub filled: bool,
     /// Start of the last trace processed, microseconds; null before the first.
     pub position_at: Option<i64>,
-    /// ID of the last trace processed.
-    pub position_id: Option<Uuid>,
+    /// Key of the last trace processed.
+    pub position_key: Option<i64>,
     /// The month whose quota `granted` was taken from; null if it uses no quota.
     pub quota_month: Option<i32>,
     /// Why fewer evaluations are created than traces matched.

@@ -9,8 +9,10 @@ pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// The trace that it belongs to.
+    /// The key of the trace that it belongs to, so that rows are stored in the order of arrival.
     #[sea_orm(primary_key, auto_increment = false)]
+    pub trace_key: i64,
+    /// The trace that it belongs to.
     pub trace_id: Uuid,
     /// Unique within the trace.
     #[sea_orm(primary_key, auto_increment = false)]

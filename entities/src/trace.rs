@@ -9,8 +9,10 @@ pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Unique within the tenant.
+    /// Increases with arrival, so that rows are appended. Never shown.
     #[sea_orm(primary_key, auto_increment = false)]
+    pub key: i64,
+    /// Unique within the tenant.
     pub id: Uuid,
     /// The project that received it first.
     pub project_id: Uuid,

@@ -22,6 +22,7 @@ mod m0017_scores_by_time;
 mod m0018_token_metrics;
 mod m0019_control_loop;
 mod m0020_prompt_deployments;
+mod m0021_trace_index;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -52,6 +53,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0018_token_metrics::Migration),
             Box::new(m0019_control_loop::Migration),
             Box::new(m0020_prompt_deployments::Migration),
+            Box::new(m0021_trace_index::Migration),
         ]
     }
 }

@@ -1,6 +1,6 @@
 //! Traces, tags, spans, events and texts, with one index per filter of the trace list.
 
-use entities::{body, event, span, trace, trace_tag};
+use entities::{body, event, span, trace};
 use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_clustered, create_index, dialect};
@@ -86,19 +86,19 @@ impl MigrationTrait for Migration {
         create_clustered(
             manager,
             Table::create()
-                .table(trace_tag::Entity)
-                .col(uuid(trace_tag::Column::TenantId))
-                .col(text(trace_tag::Column::Key))
-                .col(text(trace_tag::Column::Value))
-                .col(big_integer(trace_tag::Column::StartedAt))
-                .col(uuid(trace_tag::Column::TraceId))
+                .table("trace_tag")
+                .col(uuid("tenant_id"))
+                .col(text("key"))
+                .col(text("value"))
+                .col(big_integer("started_at"))
+                .col(uuid("trace_id"))
                 .primary_key(
                     Index::create()
-                        .col(trace_tag::Column::TenantId)
-                        .col(trace_tag::Column::Key)
-                        .col(trace_tag::Column::Value)
-                        .col(trace_tag::Column::StartedAt)
-                        .col(trace_tag::Column::TraceId),
+                        .col("tenant_id")
+                        .col("key")
+                        .col("value")
+                        .col("started_at")
+                        .col("trace_id"),
                 )
                 .to_owned(),
         )

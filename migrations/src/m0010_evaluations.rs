@@ -168,7 +168,7 @@ fn bulk_runs() -> TableCreateStatement {
         .col(big_integer(Column::Queued))
         .col(boolean(Column::Filled))
         .col(big_integer_null(Column::PositionAt))
-        .col(uuid_null(Column::PositionId))
+        .col(uuid_null("position_id"))
         .col(integer_null(Column::QuotaMonth))
         .col(text_null(Column::Detail))
         .col(big_integer(Column::CreatedAt))

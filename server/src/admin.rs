@@ -99,6 +99,9 @@ pub enum AdminCommand {
     /// Check the integrity of the database, and counters, totals and roll-ups against the rows. The
     /// exit code is 1 if there is an inconsistency.
     Check {
+        /// Rebuild the trace index of tenants whose index lacks entries. The server does it in the background.
+        #[arg(long)]
+        rebuild_index: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -146,7 +149,7 @@ pub async fn run(command: AdminCommand, config: &Config, clock: &dyn Clock) -> a
     }
     match command {
         AdminCommand::Backup { path, json } => backup::run(config, &path, json, clock).await,
-        AdminCommand::Check { json } => check::run(config, json, clock).await,
+        AdminCommand::Check { rebuild_index, json } => check::run(config, rebuild_index, json, clock).await,
         AdminCommand::Stats { json } => stats::run(config, json).await,
         other => run_change(other, config, clock).await.map(CommandReport::done),
     }

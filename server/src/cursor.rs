@@ -23,6 +23,18 @@ pub trait Position: Sized {
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
+/// Time and key of a trace.
+impl Position for (i64, i64) {
+    fn to_bytes(&self) -> Vec<u8> {
+        [self.0.to_be_bytes(), self.1.to_be_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (at, key) = bytes.split_at_checked(8)?;
+        Some((i64::from_be_bytes(at.try_into().ok()?), i64::from_be_bytes(key.try_into().ok()?)))
+    }
+}
+
 /// Time and ID.
 impl Position for (i64, Uuid) {
     fn to_bytes(&self) -> Vec<u8> {

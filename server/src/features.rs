@@ -20,7 +20,7 @@ use crate::{
     search::endpoints as search,
     span_embedding,
     telemetry::http::EndpointName,
-    trace_ready, trace_removal,
+    trace_indexing, trace_ready, trace_removal,
     trace_rules::ProductRules,
     traces, webhooks,
 };
@@ -51,6 +51,7 @@ pub const ALL: &[Feature] = &[
     trace_removal::FEATURE,
     retention::FEATURE,
     metric_folding::FEATURE,
+    trace_indexing::FEATURE,
     span_embedding::FEATURE,
     http::idempotency::FEATURE,
     limits::FEATURE,

@@ -50,6 +50,7 @@ pub mod seats;
 pub mod span_embedding;
 pub mod subscriptions;
 pub mod telemetry;
+pub mod trace_indexing;
 pub mod trace_ready;
 pub mod trace_removal;
 pub mod trace_rules;

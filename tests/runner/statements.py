@@ -32,6 +32,8 @@ OVER_TENANTS = {
     "FROM prompt_replay WHERE tenant_id > $1": "the next tenant with pairs of replay tests",
     "FROM failure_rule_match WHERE tenant_id > $1": "the next tenant with matches of failure rules",
     "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "tenants with metric deltas to fold",
+    "SELECT tenant_id FROM trace_tail GROUP BY tenant_id HAVING": "tenants with traces to index",
+    "FROM trace_run WHERE tenant_id > $1": "the next tenant with runs of the trace index",
     "FROM trace WHERE tenant_id > $1 AND NOT tokens_measured": "the next tenant with unmeasured traces",
     "FROM span_vector WHERE tenant_id > $1 AND NOT indexed": "the next tenant with vectors outside the graph",
     "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job": "the number of waiting jobs, for the operator's metrics",

@@ -4,7 +4,6 @@
 
 use api::{Plan, Role};
 use futures::future::join_all;
-use sea_orm::EntityTrait;
 use serde_json::{Value, json};
 use tests::{Caller, Reply, TestApp, on_both_databases};
 use uuid::Uuid;
@@ -45,7 +44,7 @@ fn span(trace: &str, id: u64) -> Value {
 /// Returns the feedback label in the trace's row.
 async fn trace_label(app: &TestApp, id: &str) -> Option<i16> {
     let id: Uuid = id.parse().unwrap();
-    let row = entities::trace::Entity::find_by_id((app.tenant, id)).one(&app.app.db.write).await;
+    let row = store::traces::by_id(app.tenant, id).one(&app.app.db.write).await;
     row.unwrap().unwrap().feedback
 }
 

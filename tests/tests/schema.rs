@@ -92,11 +92,16 @@ impl Schema {
     }
 
     /// Returns the indexed columns, sorted. The names of indexes of constraints differ between the databases.
-    fn indexed(&self) -> Vec<(&str, bool, &[String])> {
+    fn indexed<'s>(&'s self) -> Vec<(&'s str, bool, &'s [String])> {
         let shared = |name: &str| !OF_ONE_DATABASE.contains(&name);
         let chosen = self.indexes.iter().filter(|(key, it)| !it.primary && shared(&key.1));
+        // On SQLite, the key of a trace is the row ID, with which every index ends.
+        let columns = |table: &str, all: &'s [String]| match all {
+            [columns @ .., last] if table == "trace" && last == "key" => columns,
+            _ => all,
+        };
         let mut indexed: Vec<_> =
-            chosen.map(|((table, _), it)| (table.as_str(), it.unique, it.columns.as_slice())).collect();
+            chosen.map(|((table, _), it)| (table.as_str(), it.unique, columns(table, &it.columns))).collect();
         indexed.sort_unstable();
         indexed
     }
@@ -136,11 +141,16 @@ async fn on_sqlite() -> Schema {
     let db = Db::open(&sqlite_url(folder.path()), None, 1).await.unwrap();
     db.migrate().await.unwrap();
     let pool = db.write.get_sqlite_connection_pool();
-    Schema::of(
+    let mut schema = Schema::of(
         sqlx::query(SQLITE_COLUMNS).fetch_all(pool).await.unwrap(),
         sqlx::query(SQLITE_INDEXES).fetch_all(pool).await.unwrap(),
         sqlx::query(SQLITE_FOREIGN_KEYS).fetch_all(pool).await.unwrap(),
-    )
+    );
+    // The key of a trace is its row ID, a primary key that is not in the list of indexes.
+    let row_id =
+        Index { unique: true, primary: true, columns: vec!["tenant_id".to_owned(), "key".to_owned()] };
+    schema.indexes.insert(("trace".to_owned(), "row ID".to_owned()), row_id);
+    schema
 }
 
 async fn on_postgres() -> Schema {

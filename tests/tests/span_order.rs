@@ -9,12 +9,11 @@
 use std::{future::Future, sync::Arc};
 
 use api::Plan;
-use entities::{trace, trace_tag};
+use entities::trace;
 use proptest::{
     prelude::*,
     test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner},
 };
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::{Value, json};
 use tests::{
     Caller, TestApp,
@@ -265,7 +264,6 @@ impl Sides {
         let (whole, pieces) = (stored(app, &self.whole, trace).await, stored(app, &self.pieces, trace).await);
         prop_assert_eq!(&whole.detail, &pieces.detail);
         prop_assert_eq!(&whole.row, &pieces.row);
-        prop_assert_eq!(&whole.tags, &pieces.tags);
         let count = case.spans.len() + item.map_or(0, |it| it["spans"].as_array().unwrap().len());
         prop_assert_eq!(whole.detail["span_count"].as_u64(), u64::try_from(count).ok());
         Ok(())
@@ -290,7 +288,6 @@ async fn all(requests: impl Iterator<Item = impl Future<Output = ()> + Send + 's
 struct StoredTrace {
     detail: Value,
     row: trace::Model,
-    tags: Vec<(String, String, i64)>,
 }
 
 async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> StoredTrace {
@@ -301,9 +298,10 @@ async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> S
     }
     let id = Uuid::from_u128(trace);
     let db = Arc::clone(&app.app);
-    let row = trace::Entity::find_by_id((*tenant, id)).one(&db.db.read).await.unwrap().unwrap();
+    let row = store::traces::by_id(*tenant, id).one(&db.db.read).await.unwrap().unwrap();
     let row = trace::Model {
         tenant_id: Uuid::nil(),
+        key: 0,
         project_id: Uuid::nil(),
         body_id: None,
         body_index: 0,
@@ -316,13 +314,5 @@ async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> S
         updated_at: 0,
         ..row
     };
-    let tags = trace_tag::Entity::find()
-        .filter(trace_tag::Column::TenantId.eq(*tenant))
-        .filter(trace_tag::Column::TraceId.eq(id))
-        .order_by_asc(trace_tag::Column::Key)
-        .all(&db.db.read)
-        .await
-        .unwrap();
-    let tags = tags.into_iter().map(|it| (it.key, it.value, it.started_at)).collect();
-    StoredTrace { detail, row, tags }
+    StoredTrace { detail, row }
 }

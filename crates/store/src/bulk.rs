@@ -9,8 +9,8 @@
 
 use std::fmt::Write;
 
-use entities::{body, evaluation, event, job, metric_delta, metric_node, span, trace, trace_tag};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, Statement, Value};
+use entities::{body, evaluation, event, job, metric_delta, metric_node, span, trace};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, RuntimeErr, Statement, Value};
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Sqlite, SqliteConnection,
     postgres::{PgArguments, PgRow},
@@ -18,7 +18,7 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteRow},
 };
 
-/// The handling of a row whose primary key is stored already.
+/// The handling of a row that is stored already, with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     /// A conflict is an error. For keys that were just generated.
@@ -44,8 +44,10 @@ pub trait Bulk: Sized + Sync {
     const COLUMN_TYPES: &'static [&'static str];
     /// Further columns that exist only on PostgreSQL and are computed from a row, with their types.
     const COMPUTED_COLUMNS: &'static [(&'static str, &'static str)];
-    /// The primary key; also the columns that `RETURNING` returns.
-    const PRIMARY_KEY: &'static str;
+    /// The columns that identify a row; also those that `RETURNING` returns.
+    const ROW_IDENTITY: &'static str;
+    /// The primary keys on SQLite and PostgreSQL, if the rows are stored by other columns.
+    const PRIMARY_KEYS: Option<(&'static str, &'static str)>;
     /// Binds one row.
     fn bind_sqlite<'q>(&self, query: SqliteQuery<'q>) -> SqliteQuery<'q>;
     /// Binds one array per column.
@@ -64,13 +66,17 @@ pub trait Bulk: Sized + Sync {
 
 /// Implements [`Bulk`] for a type with a field for each column.
 macro_rules! bulk_rows {
-    ($model:ty, $table:literal, key $key:literal, { $($column:ident: $type:literal),+ $(,)? } $(, made { $($made:ident: $made_type:literal),+ })?) => {
+    (@primary_keys) => { None };
+    (@primary_keys $sqlite:literal $postgres:literal) => { Some(($sqlite, $postgres)) };
+    ($model:ty, $table:literal, key $key:literal, $(stored by $sqlite:literal $postgres:literal,)? { $($column:ident: $type:literal),+ $(,)? } $(, made { $($made:ident: $made_type:literal),+ })?) => {
         impl $crate::bulk::Bulk for $model {
             const TABLE_NAME: &'static str = $table;
             const COLUMN_NAMES: &'static [&'static str] = &[$(stringify!($column)),+];
             const COLUMN_TYPES: &'static [&'static str] = &[$($type),+];
             const COMPUTED_COLUMNS: &'static [(&'static str, &'static str)] = &[$($((stringify!($made), $made_type)),+)?];
-            const PRIMARY_KEY: &'static str = $key;
+            const ROW_IDENTITY: &'static str = $key;
+            const PRIMARY_KEYS: Option<(&'static str, &'static str)> =
+                $crate::bulk::bulk_rows!(@primary_keys $($sqlite $postgres)?);
 
             fn bind_sqlite<'q>(&self, query: $crate::bulk::SqliteQuery<'q>) -> $crate::bulk::SqliteQuery<'q> {
                 query$(.bind(&self.$column))+
@@ -95,8 +101,8 @@ macro_rules! bulk_rows {
 }
 pub(crate) use bulk_rows;
 
-bulk_rows!(trace::Model, "trace", key "tenant_id, id", {
-    tenant_id: "uuid", id: "uuid", project_id: "uuid", external_id: "text", session_id: "text", user_id: "text",
+bulk_rows!(trace::Model, "trace", key "tenant_id, id", stored by "key" "tenant_id, key", {
+    tenant_id: "uuid", key: "int8", id: "uuid", project_id: "uuid", external_id: "text", session_id: "text", user_id: "text",
     name: "text", model: "text", error: "text", failure_types: "int2", started_at: "int8", ended_at: "int8",
     latency_ms: "int8", latency_class: "int2", prompt_tokens: "int8", completion_tokens: "int8",
     total_tokens: "int8", token_class: "int2", cost: "int8", cost_class: "int2", tags: "text", span_count: "int4",
@@ -106,12 +112,8 @@ bulk_rows!(trace::Model, "trace", key "tenant_id, id", {
     input_body_index: "int4", output_body_id: "uuid", output_body_index: "int4",
 });
 
-bulk_rows!(trace_tag::Model, "trace_tag", key "tenant_id, key, value, started_at, trace_id", {
-    tenant_id: "uuid", key: "text", value: "text", started_at: "int8", trace_id: "uuid",
-});
-
-bulk_rows!(span::Model, "span", key "tenant_id, trace_id, id", {
-    tenant_id: "uuid", trace_id: "uuid", id: "uuid", parent_id: "uuid", name: "text", kind: "text", model: "text",
+bulk_rows!(span::Model, "span", key "tenant_id, trace_key, id", {
+    tenant_id: "uuid", trace_key: "int8", trace_id: "uuid", id: "uuid", parent_id: "uuid", name: "text", kind: "text", model: "text",
     started_at: "int8", ended_at: "int8", latency_ms: "int8", error: "text", failure: "int2", prompt_tokens: "int8",
     completion_tokens: "int8", cost: "int8", counted: "bool", cost_counted: "bool", response_hash: "int8", otel_span_id: "bytea",
     hints: "text", body_id: "uuid", body_index: "int4", created_at: "int8", cached_input_tokens: "int8",
@@ -224,17 +226,21 @@ pub async fn fetch<T: Bulk>(
     sql: String,
     values: Vec<Value>,
 ) -> Result<Vec<T>, DbErr> {
-    let rows =
-        db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?;
-    let decode = |row: &sea_orm::QueryResult| match (row.try_as_sqlite_row(), row.try_as_pg_row()) {
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    db.query_all_raw(statement).await?.iter().map(decode).collect()
+}
+
+/// Decodes a row with the columns [`Bulk::COLUMN_NAMES`] in this order.
+///
+/// # Errors
+/// Fails when a value has another type.
+pub fn decode<T: Bulk>(row: &QueryResult) -> Result<T, DbErr> {
+    let decoded = match (row.try_as_sqlite_row(), row.try_as_pg_row()) {
         (Some(row), _) => T::from_sqlite(row),
         (_, Some(row)) => T::from_postgres(row),
         (None, None) => Err(sqlx::Error::RowNotFound),
     };
-    rows.iter()
-        .map(decode)
-        .collect::<sqlx::Result<_>>()
-        .map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
+    decoded.map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
 }
 
 /// Divides the rows into blocks of the fixed sizes, each with its statement.
@@ -259,7 +265,7 @@ fn sqlite_sql<T: Bulk>(rows: usize, on_conflict: OnConflict, returning: bool) ->
         T::COLUMN_NAMES.join(","),
         vec![row; rows].join(",")
     );
-    finish::<T>(&mut sql, on_conflict, returning);
+    finish::<T>(&mut sql, T::PRIMARY_KEYS.map(|it| it.0), on_conflict, returning);
     sql
 }
 
@@ -273,25 +279,31 @@ fn postgres_sql<T: Bulk>(on_conflict: OnConflict, returning: bool) -> String {
         _ = write!(sql, "{comma}${}::{kind}[]", i + 1);
     }
     sql.push(')');
-    finish::<T>(&mut sql, on_conflict, returning);
+    finish::<T>(&mut sql, T::PRIMARY_KEYS.map(|it| it.1), on_conflict, returning);
     sql
 }
 
-fn finish<T: Bulk>(sql: &mut String, on_conflict: OnConflict, returning: bool) {
+/// Adds the clauses after the rows. `primary_key` is set if it is not [`Bulk::ROW_IDENTITY`].
+fn finish<T: Bulk>(sql: &mut String, primary_key: Option<&str>, on_conflict: OnConflict, returning: bool) {
     match on_conflict {
         OnConflict::Fail => {}
+        // A generated key that is in use is not a row that is stored already.
+        OnConflict::Keep if primary_key.is_some() => {
+            _ = write!(sql, " ON CONFLICT ({}) DO NOTHING", T::ROW_IDENTITY);
+        }
         OnConflict::Keep => sql.push_str(" ON CONFLICT DO NOTHING"),
         OnConflict::Replace => {
-            let key: Vec<&str> = T::PRIMARY_KEY.split(", ").collect();
+            let target = primary_key.unwrap_or(T::ROW_IDENTITY);
+            let key: Vec<&str> = T::ROW_IDENTITY.split(", ").chain(target.split(", ")).collect();
             let set: Vec<String> = T::COLUMN_NAMES
                 .iter()
                 .filter(|it| !key.contains(it))
                 .map(|it| format!("{it}=excluded.{it}"))
                 .collect();
-            _ = write!(sql, " ON CONFLICT ({}) DO UPDATE SET {}", T::PRIMARY_KEY, set.join(","));
+            _ = write!(sql, " ON CONFLICT ({target}) DO UPDATE SET {}", set.join(","));
         }
     }
     if returning {
-        _ = write!(sql, " RETURNING {}", T::PRIMARY_KEY);
+        _ = write!(sql, " RETURNING {}", T::ROW_IDENTITY);
     }
 }

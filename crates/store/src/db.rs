@@ -1,11 +1,11 @@
 //! Opens the database: connection pools, pragmas, migrations, transactions.
 
-use std::{io, path::Path, str::FromStr, time::Duration};
+use std::{io, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use entities::dialect::Dialect;
 use migrations::MigratorTrait;
 use sea_orm::{
-    AccessMode, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, SqlErr,
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, SqlErr,
     SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sqlx::{
@@ -15,7 +15,10 @@ use sqlx::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::health::Health;
+use crate::{
+    health::Health,
+    trace_index::{directories::DirectoryCache, growth::TailGrowth, keys::KeySource},
+};
 
 /// The database with its connection pools.
 ///
@@ -31,6 +34,12 @@ pub struct Db {
     pub dialect: Dialect,
     /// Whether the database can be used at the moment.
     pub health: Health,
+    /// The keys of new traces.
+    pub(crate) keys: Arc<KeySource>,
+    /// Cached directories of the trace index.
+    pub(crate) directories: Arc<DirectoryCache>,
+    /// The tails of the trace index that have grown.
+    pub tail_growth: Arc<TailGrowth>,
     /// Whether reads have their own connections.
     split: bool,
     /// Options for connections to PostgreSQL.
@@ -68,6 +77,9 @@ impl Db {
                 write: SqlxPostgresConnector::from_sqlx_postgres_pool(write),
                 dialect: Dialect::Postgres,
                 health,
+                keys: Arc::new(KeySource::shared()),
+                directories: Arc::default(),
+                tail_growth: Arc::default(),
                 split: read_url.is_some(),
                 address: Some(address),
             })
@@ -80,6 +92,9 @@ impl Db {
                 write: SqlxSqliteConnector::from_sqlx_sqlite_pool(write),
                 dialect: Dialect::Sqlite,
                 health,
+                keys: Arc::new(KeySource::alone()),
+                directories: Arc::default(),
+                tail_growth: Arc::default(),
                 split: true,
                 address: None,
             })
@@ -108,7 +123,11 @@ impl Db {
                 .map_err(conn_err)?;
             return done;
         }
-        self.apply_migrations().await
+        // Migrations sort whole tables, which may be larger than the memory.
+        self.write.execute_unprepared("PRAGMA temp_store = FILE").await?;
+        let done = self.apply_migrations().await;
+        self.write.execute_unprepared("PRAGMA temp_store = MEMORY").await?;
+        done
     }
 
     /// Returns the number of migrations that this version has and the database lacks. Changes nothing.
@@ -241,14 +260,14 @@ impl Db {
 
     /// Returns whether the database answers.
     pub async fn is_reachable(&self) -> bool {
-        use sea_orm::ConnectionTrait;
         let ping = self.read.execute_unprepared("SELECT 1");
         matches!(tokio::time::timeout(Duration::from_secs(2), ping).await, Ok(Ok(_)))
     }
 
-    /// Frees the page caches of SQLite's idle connections: up to 4 MiB of each reader and 16 MiB of
-    /// the writer.
+    /// Frees the cached directories of the trace index, and the page caches of SQLite's idle connections: up to 4 MiB
+    /// of each reader and 16 MiB of the writer.
     pub async fn free_caches(&self) {
+        self.directories.clear();
         if self.dialect != Dialect::Sqlite {
             return;
         }
@@ -285,6 +304,8 @@ async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health)
         .after_connect(|connection, _| {
             Box::pin(async move {
                 connection.execute(ABANDONED_TRANSACTION_TIMEOUT_SQL).await?;
+                // Statements are short, but the planner overestimates ranges of keys, and compiling them would take longer.
+                connection.execute("SET jit = off").await?;
                 Ok(())
             })
         })
@@ -382,6 +403,18 @@ pub fn lost_a_race(error: &sqlx::Error) -> bool {
         return true;
     }
     error.as_database_error().and_then(|it| it.code()).is_some_and(|it| it == "40P01" || it == "40001")
+}
+
+/// Returns whether the generated key of a new trace is in use. Another process took the same one, or the clock went back.
+pub fn is_used_trace_key(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|it| {
+        // A distributed table adds the number of the shard to the name.
+        let is_of_key = |it: &str| it.starts_with("trace_pkey") || it.starts_with("trace_tail_pkey");
+        let on_sqlite = ["failed: trace.key", "failed: trace_tail.tenant_id, trace_tail.id"];
+        it.is_unique_violation()
+            && (it.constraint().is_some_and(is_of_key)
+                || on_sqlite.iter().any(|end| it.message().ends_with(end)))
+    })
 }
 
 /// Returns whether the error is a duplicate key.

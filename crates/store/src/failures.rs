@@ -50,11 +50,11 @@ pub struct FailingSpan {
 pub async fn failing_spans(db: &Db, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> Result<Vec<FailingSpan>, DbErr> {
     let mut found = Vec::with_capacity(spans.len());
     for block in spans.chunks(ROWS_PER_STATEMENT) {
-        // Joins in this order: each pair is one look-up in the primary key.
+        // Joins in this order: each pair is one look-up in an index and one in the primary key.
         let sql = format!(
             "{} SELECT s.trace_id, s.id, s.name, s.model, s.error, s.failure, s.created_at \
-             FROM given g CROSS JOIN span s WHERE s.tenant_id = $1 AND s.trace_id = g.first_id \
-             AND s.id = g.second_id AND s.failure IS NOT NULL ORDER BY s.created_at, s.started_at, s.id",
+             FROM given g CROSS JOIN trace t CROSS JOIN span s WHERE t.tenant_id = $1 AND t.id = g.first_id \
+             AND s.tenant_id = $1 AND s.trace_key = t.key AND s.id = g.second_id AND s.failure IS NOT NULL ORDER BY s.created_at, s.started_at, s.id",
             given(block.len())
         );
         let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values(tenant, block));

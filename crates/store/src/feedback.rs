@@ -16,6 +16,7 @@ use crate::{
     db::Db,
     metrics::{self, fact::stored_label},
     page::newest_first,
+    traces,
 };
 
 /// The filters of a feedback list.
@@ -53,11 +54,11 @@ pub enum FeedbackOutcome {
 pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbErr> {
     let (tenant, trace, given_at) = (new.tenant_id, new.trace_id, new.updated_at);
     let txn = db.begin().await?;
-    let Some(row) = trace::Entity::find_by_id((tenant, trace)).lock_exclusive().one(&txn).await? else {
+    let Some(row) = traces::by_id(tenant, trace).lock_exclusive().one(&txn).await? else {
         return Ok(FeedbackOutcome::NoTrace);
     };
     if let Some(id) = new.span_id
-        && span::Entity::find_by_id((tenant, trace, id)).one(&txn).await?.is_none()
+        && span::Entity::find_by_id((tenant, row.key, id)).one(&txn).await?.is_none()
     {
         return Ok(FeedbackOutcome::NoSpan);
     }

@@ -67,7 +67,7 @@ impl ExpiringRows {
 
 /// Returns the next tenant after `last` that has rows with this condition, by one look-up in the index that the
 /// hint names.
-pub(crate) async fn next_tenant(
+pub async fn next_tenant(
     db: &Db,
     table: &str,
     index_hint: &str,

@@ -44,6 +44,8 @@ pub mod settings;
 pub mod sizes;
 pub mod tenants;
 pub mod text_block;
+mod trace_filters;
+pub mod trace_index;
 pub mod traces;
 pub mod vectors;
 pub mod webhooks;

@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 
-use api::deployment::{PROMPT_NAME_TAG, PROMPT_VERSION_TAG};
+use api::{
+    deployment::{PROMPT_NAME_TAG, PROMPT_VERSION_TAG},
+    trace_filter::{Tag, TraceConditions},
+};
 use entities::{prompt_replay, prompt_score};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect, Statement, sea_query::OnConflict,
+    QueryFilter, QueryOrder, QuerySelect, sea_query::OnConflict,
 };
 use uuid::Uuid;
 
-use crate::{db::Db, housekeeping::ExpiringRows};
+use crate::{db::Db, housekeeping::ExpiringRows, traces};
 
 /// Counted scores by the time at which they were counted.
 pub const EXPIRING_SCORES: ExpiringRows = ExpiringRows::of("prompt_score", "created_at");
@@ -42,26 +45,16 @@ pub async fn tagged_traces(
     tenant: Uuid,
     project: Uuid,
     (prompt, version): (&str, i32),
-    limit: u64,
+    limit: usize,
 ) -> Result<Vec<Uuid>, DbErr> {
-    let sql = format!(
-        "SELECT g.trace_id FROM trace_tag g \
-         JOIN trace_tag v ON v.tenant_id = $1 AND v.key = $4 AND v.value = $5 AND v.started_at = g.started_at \
-         AND v.trace_id = g.trace_id \
-         JOIN trace t ON t.tenant_id = $1 AND t.id = g.trace_id AND t.project_id = $6 \
-         WHERE g.tenant_id = $1 AND g.key = $2 AND g.value = $3 \
-         ORDER BY g.started_at DESC, g.trace_id DESC LIMIT {limit}"
-    );
-    let values = [
-        tenant.into(),
-        PROMPT_NAME_TAG.into(),
-        prompt.into(),
-        PROMPT_VERSION_TAG.into(),
-        version.to_string().into(),
-        project.into(),
-    ];
-    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
-    db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
+    let tag = |key: &str, value: String| Tag::Pair(key.to_owned(), value);
+    let filter = TraceConditions {
+        project_id: Some(project),
+        tags: vec![tag(PROMPT_NAME_TAG, prompt.to_owned()), tag(PROMPT_VERSION_TAG, version.to_string())],
+        ..TraceConditions::default()
+    };
+    let rows = traces::narrow_page(&db.primary(), tenant, &filter, None, limit).await?;
+    Ok(rows.into_iter().map(|it| it.id).collect())
 }
 
 /// The evaluations of an eval rule since its last change.

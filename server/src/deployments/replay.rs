@@ -31,7 +31,7 @@ pub const COMPLETE_PAIR: &str = "complete";
 pub const FAILED_PAIR: &str = "failed";
 
 /// Traces that are read for each pair that is required, because some recorded no messages.
-const TRACES_PER_PAIR: u64 = 3;
+const TRACES_PER_PAIR: usize = 3;
 /// Maximum size in bytes of the recorded texts of a span that are sent again.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 
@@ -94,7 +94,7 @@ pub async fn select_pairs(
     let metric = &candidate.settings.metric_name;
     test_evaluation(app, tenant, caller.plan, project, metric).await.map_err(metric_error)?;
     let max_pairs = usize::try_from(candidate.settings.min_samples).unwrap_or(usize::MAX);
-    let limit = u64::from(candidate.settings.min_samples) * TRACES_PER_PAIR;
+    let limit = max_pairs.saturating_mul(TRACES_PER_PAIR);
     let version = (baseline.prompt_name.as_str(), baseline.version);
     let mut pairs = Vec::new();
     for trace_id in prompt_tests::tagged_traces(&app.db, tenant, project, version, limit).await? {

@@ -87,7 +87,7 @@ pub async fn start(
         queued: 0,
         filled: false,
         position_at: None,
-        position_id: None,
+        position_key: None,
         quota_month: quota_month.filter(|_| is_requested_directly),
         detail: (is_requested_directly && granted < matched).then(|| quota_exceeded_message(plan)),
         created_at: now,

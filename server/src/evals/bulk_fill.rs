@@ -123,7 +123,7 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<FillProgress> {
         by_judge,
         version: evaluator.as_ref().map(Evaluator::version).unwrap_or_default(),
         after: position(&bulk),
-        last: page.last().map(|it| (it.started_at, it.id)),
+        last: page.last().map(traces::position),
         ends: page.len() < TRACES_PER_BLOCK,
         // If no traces are left, nothing is stopped.
         stop_reason: stop_reason.filter(|_| !page.is_empty()),
@@ -146,8 +146,8 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<FillProgress> {
     Ok(if filled { FillProgress::Done } else { FillProgress::More })
 }
 
-fn position(bulk: &eval_bulk::Model) -> Option<(i64, Uuid)> {
-    bulk.position_at.zip(bulk.position_id)
+fn position(bulk: &eval_bulk::Model) -> Option<traces::ListPosition> {
+    bulk.position_at.zip(bulk.position_key)
 }
 
 /// Returns why a bulk evaluation cannot continue; `None` if it can.
@@ -203,9 +203,9 @@ struct FillBlock {
     /// The evaluator's version.
     version: String,
     /// The position at which the block begins.
-    after: Option<(i64, Uuid)>,
+    after: Option<traces::ListPosition>,
     /// The last trace of the block.
-    last: Option<(i64, Uuid)>,
+    last: Option<traces::ListPosition>,
     /// Whether the block is the last one.
     ends: bool,
     /// Why no more evaluations are created.
@@ -249,7 +249,7 @@ impl FillBlock {
             quotas::release(txn, self.tenant, month, quota, left).await?;
         }
         bulk.queued += count(added);
-        (bulk.position_at, bulk.position_id) = self.last.or(self.after).unzip();
+        (bulk.position_at, bulk.position_key) = self.last.or(self.after).unzip();
         bulk.filled = self.ends || self.stop_reason.is_some() || within_quota < selected;
         if bulk.filled {
             let short = bulk.queued < bulk.matched;

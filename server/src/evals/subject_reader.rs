@@ -282,7 +282,7 @@ async fn earlier_turns(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<
         project_id: Some(row.project_id),
         ..TraceConditions::default()
     };
-    let (after, mut memory) = (Some((row.started_at, row.id)), MemoryBudget::uncounted());
+    let (after, mut memory) = (Some(traces::position(row)), MemoryBudget::uncounted());
     let page = traces::page(db, tenant, &filter, after, MAX_TURNS, &mut memory).await?;
     let mut bytes = 0;
     let mut turns = Vec::new();

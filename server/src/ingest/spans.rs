@@ -110,6 +110,8 @@ fn trace_chunk(
 pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
     trace::Model {
         tenant_id: receipt.tenant_id,
+        // The transaction that stores the trace assigns it.
+        key: 0,
         id,
         project_id: receipt.project_id,
         external_id: None,
@@ -189,6 +191,8 @@ fn span_row(
     }
     let row = span::Model {
         tenant_id: receipt.tenant_id,
+        // Set when the trace is stored.
+        trace_key: 0,
         trace_id,
         id,
         parent_id: draft.parent_span_id.map(|it| span_id(trace_id, it)),

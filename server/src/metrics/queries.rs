@@ -91,9 +91,9 @@ impl MetricsQueries {
             let unmeasured = reading.unmeasured;
             let mut complete = add_up(reading, project, query.clone()).await?;
             if unmeasured {
-                add_unmeasured(&snapshot, tenant, project, &mut complete.result, &query).await?;
+                add_unmeasured(db, &snapshot, (tenant, project), &mut complete.result, &query).await?;
             }
-            complete.add_unknown_periods(&snapshot, tenant, &query).await?;
+            complete.add_unknown_periods(db, &snapshot, tenant, &query).await?;
             snapshot.commit().await?;
             sum = Some(complete);
         }
@@ -166,7 +166,8 @@ impl PartialResult {
     /// The rows include changes that are still in deltas, so deltas of these periods are subtracted.
     async fn add_unknown_periods(
         &mut self,
-        db: &impl Connection,
+        db: &Db,
+        snapshot: &impl Connection,
         tenant: Uuid,
         query: &MetricsQuery,
     ) -> Result<()> {
@@ -181,7 +182,7 @@ impl PartialResult {
                 measured: Some(true),
                 ..Rows::default()
             };
-            let rows = store::metrics::rows(db, tenant, &filter, left + 1).await?;
+            let rows = store::metrics::rows(db, snapshot, tenant, &filter, left + 1).await?;
             if rows.len() > left || number == MAX_UNKNOWN_PERIODS {
                 let message = "model: there are too many models in this period to compute the metrics of one of them; choose a shorter period";
                 return Err(problem(ErrorCode::InvalidQuery, message));
@@ -215,15 +216,15 @@ fn join_periods(mut periods: Vec<(Uuid, UnknownPeriod)>) -> Vec<(Uuid, UnknownPe
 }
 
 async fn add_unmeasured(
-    db: &impl Connection,
-    tenant: Uuid,
-    project: Option<Uuid>,
+    db: &Db,
+    snapshot: &impl Connection,
+    (tenant, project): (Uuid, Option<Uuid>),
     result: &mut MetricsResult,
     query: &MetricsQuery,
 ) -> Result<()> {
     let MetricsQuery { from, to, .. } = *query;
     let filter = Rows { project, from, to, measured: Some(false), ..Rows::default() };
-    let rows = store::metrics::rows(db, tenant, &filter, MAX_UNMEASURED_TRACES + 1).await?;
+    let rows = store::metrics::rows(db, snapshot, tenant, &filter, MAX_UNMEASURED_TRACES + 1).await?;
     if rows.len() > MAX_UNMEASURED_TRACES {
         let message = "traces from before an update are still being counted; try again shortly";
         return Err(problem(ErrorCode::Overloaded, message));
@@ -254,8 +255,8 @@ async fn add_groups(
     let mut filter = Rows { project, model, from, to, label, ..Rows::default() };
     let (mut read, mut bytes) = (0, 0);
     loop {
-        let page = store::metrics::rows(&db.read, tenant, &filter, TRACES_PER_READ).await?;
-        let last = page.last().map(|it| (it.fact.at, it.id));
+        let page = store::metrics::rows(db, &db.read, tenant, &filter, TRACES_PER_READ).await?;
+        let last = page.last().map(|it| (it.fact.at, it.key));
         let full = page.len() == TRACES_PER_READ;
         read += page.len();
         for Grouped { fact, label, .. } in page {

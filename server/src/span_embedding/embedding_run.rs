@@ -280,6 +280,7 @@ mod tests {
     fn item(length: usize) -> SpanText {
         let span = span::Model {
             tenant_id: Uuid::nil(),
+            trace_key: 0,
             trace_id: Uuid::nil(),
             id: Uuid::nil(),
             parent_id: None,

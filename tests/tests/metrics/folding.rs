@@ -122,7 +122,7 @@ on_both_databases! {
     /// With too many of them to read on demand, the caller must retry later.
     async fn many_unmeasured_traces_give_503_until_counted(app: TestApp) {
         let row = |i: u128| trace::ActiveModel {
-            tenant_id: Set(app.tenant), id: Set(uuid::Uuid::from_u128(i)), project_id: Set(app.project),
+            tenant_id: Set(app.tenant), key: Set(i64::try_from(i).unwrap()), id: Set(uuid::Uuid::from_u128(i)), project_id: Set(app.project),
             failure_types: Set(0), started_at: Set(TEST_START_MICROS), total_tokens: Set(0), token_class: Set(0), span_count: Set(0),
             ready_at: Set(TEST_START_MICROS), ready: Set(true), body_index: Set(0), created_at: Set(TEST_START_MICROS), updated_at: Set(TEST_START_MICROS),
             ..Default::default()

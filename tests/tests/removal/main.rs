@@ -10,19 +10,19 @@ use sea_orm::{ConnectionTrait, Statement};
 use tests::TestApp;
 use uuid::Uuid;
 
-/// Returns the number of the tenant's rows in each table of traces: trace, span, event, `trace_tag`, body.
-async fn rows(app: &TestApp) -> [i64; 5] {
-    let mut counts = [0; 5];
-    for (count, table) in counts.iter_mut().zip(["trace", "span", "event", "trace_tag", "body"]) {
+/// Returns the number of the tenant's rows in each table of traces: trace, span, event, body.
+async fn rows(app: &TestApp) -> [i64; 4] {
+    let mut counts = [0; 4];
+    for (count, table) in counts.iter_mut().zip(["trace", "span", "event", "body"]) {
         *count = number(app, &format!("SELECT COUNT(*) FROM {table} WHERE tenant_id = $1")).await;
     }
     counts
 }
 
 /// Returns the number of rows without a trace, in the same tables except the first.
-async fn orphans(app: &TestApp) -> [i64; 4] {
-    let mut counts = [0; 4];
-    for (count, table) in counts.iter_mut().zip(["span", "event", "trace_tag"]) {
+async fn orphans(app: &TestApp) -> [i64; 3] {
+    let mut counts = [0; 3];
+    for (count, table) in counts.iter_mut().zip(["span", "event"]) {
         let sql = format!(
             "SELECT COUNT(*) FROM {table} c WHERE c.tenant_id = $1 AND NOT EXISTS (\
              SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = c.trace_id)"
@@ -32,7 +32,7 @@ async fn orphans(app: &TestApp) -> [i64; 4] {
     let bodies = "SELECT COUNT(*) FROM body b WHERE b.tenant_id = $1 \
         AND NOT EXISTS (SELECT 1 FROM span s WHERE s.tenant_id = $1 AND s.body_id = b.id) \
         AND NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.body_id = b.id)";
-    counts[3] = number(app, bodies).await;
+    counts[2] = number(app, bodies).await;
     counts
 }
 

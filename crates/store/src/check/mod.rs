@@ -11,8 +11,9 @@ mod metrics;
 mod quotas;
 mod rows;
 mod totals;
+mod trace_index;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use serde::Serialize;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use entities::dialect::Dialect;
 
 pub use rows::{PROJECT_TABLES, TENANT_TABLES};
+pub use trace_index::TRACE_INDEX;
 
 use crate::db::Db;
 
@@ -59,6 +61,8 @@ pub struct Findings {
     pub described: Vec<Finding>,
     /// The counts of each check.
     pub checks: BTreeMap<&'static str, CheckCount>,
+    /// The tenants with findings of the check [`TRACE_INDEX`].
+    pub badly_indexed_tenants: BTreeSet<Uuid>,
 }
 
 impl Findings {
@@ -106,6 +110,7 @@ pub async fn run(db: &Db, month: i32, kinds: [&'static str; 2]) -> Result<Findin
             let months = totals::of_tenant(db, *tenant, kinds, &mut findings).await?;
             quotas::of_tenant(db, *tenant, months, month, &mut findings).await?;
             metrics::of_tenant(db, *tenant, &mut findings).await?;
+            trace_index::of_tenant(db, *tenant, &mut findings).await?;
         }
         match tenants.last() {
             Some(tenant) if tenants.len() == TENANTS_PER_PAGE => last = *tenant,

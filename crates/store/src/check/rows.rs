@@ -2,7 +2,6 @@
 //!
 //! Statements are SQL, because tables and columns are data.
 
-use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
@@ -10,7 +9,7 @@ use super::{Findings, MAX_DESCRIBED_FINDINGS};
 use crate::{db::Db, traces::child_tables};
 
 /// Every table with a tenant.
-pub const TENANT_TABLES: [&str; 43] = [
+pub const TENANT_TABLES: [&str; 45] = [
     "anomaly",
     "anomaly_detector",
     "api_key",
@@ -49,7 +48,9 @@ pub const TENANT_TABLES: [&str; 43] = [
     "span",
     "span_vector",
     "trace",
-    "trace_tag",
+    "trace_run",
+    "trace_run_block",
+    "trace_tail",
     "webhook",
     "webhook_attempt",
     "webhook_delivery",
@@ -100,13 +101,16 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
     Ok(())
 }
 
-/// Finds a tenant's rows with broken references, and tags and feedback that a trace's row lacks.
+/// Finds a tenant's rows with broken references, and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     for table in child_tables() {
-        let broken = "x.trace_id IS NOT NULL \
-            AND NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
+        let key = if table == "span" { " AND t.key = x.trace_key" } else { "" };
+        let broken = format!(
+            "x.trace_id IS NOT NULL \
+             AND NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id{key})"
+        );
         let problem = format!("a row of {table} belongs to this trace, which does not exist");
-        report_broken(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
+        report_broken(db, tenant, findings, ("orphans", table, "trace_id"), &broken, &problem).await?;
     }
     for (table, id) in PROJECT_TABLES {
         let broken = "x.project_id IS NOT NULL AND NOT EXISTS \
@@ -123,7 +127,6 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         report_broken(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
     }
     unused_texts(db, tenant, findings).await?;
-    tags(db, tenant, findings).await?;
     newest_feedback(db, tenant, findings).await
 }
 
@@ -134,30 +137,6 @@ async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<
         EXCEPT SELECT t.body_id FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x";
     report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace refers to it")
         .await
-}
-
-/// Compares the tags in the rows of traces with the rows of tags.
-async fn tags(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    let (each, holds) = match db.dialect {
-        Dialect::Sqlite => (
-            "json_each(x.tags) j",
-            "EXISTS (SELECT 1 FROM json_each(t.tags) j WHERE j.key = x.key AND j.value = x.value)",
-        ),
-        Dialect::Postgres => ("json_each_text(x.tags::json) j", "(t.tags::json ->> x.key) = x.value"),
-    };
-    let missing = format!(
-        "FROM trace x, {each} WHERE x.tenant_id = $1 AND x.tags IS NOT NULL AND NOT EXISTS \
-         (SELECT 1 FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = j.key AND g.value = j.value \
-         AND g.started_at = x.started_at AND g.trace_id = x.id)"
-    );
-    let problem = "the trace has a tag without a row, so filters do not find it";
-    report(db, tenant, findings, "tags", ("trace", "id"), &missing, problem).await?;
-    let extra = format!(
-        "FROM trace_tag x JOIN trace t ON t.tenant_id = $1 AND t.id = x.trace_id \
-         WHERE x.tenant_id = $1 AND (t.started_at <> x.started_at OR t.tags IS NULL OR NOT COALESCE({holds}, false))"
-    );
-    let problem = "the row of a tag does not match the tags of the trace";
-    report(db, tenant, findings, "tags", ("trace", "trace_id"), &extra, problem).await
 }
 
 /// Compares the label in the rows of traces with the newest feedback.

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, Statement};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -20,6 +21,7 @@ const TOKEN_COLUMNS: [&str; 5] =
 
 /// The totals in a trace's row.
 struct TraceTotals {
+    key: i64,
     id: Uuid,
     spans: i64,
     /// In the order of [`TOKEN_COLUMNS`].
@@ -55,16 +57,16 @@ pub(super) async fn of_tenant(
     findings: &mut Findings,
 ) -> Result<BTreeMap<i32, i64>, DbErr> {
     let mut months = BTreeMap::new();
-    let mut last = Uuid::nil();
+    let mut last = i64::MIN;
     loop {
         let snapshot = db.snapshot().await?;
         let page = traces(&snapshot, tenant, last).await?;
-        let Some(end) = page.last().map(|it| it.id) else { return Ok(months) };
+        let Some(end) = page.last().map(|it| it.key) else { return Ok(months) };
         let sums = sums(&snapshot, tenant, (last, end)).await?;
         findings.compared("totals", page.len() as u64);
         for trace in &page {
             *months.entry(month(trace.created_at)).or_default() += 1;
-            let sums = sums.get(&trace.id);
+            let sums = sums.get(&trace.key);
             let Some(problem) = compare(trace, sums.unwrap_or(&SpanSums::default())) else { continue };
             if !has_pending_job(&snapshot, tenant, trace.id, kinds).await? {
                 findings.add("totals", Some(tenant), format!("trace {}", trace.id), problem);
@@ -110,11 +112,12 @@ fn compare(trace: &TraceTotals, sums: &SpanSums) -> Option<String> {
     None
 }
 
-async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Vec<TraceTotals>, DbErr> {
+async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: i64) -> Result<Vec<TraceTotals>, DbErr> {
     let sql = format!(
-        "SELECT id, CAST(span_count AS BIGINT), total_tokens, cost, given, created_at, {} \
-         FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {TRACES_PER_PAGE}",
-        TOKEN_COLUMNS.join(", ")
+        "SELECT id, CAST(span_count AS BIGINT), total_tokens, cost, given, created_at, key, {} \
+         FROM trace{} WHERE tenant_id = $1 AND key > $2 ORDER BY key LIMIT {TRACES_PER_PAGE}",
+        TOKEN_COLUMNS.join(", "),
+        Dialect::of(db.get_database_backend()).primary_key_hint()
     );
     let values = [tenant.into(), last.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
@@ -128,25 +131,26 @@ async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Ve
             cost: row.try_get_by_index(3)?,
             given_cost: given.and_then(|it| it.cost),
             created_at: row.try_get_by_index(5)?,
-            tokens: tokens(row, 6)?,
+            key: row.try_get_by_index(6)?,
+            tokens: tokens(row, 7)?,
         })
     };
     db.query_all_raw(statement).await?.iter().map(read).collect()
 }
 
-/// Sums up the spans of the traces after the first id, up to the second one.
+/// Sums up the spans of the traces after the first key, up to the second one.
 async fn sums(
     db: &DatabaseTransaction,
     tenant: Uuid,
-    (after, end): (Uuid, Uuid),
-) -> Result<HashMap<Uuid, SpanSums>, DbErr> {
+    (after, end): (i64, i64),
+) -> Result<HashMap<i64, SpanSums>, DbErr> {
     // In floating point, because the sum may exceed 64 bits.
     let sum = |column: &str, counts: &str| {
         format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
     };
     let sql = format!(
-        "SELECT trace_id, COUNT(*), {}, {} FROM span \
-         WHERE tenant_id = $1 AND trace_id > $2 AND trace_id <= $3 GROUP BY trace_id",
+        "SELECT trace_key, COUNT(*), {}, {} FROM span \
+         WHERE tenant_id = $1 AND trace_key > $2 AND trace_key <= $3 GROUP BY trace_key",
         sum("cost", "cost_counted"),
         TOKEN_COLUMNS.map(|it| sum(it, "counted")).join(", "),
     );
@@ -176,7 +180,7 @@ async fn has_pending_job(
     trace: Uuid,
     kinds: [&'static str; 2],
 ) -> Result<bool, DbErr> {
-    let dialect = entities::dialect::Dialect::of(db.get_database_backend());
+    let dialect = Dialect::of(db.get_database_backend());
     let sql = format!(
         "SELECT 1 FROM job WHERE tenant_id = $1 AND kind IN ($2, $3) AND status <> 'dead' AND {} > 0 LIMIT 1",
         dialect.position("payload", "$4")

@@ -30,7 +30,7 @@ pub async fn next_tenant_to_measure(db: &Db, last: Uuid) -> Result<Option<Uuid>,
 /// Fails when the database fails; nothing has changed then.
 pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
     let sql = format!(
-        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, id LIMIT {limit}",
+        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, key LIMIT {limit}",
         db.dialect.index_hint(UNCOUNTED_INDEX)
     );
     let txn = db.begin().await?;

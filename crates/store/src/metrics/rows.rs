@@ -5,11 +5,19 @@
 
 use std::sync::Arc;
 
-use entities::dialect::Dialect;
+use api::trace_filter::TraceConditions;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
 use super::fact::Fact;
+use crate::{
+    db::Db,
+    trace_filters::ListPosition,
+    trace_index::{
+        Terms,
+        search::{self, IndexSearch, Selection},
+    },
+};
 
 /// Selects traces, and the label that is read with each fact.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +32,8 @@ pub struct Rows<'a> {
     pub to: i64,
     /// Only traces that the metrics count (`true`), or only those that they do not count (`false`).
     pub measured: Option<bool>,
-    /// Only traces that follow this (start, id) in a list, newest first.
-    pub before: Option<(i64, Uuid)>,
+    /// Only traces that follow this position in a list, newest first.
+    pub before: Option<ListPosition>,
     /// The label that is read with each fact.
     pub label: Label,
 }
@@ -42,77 +50,99 @@ pub enum Label {
     Tags,
 }
 
+impl Label {
+    /// Returns its expression over the row `t`.
+    fn column(self) -> &'static str {
+        match self {
+            Self::None => "NULL",
+            Self::Name => "t.name",
+            Self::Tags => "t.tags",
+        }
+    }
+}
+
 /// A fact with its label.
 #[derive(Clone, Debug)]
 pub struct Grouped {
-    /// The ID of the trace.
-    pub id: Uuid,
+    /// The key of the trace.
+    pub key: i64,
     /// The fact of the trace.
     pub fact: Fact,
     /// The label, if one was selected.
     pub label: Option<String>,
 }
 
-/// Returns the newest of the selected traces, at most `limit`.
+/// Returns the newest of the selected traces, at most `limit`. The rows are read with `connection`, which may have a
+/// snapshot.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn rows(
-    db: &impl ConnectionTrait,
+    db: &Db,
+    connection: &impl ConnectionTrait,
     tenant: Uuid,
     which: &Rows<'_>,
     limit: usize,
 ) -> Result<Vec<Grouped>, DbErr> {
     let Rows { project, model, from, to, measured, before, label } = which;
+    let selection = Selection {
+        columns: format!(
+            "t.key, t.started_at, t.model, t.error IS NOT NULL, t.feedback, t.latency_ms, t.cost, {}, t.total_tokens",
+            label.column()
+        ),
+        condition: match measured {
+            Some(true) => " AND t.measured",
+            Some(false) => " AND NOT t.measured",
+            None => "",
+        },
+        decode: grouped,
+        position: |it| (it.fact.at, it.key),
+    };
+    if let Some(model) = model {
+        // A model may have few of the traces of the period.
+        let filter = TraceConditions {
+            project_id: *project,
+            model: Some((*model).to_owned()),
+            from: Some(*from),
+            to: Some(*to),
+            ..TraceConditions::default()
+        };
+        let terms = Terms::of(tenant).of_conditions(&filter);
+        let which = IndexSearch { tenant, filter: &filter, terms: &terms, after: *before, limit };
+        return search::rows(db, connection, &which, &selection).await;
+    }
     let mut values: Vec<Value> = vec![tenant.into(), (*from).into(), (*to).into()];
     let mut conditions = String::new();
     if let Some(project) = project {
         values.push((*project).into());
         conditions.push_str(&format!(" AND t.project_id = ${}", values.len()));
     }
-    if let Some(model) = model {
-        values.push((*model).into());
-        conditions.push_str(&format!(" AND t.model = ${}", values.len()));
-    }
-    match measured {
-        Some(true) => conditions.push_str(" AND t.measured"),
-        Some(false) => conditions.push_str(" AND NOT t.measured"),
-        None => {}
-    }
-    if let Some((at, id)) = before {
-        values.extend([(*at).into(), (*id).into()]);
-        let (at, id) = (values.len() - 1, values.len());
+    if let Some((at, key)) = before {
+        values.extend([(*at).into(), (*key).into()]);
+        let (at, key) = (values.len() - 1, values.len());
         conditions
-            .push_str(&format!(" AND t.started_at <= ${at} AND (t.started_at < ${at} OR t.id < ${id})"));
+            .push_str(&format!(" AND t.started_at <= ${at} AND (t.started_at < ${at} OR t.key < ${key})"));
     }
-    let index = match (measured, model, project) {
-        (Some(false), _, _) => "ix_trace_unmeasured",
-        (_, Some(_), _) => "ix_trace_model",
-        (_, None, Some(_)) => "ix_trace_project",
-        (_, None, None) => "ix_trace_time",
+    let index = match (measured, project) {
+        (Some(false), _) => "ix_trace_unmeasured",
+        (_, Some(_)) => "ix_trace_project",
+        (_, None) => "ix_trace_time",
     };
-    let label = match label {
-        Label::None => "NULL",
-        Label::Name => "t.name",
-        Label::Tags => "t.tags",
-    };
-    let dialect = Dialect::of(db.get_database_backend());
+    let hint = db.dialect.index_hint(index);
+    let Selection { columns, condition, .. } = selection;
     let sql = format!(
-        "SELECT t.id, t.started_at, t.model, t.error IS NOT NULL, t.feedback, t.latency_ms, t.cost, {label}, \
-         t.total_tokens \
-         FROM trace t{} WHERE t.tenant_id = $1 AND t.started_at BETWEEN $2 AND $3{conditions} \
-         ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}",
-        dialect.index_hint(index)
+        "SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1 AND t.started_at BETWEEN $2 AND $3{condition}{conditions} \
+         ORDER BY t.started_at DESC, t.key DESC LIMIT {limit}"
     );
-    let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);
-    db.query_all_raw(statement).await?.iter().map(grouped).collect()
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    connection.query_all_raw(statement).await?.iter().map(grouped).collect()
 }
 
 fn grouped(row: &QueryResult) -> Result<Grouped, DbErr> {
     let model: Option<String> = row.try_get_by_index(2)?;
     let latency: Option<i64> = row.try_get_by_index(5)?;
     Ok(Grouped {
-        id: row.try_get_by_index(0)?,
+        key: row.try_get_by_index(0)?,
         fact: Fact {
             at: row.try_get_by_index(1)?,
             model: model.map(Arc::from),

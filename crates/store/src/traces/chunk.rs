@@ -1,10 +1,6 @@
-//! The rows of one chunk, and the encoding of values in them.
+//! The rows of one chunk.
 
-use std::collections::BTreeMap;
-
-use api::FailureType;
-use entities::{body, evaluation, event, span, trace, trace_tag};
-use semantics::rollup::FailureSet;
+use entities::{body, evaluation, event, span, trace};
 
 use crate::vectors::VectorRow;
 
@@ -30,29 +26,12 @@ impl TraceChunk {
     pub fn is_item(&self) -> bool {
         self.trace.digest.is_some()
     }
-}
 
-/// Returns the rows of the trace's tags.
-pub fn tag_rows(trace: &trace::Model) -> Vec<trace_tag::Model> {
-    let tags: BTreeMap<String, String> =
-        trace.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
-    tags.into_iter()
-        .map(|(key, value)| trace_tag::Model {
-            tenant_id: trace.tenant_id,
-            key,
-            value,
-            started_at: trace.started_at,
-            trace_id: trace.id,
-        })
-        .collect()
-}
-
-/// Returns the failure type of a stored bit.
-pub fn failure_of(bit: i16) -> Option<FailureType> {
-    FailureType::ALL.iter().copied().find(|it| bit_of(*it) == bit)
-}
-
-/// Returns the bit that stands for a failure type in rows.
-pub fn bit_of(failure: FailureType) -> i16 {
-    i16::from(FailureSet::from(failure).bits())
+    /// Sets the key of the trace in all rows that have it.
+    pub(crate) fn set_key(&mut self, key: i64) {
+        self.trace.key = key;
+        for span in &mut self.spans {
+            span.trace_key = key;
+        }
+    }
 }

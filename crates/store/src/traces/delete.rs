@@ -9,14 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entities::{audit_record, body, dialect::Dialect, job, trace, trace_tag};
+use entities::{audit_record, body, dialect::Dialect, job, trace};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QuerySelect,
     Statement,
 };
 use uuid::Uuid;
 
-use super::{IDS_PER_STATEMENT, tag_rows};
+use super::{IDS_PER_STATEMENT, by_id};
 use crate::{
     audit,
     db::Db,
@@ -26,10 +26,9 @@ use crate::{
 };
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
-/// that begins with them, and with `has_body` a column with the ID of the body that has the row's texts.
+/// that begins with them (of spans: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the body that has the row's texts.
 /// A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
 /// index: SQLite would choose the primary key, which has the rows of all traces.
-/// Tags have another key; they are removed by the tags in the trace's row.
 ///
 /// Rows that queries find independently are removed before the spans to which they refer. Webhook events are removed
 /// after evaluations: a transaction that ends an evaluation and stores its event locks the evaluation only.
@@ -59,7 +58,7 @@ struct ChildTable {
 
 /// Returns the tables whose rows belong to a trace.
 pub fn child_tables() -> impl Iterator<Item = &'static str> {
-    CHILD_TABLES.iter().map(|it| it.table).chain(["trace_tag"])
+    CHILD_TABLES.iter().map(|it| it.table)
 }
 
 /// The result of one transaction.
@@ -91,24 +90,20 @@ pub async fn remove(
     let (mut delta, mut released) = (Delta::default(), BTreeMap::new());
     // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
-        let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
+        let row = by_id(tenant, *id).lock_exclusive().one(&txn).await?;
         let Some(row) = row.filter(&wanted) else { continue };
         if let Some(record) = record.take() {
             audit::add(&txn, record).await?;
         }
         evaluations::fail_of_removed_trace(&txn, tenant, *id, now, &mut released).await?;
-        left -= remove_children(&txn, tenant, *id, left).await?;
+        left -= remove_children(&txn, &row, left).await?;
         if left == 0 {
             removal.more = true;
             jobs::insert_once(&txn, continuation(&row)).await?;
             break;
         }
-        for tag in tag_rows(&row) {
-            let key = (tenant, tag.key, tag.value, tag.started_at, tag.trace_id);
-            trace_tag::Entity::delete_by_id(key).exec(&txn).await?;
-        }
         remove_bodies(&txn, tenant, row.body_id).await?;
-        trace::Entity::delete_by_id((tenant, *id)).exec(&txn).await?;
+        trace::Entity::delete_by_id((tenant, row.key)).exec(&txn).await?;
         delta.take(&row);
         removal.traces += 1;
     }
@@ -134,7 +129,7 @@ pub async fn started_before(
 ) -> Result<Vec<Uuid>, DbErr> {
     let sql = format!(
         "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.project_id = $2 AND t.started_at < $3 \
-         ORDER BY t.started_at, t.id LIMIT {limit}",
+         ORDER BY t.started_at, t.key LIMIT {limit}",
         db.dialect.index_hint("ix_trace_project")
     );
     let values = [tenant.into(), project.into(), before.into()];
@@ -145,10 +140,10 @@ pub async fn started_before(
 /// Removes up to `limit` rows that depend on a trace. Returns their number.
 async fn remove_children(
     txn: &DatabaseTransaction,
-    tenant: Uuid,
-    trace: Uuid,
+    trace: &trace::Model,
     limit: usize,
 ) -> Result<usize, DbErr> {
+    let tenant = trace.tenant_id;
     let mut removed = 0;
     let dialect = Dialect::of(txn.get_database_backend());
     for ChildTable { table, index, has_body } in CHILD_TABLES {
@@ -158,15 +153,17 @@ async fn remove_children(
         }
         let hint = index.map(|it| dialect.index_hint(it)).unwrap_or_default();
         let returning = if *has_body { "body_id" } else { "id" };
+        let (column, value) =
+            if *table == "span" { ("trace_key", trace.key.into()) } else { ("trace_id", trace.id.into()) };
         // A range up to the id of the last row: PostgreSQL may join a list of ids with all rows of the trace,
         // one by one.
         let sql = format!(
-            "DELETE FROM {table}{hint} WHERE tenant_id = $1 AND trace_id = $2 AND id <= COALESCE((\
-             SELECT id FROM {table}{hint} WHERE tenant_id = $1 AND trace_id = $2 ORDER BY id LIMIT 1 OFFSET {}), $3) \
+            "DELETE FROM {table}{hint} WHERE tenant_id = $1 AND {column} = $2 AND id <= COALESCE((\
+             SELECT id FROM {table}{hint} WHERE tenant_id = $1 AND {column} = $2 ORDER BY id LIMIT 1 OFFSET {}), $3) \
              RETURNING {returning}",
             left - 1
         );
-        let values = [tenant.into(), trace.into(), Uuid::max().into()];
+        let values = [tenant.into(), value, Uuid::max().into()];
         let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);
         let rows = txn.query_all_raw(statement).await?;
         removed += rows.len();

@@ -2,6 +2,7 @@
 //!
 //! Statements are SQL, because rows are read in bulk, by the position of their columns.
 
+use api::trace_filter::TraceConditions;
 use entities::{event, span, trace};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -9,7 +10,11 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::text::{Counted, SMALL_BLOCK_BYTES};
+use super::{
+    by_id,
+    list::narrow_page,
+    text::{Counted, SMALL_BLOCK_BYTES},
+};
 use crate::{
     bulk::{self, Bulk},
     db::Db,
@@ -25,7 +30,7 @@ pub type Position = (i64, Uuid);
 /// # Errors
 /// Fails when the database fails.
 pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
-    trace::Entity::find_by_id((tenant, id)).one(&db.read).await
+    by_id(tenant, id).one(&db.read).await
 }
 
 /// Returns whether a trace exists, read from the primary rather than from a replica.
@@ -33,12 +38,8 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>
 /// # Errors
 /// Fails when the database fails.
 pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
-    let found: Option<Uuid> = trace::Entity::find_by_id((tenant, id))
-        .select_only()
-        .column(trace::Column::Id)
-        .into_tuple()
-        .one(db.current())
-        .await?;
+    let found: Option<Uuid> =
+        by_id(tenant, id).select_only().column(trace::Column::Id).into_tuple().one(db.current()).await?;
     Ok(found.is_some())
 }
 
@@ -47,13 +48,8 @@ pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
 /// # Errors
 /// Fails when the database fails.
 pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<Uuid>, DbErr> {
-    let sql = format!(
-        "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.external_id = $2 \
-         ORDER BY t.started_at DESC, t.id DESC LIMIT 1",
-        db.dialect.index_hint("ix_trace_external")
-    );
-    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into(), name.into()]);
-    db.current().query_one_raw(statement).await?.map(|it| it.try_get_by_index(0)).transpose()
+    let filter = TraceConditions { external_id: Some(name.to_owned()), ..TraceConditions::default() };
+    Ok(narrow_page(&db.primary(), tenant, &filter, None, 1).await?.first().map(|it| it.id))
 }
 
 /// Returns up to `limit` spans of a trace by start, beginning after `after`.
@@ -67,8 +63,11 @@ pub async fn spans(
     after: Option<Position>,
     limit: u64,
 ) -> Result<Vec<span::Model>, DbErr> {
-    let mut sql =
-        format!("SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2", span::Model::select("s"));
+    let mut sql = format!(
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 \
+         AND s.trace_key = (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2)",
+        span::Model::select("s")
+    );
     let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
     if let Some((at, id)) = after {
         sql.push_str(" AND (s.started_at > $3 OR s.started_at = $3 AND s.id > $4)");
@@ -87,10 +86,12 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
         return Ok(Vec::new());
     }
     let places: Vec<String> = (0..ids.len()).map(|it| format!("(${},${})", 2 * it + 2, 2 * it + 3)).collect();
+    // Joins in this order: each pair is one look-up in an index and one in the primary key.
     let sql = format!(
-        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND (s.trace_id, s.id) IN (VALUES {})",
-        span::Model::select("s"),
-        places.join(",")
+        "WITH given(trace_id, span_id) AS (VALUES {}) SELECT {} FROM given g CROSS JOIN trace t CROSS JOIN span s \
+         WHERE t.tenant_id = $1 AND t.id = g.trace_id AND s.tenant_id = $1 AND s.trace_key = t.key AND s.id = g.span_id",
+        places.join(","),
+        span::Model::select("s")
     );
     let ids = ids.iter().flat_map(|it| [it.0, it.1]);
     bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await

@@ -11,6 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::keys_of;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
@@ -23,7 +24,9 @@ use crate::{
 pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span::Model>, DbErr> {
     let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
     let sql = format!(
-        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id IN ({}) ORDER BY s.trace_id, s.started_at, s.id",
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 \
+         AND s.trace_key IN (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id IN ({})) \
+         ORDER BY s.trace_id, s.started_at, s.id",
         span::Model::select("s"),
         places.join(",")
     );
@@ -99,7 +102,8 @@ pub async fn events_of_spans(
 pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<event::Model>, DbErr> {
     let sql = format!(
         "SELECT {} FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2 AND (e.span_id IS NULL OR NOT EXISTS (\
-         SELECT 1 FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2 AND s.id = e.span_id)) \
+         SELECT 1 FROM span s WHERE s.tenant_id = $1 AND s.id = e.span_id \
+         AND s.trace_key = (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2))) \
          ORDER BY e.created_at, e.id",
         event::Model::select("e")
     );
@@ -121,7 +125,7 @@ pub async fn otel_ids(
         .column(span::Column::Id)
         .column(span::Column::OtelSpanId)
         .filter(span::Column::TenantId.eq(tenant))
-        .filter(span::Column::TraceId.eq(trace))
+        .filter(span::Column::TraceKey.in_subquery(keys_of(tenant, &[trace])))
         .filter(span::Column::Id.is_in(spans.iter().copied()))
         .into_tuple()
         .all(&db.read)

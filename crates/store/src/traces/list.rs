@@ -1,25 +1,23 @@
 //! Pages of traces, newest first, and the changes since a position.
 //!
-//! Statements are SQL, because sea-orm has no index hints and no unions of limited subqueries.
+//! Statements are SQL, because sea-orm has no index hints.
 
-use api::trace_filter::{Bounds, FilterValue, Tag, TraceConditions};
+use api::trace_filter::TraceConditions;
 use entities::trace;
-use sea_orm::{ConnectionTrait, DbErr, IdenStatic, Statement, Value};
+use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
-use super::{
-    access::{
-        FilterAccess, MOST_SELECTIVE_FIRST, RangeColumns, TIME_INDEX, access, best_index, index_of,
-        overlapping_classes,
-    },
-    conditions::{Sql, add_conditions},
-    text::{Counted, TextBlocks, Texts},
-};
+use super::text::{Counted, TextBlocks, Texts};
 use crate::{
     bulk::{self, Bulk},
     db::Db,
     error::Result,
     memory::MemoryAccount,
+    trace_filters::{ListPosition, Sql, add_conditions, list_index, position},
+    trace_index::{
+        AnyOf, Terms,
+        search::{self, IndexSearch},
+    },
 };
 
 /// Rows of a list, with their texts.
@@ -28,7 +26,7 @@ pub struct Page {
     /// The traces with their texts, newest first.
     pub rows: Vec<(trace::Model, Texts)>,
     /// The position at which the next page begins; none on the last page.
-    pub next: Option<(i64, Uuid)>,
+    pub next: Option<ListPosition>,
 }
 
 /// Changed traces, and the position up to which they were read.
@@ -36,7 +34,7 @@ pub struct Page {
 pub struct Changes {
     /// The traces, oldest change first.
     pub rows: Vec<trace::Model>,
-    /// The position of the last change read; none if there was none.
+    /// Time and ID of the last change read; none if there was none.
     pub last: Option<(i64, Uuid)>,
     /// Whether there may be more changes after the position.
     pub more: bool,
@@ -50,10 +48,6 @@ const ROWS_PER_READ: usize = 50;
 const SEARCHED_ROWS_PER_READ: usize = 100;
 /// Maximum number of traces whose texts one request searches for words.
 const MAX_SEARCHED_TRACES: usize = 2_000;
-/// Maximum number of values of a tag's key whose rows are merged; for more values, the list is scanned.
-const MAX_MERGED_TAG_VALUES: i64 = 50;
-/// Maximum number of classes of a range that is assumed to have rows in every class.
-const MAX_ASSUMED_CLASSES: usize = 6;
 
 /// Reads the traces of a list one by one, newest first, with their texts.
 pub struct TraceReader<'a> {
@@ -65,8 +59,8 @@ pub struct TraceReader<'a> {
     block: usize,
     rows: std::vec::IntoIter<trace::Model>,
     texts: Option<TextBlocks>,
-    /// Start and id of the last trace read.
-    position: Option<(i64, Uuid)>,
+    /// The last trace read.
+    position: Option<ListPosition>,
     searched: usize,
     /// Whether the database may have more rows.
     more: bool,
@@ -76,7 +70,7 @@ pub struct TraceReader<'a> {
 pub type CountedTrace = (trace::Model, Counted<Texts>);
 
 impl<'a> TraceReader<'a> {
-    /// Opens a reader after the (start, id) of `after`. The reader returns at most `limit` traces.
+    /// Opens a reader after the position `after`. The reader returns at most `limit` traces.
     ///
     /// # Errors
     /// Fails when the database fails.
@@ -84,10 +78,10 @@ impl<'a> TraceReader<'a> {
         db: &'a Db,
         tenant: Uuid,
         filter: &'a TraceConditions,
-        after: Option<(i64, Uuid)>,
+        after: Option<ListPosition>,
         limit: usize,
     ) -> Result<Self, DbErr> {
-        let driver = driver(db, tenant, filter).await?;
+        let driver = Driver::of(tenant, filter);
         let block = if filter.words.is_empty() { limit.min(ROWS_PER_READ) } else { SEARCHED_ROWS_PER_READ };
         let rows = Vec::new().into_iter();
         Ok(Self {
@@ -104,8 +98,8 @@ impl<'a> TraceReader<'a> {
         })
     }
 
-    /// Returns the start and the id of the last trace read.
-    pub fn position(&self) -> Option<(i64, Uuid)> {
+    /// Returns the position of the last trace read.
+    pub fn position(&self) -> Option<ListPosition> {
         self.position
     }
 
@@ -132,7 +126,7 @@ impl<'a> TraceReader<'a> {
                 Some(texts) => texts.of_trace(self.db, &row, memory).await?,
                 None => Counted::default(),
             };
-            self.position = Some((row.started_at, row.id));
+            self.position = Some(position(&row));
             if holds(&row, &counted.texts, &self.filter.words) {
                 return Ok(Some((row, counted)));
             }
@@ -154,7 +148,7 @@ impl<'a> TraceReader<'a> {
     }
 }
 
-/// Returns a page of at most `limit` traces after the (start, id) of `after`. A page with large texts or a
+/// Returns a page of at most `limit` traces after the position `after`. A page with large texts or a
 /// search for words can be shorter and still have `next`. Memory for large texts is reserved.
 ///
 /// # Errors
@@ -163,7 +157,7 @@ pub async fn page(
     db: &Db,
     tenant: Uuid,
     filter: &TraceConditions,
-    after: Option<(i64, Uuid)>,
+    after: Option<ListPosition>,
     limit: usize,
     memory: &mut impl MemoryAccount,
 ) -> Result<Page> {
@@ -186,10 +180,10 @@ pub async fn narrow_page(
     db: &Db,
     tenant: Uuid,
     filter: &TraceConditions,
-    after: Option<(i64, Uuid)>,
+    after: Option<ListPosition>,
     limit: usize,
 ) -> Result<Vec<trace::Model>, DbErr> {
-    let driver = driver(db, tenant, filter).await?;
+    let driver = Driver::of(tenant, filter);
     rows(db, tenant, filter, &driver, after, limit).await
 }
 
@@ -198,13 +192,21 @@ pub async fn narrow_page(
 /// # Errors
 /// Fails when the database fails.
 pub async fn count(db: &Db, tenant: Uuid, filter: &TraceConditions) -> Result<i64, DbErr> {
-    let hint = db.dialect.index_hint(best_index(filter));
-    let mut sql = Sql::new(tenant);
-    sql.push(&format!("SELECT COUNT(*) FROM trace t{hint} WHERE t.tenant_id = $1"));
-    add_conditions(filter, &mut sql, "t", db.dialect);
-    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values);
-    let row = db.read.query_one_raw(statement).await?;
-    row.ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?.try_get_by_index(0)
+    let terms = match Driver::of(tenant, filter) {
+        Driver::Index(name) => {
+            let mut sql = Sql::new(tenant);
+            let hint = db.dialect.index_hint(name);
+            sql.push(&format!("SELECT COUNT(*) FROM trace t{hint} WHERE t.tenant_id = $1"));
+            add_conditions(filter, &mut sql, "t", db.dialect);
+            let statement = Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values);
+            let row = db.read.query_one_raw(statement).await?;
+            return row
+                .ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?
+                .try_get_by_index(0);
+        }
+        Driver::Terms(terms) => terms,
+    };
+    search::count(db, tenant, filter, &terms).await
 }
 
 /// Reads at most `limit` traces committed or changed after the (time of change, id) of `after`. Ignores
@@ -233,57 +235,25 @@ pub async fn changed_since(
     Ok(Changes { rows, last, more })
 }
 
-/// The index or the rows along which a page is read.
+/// The way in which a page is found.
 #[derive(Clone, Debug, PartialEq)]
 enum Driver {
-    /// One index of `trace`.
+    /// Along an index of `trace`.
     Index(&'static str),
-    /// The rows of these tags.
-    Tags(Vec<(String, String)>),
-    /// The classes of a range, each ordered by time.
-    Classes {
-        /// The name of the index.
-        index: &'static str,
-        /// The column of the class.
-        column: &'static str,
-        /// The classes.
-        classes: Vec<i16>,
-    },
+    /// By the trace index: every trace has these terms.
+    Terms(Vec<AnyOf>),
 }
 
-/// Selects the index or the rows along which the page is read: those of the most selective filter.
-async fn driver(db: &Db, tenant: Uuid, filter: &TraceConditions) -> Result<Driver, DbErr> {
-    for key in MOST_SELECTIVE_FIRST {
-        let Some(value) = filter.value(*key) else { continue };
-        let driver = match (access(*key), value) {
-            (FilterAccess::TagRows, FilterValue::Tags(tags)) => tag_driver(db, tenant, tags).await?,
-            (FilterAccess::Range(columns), FilterValue::Range(bounds)) => {
-                let classes = classes_with_rows(db, tenant, columns, bounds).await?;
-                Some(Driver::Classes { index: columns.index, column: columns.class.as_str(), classes })
-            }
-            _ => index_of(*key, value).map(Driver::Index),
-        };
-        if let Some(driver) = driver {
-            return Ok(driver);
+impl Driver {
+    fn of(tenant: Uuid, filter: &TraceConditions) -> Self {
+        let terms = Terms::of(tenant).of_conditions(filter);
+        // A session has few traces, and lists of sessions have an index of their own.
+        if terms.is_empty() || filter.session_id.is_some() {
+            Self::Index(list_index(filter))
+        } else {
+            Self::Terms(terms)
         }
     }
-    Ok(Driver::Index(TIME_INDEX))
-}
-
-/// Returns the rows of tags along which a page is read; `None` if no tag has few enough values.
-async fn tag_driver(db: &Db, tenant: Uuid, tags: &[Tag]) -> Result<Option<Driver>, DbErr> {
-    let pair = tags.iter().find_map(|it| match it {
-        Tag::Pair(key, value) => Some((key.clone(), value.clone())),
-        Tag::Key(_) | Tag::Written(_) => None,
-    });
-    if let Some(pair) = pair {
-        return Ok(Some(Driver::Tags(vec![pair])));
-    }
-    let Some(Tag::Key(key)) = tags.first() else { return Ok(None) };
-    let values = tag_values(db, tenant, key).await?;
-    // Each value is a separate subquery, which repeats every other condition.
-    let has_few = i64::try_from(values.len() * tags.len()).unwrap_or(i64::MAX) < MAX_MERGED_TAG_VALUES;
-    Ok(has_few.then(|| Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect())))
 }
 
 async fn rows(
@@ -291,128 +261,24 @@ async fn rows(
     tenant: Uuid,
     filter: &TraceConditions,
     driver: &Driver,
-    after: Option<(i64, Uuid)>,
+    after: Option<ListPosition>,
     limit: usize,
 ) -> Result<Vec<trace::Model>, DbErr> {
-    let mut sql = Sql::new(tenant);
     match driver {
         Driver::Index(name) => {
+            let mut sql = Sql::new(tenant);
             let (columns, hint) = (trace::Model::select("t"), db.dialect.index_hint(name));
             sql.push(&format!("SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1"));
-            sql.and_older("t", "id", after);
+            sql.and_older("t", "key", after);
             add_conditions(filter, &mut sql, "t", db.dialect);
+            sql.push(&format!(" ORDER BY t.started_at DESC, t.key DESC LIMIT {limit}"));
+            fetch(db, sql).await
         }
-        Driver::Tags(tags) => {
-            let ways: Vec<String> = tags
-                .iter()
-                .map(|(key, value)| {
-                    let mut way = Sql { text: String::new(), values: std::mem::take(&mut sql.values) };
-                    let (key, value) = (way.arg(key.as_str()), way.arg(value.as_str()));
-                    way.push(&format!(
-                        "SELECT g.started_at, g.trace_id AS id FROM trace_tag g \
-                         CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = g.trace_id \
-                         AND g.tenant_id = $1 AND g.key = {key} AND g.value = {value}"
-                    ));
-                    way.and_older("g", "trace_id", after);
-                    let mut rest = filter.clone();
-                    rest.tags.retain(|it| {
-                        tags.len() > 1 || !matches!(it, Tag::Pair(k, v) if (k, v) == (&tags[0].0, &tags[0].1))
-                    });
-                    add_conditions(&rest, &mut way, "t", db.dialect);
-                    if let Some(from) = filter.from {
-                        way.and("g", "started_at", ">=", from);
-                    }
-                    if let Some(to) = filter.to {
-                        way.and("g", "started_at", "<=", to);
-                    }
-                    way.push(&format!(" ORDER BY g.started_at DESC, g.trace_id DESC LIMIT {limit}"));
-                    sql.values = way.values;
-                    way.text
-                })
-                .collect();
-            merge(&mut sql, &ways, limit);
-        }
-        Driver::Classes { index, column, classes } => {
-            let hint = db.dialect.index_hint(index);
-            let ways: Vec<String> = classes
-                .iter()
-                .map(|class| {
-                    let mut way = Sql { text: String::new(), values: std::mem::take(&mut sql.values) };
-                    way.push(&format!(
-                        "SELECT t.started_at, t.id FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} = {class}"
-                    ));
-                    way.and_older("t", "id", after);
-                    add_conditions(filter, &mut way, "t", db.dialect);
-                    way.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
-                    sql.values = way.values;
-                    way.text
-                })
-                .collect();
-            merge(&mut sql, &ways, limit);
+        Driver::Terms(terms) => {
+            let which = IndexSearch { tenant, filter, terms, after, limit };
+            search::rows(db, &db.read, &which, &search::complete_rows()).await
         }
     }
-    if sql.text.is_empty() {
-        return Ok(Vec::new());
-    }
-    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
-    fetch(db, sql).await
-}
-
-/// Joins the newest rows of several subqueries with their traces.
-///
-/// `CROSS JOIN` makes SQLite keep the order of the tables. Otherwise it would read all traces by time to
-/// avoid the sort.
-fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
-    if ways.is_empty() {
-        return;
-    }
-    let all: Vec<String> =
-        ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
-    sql.push(&format!(
-        "SELECT {} FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
-         CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = p.id",
-        trace::Model::select("t"),
-        all.join(" UNION ALL ")
-    ));
-}
-
-/// Returns the values of a tag's key, at most one more than are merged.
-async fn tag_values(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbErr> {
-    let mut sql = Sql::new(tenant);
-    let key = sql.arg(key);
-    // Skips from value to value along the primary key of the table.
-    sql.push(&format!(
-        "WITH RECURSIVE v(value, n) AS (\
-         SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key}), 1 \
-         UNION ALL SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key} AND g.value > v.value), n + 1 \
-         FROM v WHERE v.value IS NOT NULL AND n < {MAX_MERGED_TAG_VALUES}) SELECT value FROM v WHERE value IS NOT NULL"
-    ));
-    let rows = db.read.query_all_raw(statement(db, sql)).await?;
-    rows.iter().map(|it| it.try_get("", "value")).collect()
-}
-
-/// Returns the classes of a range that have rows.
-async fn classes_with_rows(
-    db: &Db,
-    tenant: Uuid,
-    range: RangeColumns,
-    bounds: Bounds,
-) -> Result<Vec<i16>, DbErr> {
-    let classes = overlapping_classes(bounds);
-    if classes.clone().count() <= MAX_ASSUMED_CLASSES {
-        return Ok(classes.collect());
-    }
-    let (low, high) = classes.into_inner();
-    let (column, hint) = (range.class.as_str(), db.dialect.index_hint(range.index));
-    let mut sql = Sql::new(tenant);
-    sql.push(&format!(
-        "WITH RECURSIVE c(class) AS (\
-         SELECT (SELECT MIN(t.{column}) FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} >= {low} AND t.{column} <= {high}) \
-         UNION ALL SELECT (SELECT MIN(t.{column}) FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} > c.class AND t.{column} <= {high}) \
-         FROM c WHERE c.class IS NOT NULL) SELECT class FROM c WHERE class IS NOT NULL"
-    ));
-    let rows = db.read.query_all_raw(statement(db, sql)).await?;
-    rows.iter().map(|it| it.try_get("", "class")).collect()
 }
 
 /// Returns whether every word is contained in the name, the error or one of the texts, ignoring case.
@@ -429,9 +295,4 @@ pub fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
 
 async fn fetch(db: &Db, sql: Sql) -> Result<Vec<trace::Model>, DbErr> {
     bulk::fetch(&db.read, sql.text, sql.values).await
-}
-
-fn statement(db: &Db, sql: Sql) -> Statement {
-    let values: Vec<Value> = sql.values;
-    Statement::from_sql_and_values(db.dialect.backend(), sql.text, values)
 }

@@ -3,10 +3,7 @@
 //! Statements are SQL where many rows are read by the position of their columns, or where an update returns
 //! rows.
 
-mod access;
 mod chunk;
-mod class;
-mod conditions;
 mod delete;
 mod detail;
 mod export;
@@ -23,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use entities::{span, trace};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder,
-    QuerySelect, Statement, Value,
+    QuerySelect, QueryTrait, Select, Statement, Value, sea_query::SelectStatement,
 };
 use uuid::Uuid;
 
@@ -32,8 +29,7 @@ use crate::{
     db::Db,
 };
 
-pub use chunk::{TraceChunk, bit_of, failure_of, tag_rows};
-pub use class::{class, classes};
+pub use chunk::TraceChunk;
 pub use delete::{Removal, child_tables, remove, started_before};
 pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
 pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
@@ -44,6 +40,8 @@ pub use rules::{StoredGroup, TraceRules};
 pub use sessions::{SessionPage, SessionSums, sessions};
 pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
 pub use write::{ChunkOutcome, LONG_TRACE_SPANS, store, sum_up_long};
+
+pub use crate::trace_filters::{ListPosition, bit_of, class, classes, failure_of, position, tags_of};
 
 /// Number of rows named in one statement, because databases limit the number of parameters.
 const IDS_PER_STATEMENT: usize = 500;
@@ -174,7 +172,7 @@ pub async fn span_kinds(
             .select_only()
             .columns([span::Column::TraceId, span::Column::Kind])
             .filter(span::Column::TenantId.eq(tenant))
-            .filter(span::Column::TraceId.is_in(block.iter().copied()))
+            .filter(span::Column::TraceKey.in_subquery(keys_of(tenant, block)))
             .distinct();
         for (trace, kind) in query.into_tuple::<(Uuid, String)>().all(db.current()).await? {
             kinds.entry(trace).or_default().insert(kind);
@@ -183,12 +181,27 @@ pub async fn span_kinds(
     Ok(kinds)
 }
 
+/// Selects the keys of the traces with these IDs.
+fn keys_of(tenant: Uuid, ids: &[Uuid]) -> SelectStatement {
+    let query = trace::Entity::find()
+        .select_only()
+        .column(trace::Column::Key)
+        .filter(trace::Column::TenantId.eq(tenant))
+        .filter(trace::Column::Id.is_in(ids.iter().copied()));
+    query.into_query()
+}
+
+/// Selects a trace by its ID.
+pub fn by_id(tenant: Uuid, id: Uuid) -> Select<trace::Entity> {
+    trace::Entity::find().filter(trace::Column::TenantId.eq(tenant)).filter(trace::Column::Id.eq(id))
+}
+
 /// Returns a trace, locked until the transaction ends, so that it is not removed meanwhile.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
-    trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+    by_id(tenant, id).lock_exclusive().one(txn).await
 }
 
 /// Locks the traces with these IDs until the transaction ends, in the order in which writers lock them. Unknown
@@ -272,7 +285,7 @@ pub async fn newest(db: &Db, tenant: Uuid, limit: u64) -> Result<Vec<(Uuid, i32)
         .columns([trace::Column::Id, trace::Column::SpanCount])
         .filter(trace::Column::TenantId.eq(tenant))
         .order_by_desc(trace::Column::StartedAt)
-        .order_by_desc(trace::Column::Id)
+        .order_by_desc(trace::Column::Key)
         .limit(limit)
         .into_tuple()
         .all(&db.read)

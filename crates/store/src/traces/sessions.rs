@@ -12,11 +12,11 @@ use api::trace_filter::TraceConditions;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement};
 use uuid::Uuid;
 
-use super::{
-    conditions::{Sql, add_conditions},
-    detail::Position,
+use super::list::narrow_page;
+use crate::{
+    db::Db,
+    trace_filters::{ListPosition, Sql, add_conditions, position},
 };
-use crate::db::Db;
 
 /// Number of traces read at once.
 const TRACES_PER_READ: usize = 1_000;
@@ -50,7 +50,7 @@ pub struct SessionPage {
     /// The sessions.
     pub rows: Vec<SessionSums>,
     /// The position of the next page; none on the last page.
-    pub next: Option<Position>,
+    pub next: Option<ListPosition>,
 }
 
 /// Returns a page of at most `limit` sessions with matching traces; only these traces are summed up. A page
@@ -62,19 +62,20 @@ pub async fn sessions(
     db: &Db,
     tenant: Uuid,
     filter: &TraceConditions,
-    after: Option<Position>,
+    after: Option<ListPosition>,
     limit: usize,
 ) -> Result<SessionPage, DbErr> {
     let mut seen = HashSet::new();
-    let mut listed: Vec<(Position, String)> = Vec::new();
+    let mut listed: Vec<(ListPosition, String)> = Vec::new();
     let (mut at, mut traces_read) = (after, 0);
     let next = loop {
         let block = walk(db, tenant, filter, at).await?;
         let count = block.len();
         traces_read += count;
         at = block.last().map(|it| it.0).or(at);
-        let mut newest: Vec<(Position, String)> =
-            block.into_iter().filter(|it| seen.insert(it.1.clone())).collect();
+        let of_sessions = block.into_iter().filter_map(|(at, session)| Some((at, session?)));
+        let mut newest: Vec<(ListPosition, String)> =
+            of_sessions.filter(|it| seen.insert(it.1.clone())).collect();
         if let Some(start) = after {
             let begun = begun_before(db, tenant, filter, &newest, start).await?;
             newest.retain(|it| !begun.contains(&it.1));
@@ -96,22 +97,25 @@ pub async fn sessions(
     Ok(SessionPage { rows: ids.iter().filter_map(|it| sums.remove(it)).collect(), next })
 }
 
-/// Returns the next traces that have a session.
+/// Returns the next traces, each with its session; without a user filter only those that have a session.
 async fn walk(
     db: &Db,
     tenant: Uuid,
     filter: &TraceConditions,
-    after: Option<Position>,
-) -> Result<Vec<(Position, String)>, DbErr> {
-    let index = if filter.user_id.is_some() { "ix_trace_user" } else { "ix_trace_session_time" };
+    after: Option<ListPosition>,
+) -> Result<Vec<(ListPosition, Option<String>)>, DbErr> {
+    if filter.user_id.is_some() {
+        let rows = narrow_page(db, tenant, filter, after, TRACES_PER_READ).await?;
+        return Ok(rows.into_iter().map(|it| (position(&it), it.session_id)).collect());
+    }
     let mut sql = Sql::new(tenant);
     sql.push(&format!(
-        "SELECT t.started_at, t.id, t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id IS NOT NULL",
-        db.dialect.index_hint(index)
+        "SELECT t.started_at, t.key, t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id IS NOT NULL",
+        db.dialect.index_hint("ix_trace_session_time")
     ));
-    sql.and_older("t", "id", after);
+    sql.and_older("t", "key", after);
     add_conditions(filter, &mut sql, "t", db.dialect);
-    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {TRACES_PER_READ}"));
+    sql.push(&format!(" ORDER BY t.started_at DESC, t.key DESC LIMIT {TRACES_PER_READ}"));
     let rows = fetch(db, sql).await?;
     rows.iter()
         .map(|it| Ok(((it.try_get_by_index(0)?, it.try_get_by_index(1)?), it.try_get_by_index(2)?)))
@@ -123,24 +127,24 @@ async fn begun_before(
     db: &Db,
     tenant: Uuid,
     filter: &TraceConditions,
-    sessions: &[(Position, String)],
-    start: Position,
+    sessions: &[(ListPosition, String)],
+    start: ListPosition,
 ) -> Result<HashSet<String>, DbErr> {
     let mut begun = HashSet::new();
     for some in sessions.chunks(SESSIONS_PER_STATEMENT) {
         let mut sql = Sql::new(tenant);
-        let (at, id) = (sql.arg(start.0), sql.arg(start.1));
+        let (at, key) = (sql.arg(start.0), sql.arg(start.1));
         for (i, (_, session)) in some.iter().enumerate() {
             let session = sql.arg(session.as_str());
             sql.push(&format!(
                 "{}SELECT * FROM (SELECT t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id = {session} \
-                 AND t.started_at >= {at} AND (t.started_at > {at} OR t.id >= {id})",
+                 AND t.started_at >= {at} AND (t.started_at > {at} OR t.key >= {key})",
                 if i > 0 { " UNION ALL " } else { "" },
                 db.dialect.index_hint("ix_trace_session")
             ));
             add_conditions(filter, &mut sql, "t", db.dialect);
             // The order of the index, because PostgreSQL might otherwise search the whole table for the row.
-            sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT 1) s{i}"));
+            sql.push(&format!(" ORDER BY t.started_at DESC, t.key DESC LIMIT 1) s{i}"));
         }
         for row in fetch(db, sql).await? {
             begun.insert(row.try_get_by_index(0)?);

@@ -4,11 +4,8 @@
 
 use std::collections::HashSet;
 
-use entities::{span, trace, trace_tag};
-use sqlx::{
-    Database, Decode, Encode, FromRow, IntoArguments, Row, Type,
-    query::{Query, QueryScalar},
-};
+use entities::{span, trace};
+use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Type, query::QueryScalar};
 use uuid::Uuid;
 
 use crate::{
@@ -16,28 +13,31 @@ use crate::{
     quotas::{self, Quota},
 };
 
-/// Two ids: tenant and trace, or trace and span.
+/// The IDs of a tenant and a trace.
 pub(super) type Key = (Uuid, Uuid);
 
-const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
+/// The key of a trace and the ID of a span.
+pub(super) type SpanKey = (i64, Uuid);
+
+const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_key = $2";
 
 /// The statements that storing a group needs, for both databases.
 pub(super) trait WriteStatements {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
-    /// Inserts rows whose key is not stored. Returns the last two columns of the inserted keys.
-    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>>;
+    /// Inserts traces whose ID is not stored. Returns those that were inserted.
+    async fn insert_new_traces(&mut self, rows: &[&trace::Model]) -> sqlx::Result<HashSet<Key>>;
+    /// Inserts spans that are not stored. Returns those that were inserted.
+    async fn insert_new_spans(&mut self, rows: &[&span::Model]) -> sqlx::Result<HashSet<SpanKey>>;
     /// Returns the stored rows of these traces of one tenant, locked.
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>>;
-    /// Returns all stored spans of these traces of one tenant.
-    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>>;
-    /// Returns the number of stored spans of a trace.
-    async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64>;
+    /// Returns all stored spans of the traces of one tenant with these keys.
+    async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>>;
+    /// Returns the number of stored spans of the trace with this key.
+    async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64>;
     /// Returns the IDs in `ids` that belong to stored traces of the tenant.
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
     /// Adds to the number of traces that a tenant stored in a month. Returns the sum over all slots.
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;
-    /// Removes tags by their complete key.
-    async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()>;
 }
 
 /// Runs the statements inside a SQLite transaction.
@@ -51,7 +51,11 @@ impl WriteStatements for SqliteStore<'_> {
         bulk::insert_sqlite(self.0, rows, on_conflict).await
     }
 
-    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>> {
+    async fn insert_new_traces(&mut self, rows: &[&trace::Model]) -> sqlx::Result<HashSet<Key>> {
+        bulk::insert_new_sqlite(self.0, rows).await?.iter().map(last_two).collect()
+    }
+
+    async fn insert_new_spans(&mut self, rows: &[&span::Model]) -> sqlx::Result<HashSet<SpanKey>> {
         bulk::insert_new_sqlite(self.0, rows).await?.iter().map(last_two).collect()
     }
 
@@ -72,16 +76,16 @@ impl WriteStatements for SqliteStore<'_> {
         Ok(rows)
     }
 
-    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
+    async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>> {
         let mut rows = Vec::new();
         let sql = format!(
-            "SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?",
+            "SELECT {} FROM span WHERE tenant_id = ? AND trace_key = ?",
             span::Model::COLUMN_NAMES.join(",")
         );
-        for id in ids {
+        for key in keys {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
                 .bind(tenant)
-                .bind(id)
+                .bind(key)
                 .fetch_all(&mut *self.0)
                 .await?;
             for row in &found {
@@ -91,8 +95,8 @@ impl WriteStatements for SqliteStore<'_> {
         Ok(rows)
     }
 
-    async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64> {
-        sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(id).fetch_one(&mut *self.0).await
+    async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64> {
+        sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(key).fetch_one(&mut *self.0).await
     }
 
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
@@ -112,13 +116,6 @@ impl WriteStatements for SqliteStore<'_> {
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
         use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
     }
-
-    async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()> {
-        for tag in rows {
-            remove_tag(tag).execute(&mut *self.0).await?;
-        }
-        Ok(())
-    }
 }
 
 impl WriteStatements for PostgresStore<'_> {
@@ -126,7 +123,11 @@ impl WriteStatements for PostgresStore<'_> {
         bulk::insert_postgres(self.0, rows, on_conflict).await
     }
 
-    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>> {
+    async fn insert_new_traces(&mut self, rows: &[&trace::Model]) -> sqlx::Result<HashSet<Key>> {
+        bulk::insert_new_postgres(self.0, rows).await?.iter().map(last_two).collect()
+    }
+
+    async fn insert_new_spans(&mut self, rows: &[&span::Model]) -> sqlx::Result<HashSet<SpanKey>> {
         bulk::insert_new_postgres(self.0, rows).await?.iter().map(last_two).collect()
     }
 
@@ -140,18 +141,18 @@ impl WriteStatements for PostgresStore<'_> {
         rows.iter().map(trace::Model::from_postgres).collect()
     }
 
-    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
+    async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>> {
         let sql = format!(
-            "SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)",
+            "SELECT {} FROM span WHERE tenant_id = $1 AND trace_key = ANY($2)",
             span::Model::COLUMN_NAMES.join(",")
         );
         let rows =
-            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(keys).fetch_all(&mut *self.0).await?;
         rows.iter().map(span::Model::from_postgres).collect()
     }
 
-    async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64> {
-        sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(id).fetch_one(&mut *self.0).await
+    async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64> {
+        sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(key).fetch_one(&mut *self.0).await
     }
 
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
@@ -164,13 +165,6 @@ impl WriteStatements for PostgresStore<'_> {
 
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
         use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
-    }
-
-    async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()> {
-        for tag in rows {
-            remove_tag(tag).execute(&mut *self.0).await?;
-        }
-        Ok(())
     }
 }
 
@@ -198,28 +192,11 @@ where
         .bind(more)
 }
 
-/// Builds the statement that removes one tag, for both databases.
-fn remove_tag<DB: Database>(tag: &trace_tag::Model) -> Query<'static, DB, DB::Arguments>
-where
-    Uuid: for<'q> Encode<'q, DB> + Type<DB>,
-    String: for<'q> Encode<'q, DB> + Type<DB>,
-    i64: for<'q> Encode<'q, DB> + Type<DB>,
-    DB::Arguments: IntoArguments<DB>,
-{
-    sqlx::query(
-        "DELETE FROM trace_tag WHERE tenant_id = $1 AND key = $2 AND value = $3 AND started_at = $4 AND trace_id = $5",
-    )
-    .bind(tag.tenant_id)
-    .bind(tag.key.clone())
-    .bind(tag.value.clone())
-    .bind(tag.started_at)
-    .bind(tag.trace_id)
-}
-
 /// Returns the last two columns of a returned key.
-fn last_two<R: Row>(row: &R) -> sqlx::Result<Key>
+fn last_two<R: Row, T>(row: &R) -> sqlx::Result<(T, Uuid)>
 where
     usize: sqlx::ColumnIndex<R>,
+    T: for<'r> Decode<'r, R::Database> + Type<R::Database>,
     Uuid: for<'r> Decode<'r, R::Database> + Type<R::Database>,
 {
     let last = row.columns().len() - 1;

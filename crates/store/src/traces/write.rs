@@ -5,22 +5,30 @@
 //! nothing. A job updates the row of a long trace within seconds. Rows are written in the order of their
 //! keys, so that two writers cannot deadlock.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, trace};
+use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, trace, trace_tail};
 use uuid::Uuid;
 
 use super::{
-    chunk::{TraceChunk, tag_rows},
+    chunk::TraceChunk,
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
     statements::{Key, PostgresStore, SqliteStore, WriteStatements},
 };
-use crate::{bulk::OnConflict, db::Db, metrics::delta::Delta};
+use crate::{
+    bulk::OnConflict,
+    db::{Db, is_used_trace_key},
+    metrics::delta::Delta,
+    trace_index::{Terms, keys::KeySource, tail},
+};
 
 /// Minimum number of spans of a long trace: a job recomputes its row, at most once per second, instead of
 /// the transaction that adds the spans.
 pub const LONG_TRACE_SPANS: i32 = 2_000;
+
+/// Number of times that a group is stored again because its new traces got keys that are in use.
+const MAX_KEY_CONFLICTS: usize = 4;
 
 /// The result of storing a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +57,50 @@ pub async fn store(
     rules: &dyn TraceRules,
     now: i64,
 ) -> sqlx::Result<Vec<ChunkOutcome>> {
-    let mut group = Group::of(chunks, allowance, rules, now);
+    for _ in 0..MAX_KEY_CONFLICTS {
+        match store_group(db, chunks, allowance, rules, now).await {
+            Err(error) if is_used_trace_key(&error) => {
+                db.keys.avoid_conflicts(greatest_key(db, chunks).await?);
+            }
+            stored => return stored,
+        }
+    }
+    store_group(db, chunks, allowance, rules, now).await
+}
+
+/// Returns the greatest key of the traces of these chunks' tenants.
+async fn greatest_key(db: &Db, chunks: &[TraceChunk]) -> sqlx::Result<i64> {
+    const GREATEST_KEY_SQL: &str = "SELECT MAX(key) FROM trace WHERE tenant_id = $1";
+    let tenants: BTreeSet<Uuid> = chunks.iter().map(|it| it.trace.tenant_id).collect();
+    let mut greatest = 0;
+    for tenant in tenants {
+        let key: Option<i64> = match db.dialect {
+            Dialect::Sqlite => {
+                sqlx::query_scalar(GREATEST_KEY_SQL)
+                    .bind(tenant)
+                    .fetch_one(db.write.get_sqlite_connection_pool())
+                    .await?
+            }
+            Dialect::Postgres => {
+                sqlx::query_scalar(GREATEST_KEY_SQL)
+                    .bind(tenant)
+                    .fetch_one(db.write.get_postgres_connection_pool())
+                    .await?
+            }
+        };
+        greatest = greatest.max(key.unwrap_or_default());
+    }
+    Ok(greatest)
+}
+
+async fn store_group(
+    db: &Db,
+    chunks: &mut [TraceChunk],
+    allowance: &Allowance,
+    rules: &dyn TraceRules,
+    now: i64,
+) -> sqlx::Result<Vec<ChunkOutcome>> {
+    let mut group = Group::of(chunks, allowance, rules, &db.keys, now);
     match db.dialect {
         Dialect::Sqlite => {
             let mut tx = db.begin_sqlite().await?;
@@ -62,6 +113,11 @@ pub async fn store(
             tx.commit().await?;
         }
     }
+    let outcomes = group.outcomes.iter();
+    let changed = outcomes
+        .zip(group.chunks.iter())
+        .filter(|it| matches!(it.0, ChunkOutcome::New | ChunkOutcome::Merged));
+    db.tail_growth.add(changed.map(|it| it.1.trace.tenant_id));
     rules.committed(&group.jobs);
     Ok(group.outcomes)
 }
@@ -70,6 +126,7 @@ struct Group<'a> {
     chunks: &'a mut [TraceChunk],
     allowance: &'a Allowance,
     rules: &'a dyn TraceRules,
+    keys: &'a KeySource,
     outcomes: Vec<ChunkOutcome>,
     now: i64,
     /// Tenants and ids of long traces to which spans were added.
@@ -85,6 +142,7 @@ impl<'a> Group<'a> {
         chunks: &'a mut [TraceChunk],
         allowance: &'a Allowance,
         rules: &'a dyn TraceRules,
+        keys: &'a KeySource,
         now: i64,
     ) -> Self {
         Self {
@@ -92,6 +150,7 @@ impl<'a> Group<'a> {
             chunks,
             allowance,
             rules,
+            keys,
             now,
             long: Vec::new(),
             deltas: BTreeMap::new(),
@@ -152,8 +211,11 @@ impl<'a> Group<'a> {
             firsts.retain(|it| !refused.contains(it));
             self.refuse(&refused, &mut late);
         }
+        for (key, place) in self.keys.take(firsts.len(), self.now).zip(&firsts) {
+            self.chunks[*place].set_key(key);
+        }
         let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.chunks[*it].trace).collect();
-        let new = store.insert_new(&rows).await?;
+        let new = store.insert_new_traces(&rows).await?;
         quota::uncount_stored_traces(store, counted, &new, self.allowance, self.now).await?;
         late.extend(firsts.into_iter().filter(|it| !new.contains(&key(&self.chunks[*it].trace))));
         late.sort_unstable();
@@ -217,8 +279,24 @@ impl<'a> Group<'a> {
         store.insert(&vectors, OnConflict::Fail).await?;
         let evaluations: Vec<_> = new().flat_map(|it| &it.evaluations).collect();
         store.insert(&evaluations, OnConflict::Keep).await?;
-        let tags: Vec<_> = new().flat_map(|it| tag_rows(&it.trace)).collect();
-        store.insert(&tags.iter().collect::<Vec<_>>(), OnConflict::Fail).await
+        store.insert(&self.new_tail(late).iter().collect::<Vec<_>>(), OnConflict::Fail).await
+    }
+
+    /// Returns the rows that add the inserted traces to the tail, one for each tenant.
+    fn new_tail(&self, late: &[usize]) -> Vec<trace_tail::Model> {
+        let mut rows: BTreeMap<Uuid, trace_tail::Model> = BTreeMap::new();
+        for trace in self.inserted(late).map(|it| &it.trace) {
+            let first = tail::change(trace.tenant_id, trace.key, trace.key);
+            rows.entry(trace.tenant_id)
+                .and_modify(|row| {
+                    row.first_key = row.first_key.min(trace.key);
+                    row.last_key = row.last_key.max(trace.key);
+                    row.traces += 1;
+                })
+                .or_insert(first);
+        }
+        // The lowest key of a range identifies its row too.
+        rows.into_values().map(|row| trace_tail::Model { id: row.first_key, ..row }).collect()
     }
 
     /// Adds late chunks to their traces. Returns the current rows of the changed traces.
@@ -252,27 +330,26 @@ impl<'a> Group<'a> {
         let stored: HashMap<Uuid, trace::Model> =
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {
-            let trace = &self.chunks[*i].trace;
+            let chunk = &mut self.chunks[*i];
             // The trace was removed after the insert conflicted with it; spans without it would be orphans.
-            let known = stored.get(&trace.id).ok_or(sqlx::Error::RowNotFound)?;
-            self.outcomes[*i] = match &trace.digest {
+            let known = stored.get(&chunk.trace.id).ok_or(sqlx::Error::RowNotFound)?;
+            chunk.set_key(known.key);
+            self.outcomes[*i] = match &chunk.trace.digest {
                 Some(digest) => ChunkOutcome::Duplicate { identical: known.digest.as_ref() == Some(digest) },
                 None => ChunkOutcome::Merged,
             };
         }
         let merging = || late.iter().map(|it| &self.chunks[*it]).filter(|it| !it.is_item());
         let mut spans: Vec<&span::Model> = merging().flat_map(|it| &it.spans).collect();
-        spans.sort_by_key(|it| (it.trace_id, it.id));
-        spans.dedup_by_key(|it| (it.trace_id, it.id));
-        let new = store.insert_new(&spans).await?;
+        spans.sort_by_key(|it| (it.trace_key, it.id));
+        spans.dedup_by_key(|it| (it.trace_key, it.id));
+        let new = store.insert_new_spans(&spans).await?;
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        let used: HashSet<Uuid> = spans
-            .iter()
-            .filter(|it| new.contains(&(it.trace_id, it.id)))
-            .filter_map(|it| it.body_id)
-            .collect();
+        let inserted = spans.iter().filter(|it| new.contains(&(it.trace_key, it.id)));
+        let used: HashSet<Uuid> = inserted.clone().filter_map(|it| it.body_id).collect();
+        let new: HashSet<(Uuid, Uuid)> = inserted.map(|it| (it.trace_id, it.id)).collect();
         let bodies: Vec<_> = merging().flat_map(|it| &it.bodies).filter(|it| used.contains(&it.id)).collect();
         store.insert(&bodies, OnConflict::Fail).await?;
         let mut events: Vec<&event::Model> = merging()
@@ -299,7 +376,7 @@ impl<'a> Group<'a> {
         let (rules, now) = (self.rules, self.now);
         let keeps_ready = self.allowance.are_action_outputs;
         let delta = self.deltas.entry(tenant).or_default();
-        sum_up(store, rules, (tenant, short), keeps_ready, delta, now).await
+        sum_up(store, rules, (tenant, short), keeps_ready, (delta, self.keys), now).await
     }
 }
 
@@ -310,21 +387,21 @@ async fn sum_up(
     rules: &dyn TraceRules,
     (tenant, mut traces): (Uuid, Vec<trace::Model>),
     keeps_ready: bool,
-    delta: &mut Delta,
+    (delta, keys): (&mut Delta, &KeySource),
     now: i64,
 ) -> sqlx::Result<Vec<trace::Model>> {
     traces.sort_unstable_by_key(|it| it.id);
-    let ids: Vec<Uuid> = traces.iter().map(|it| it.id).collect();
+    let stored_keys: Vec<i64> = traces.iter().map(|it| it.key).collect();
+    let terms = Terms::of(tenant);
     let mut all: HashMap<Uuid, Vec<span::Model>> = HashMap::new();
-    for span in store.spans_of(tenant, &ids).await? {
+    for span in store.spans_of(tenant, &stored_keys).await? {
         all.entry(span.trace_id).or_default().push(span);
     }
     let mut flipped = Vec::new();
-    let (mut old_tags, mut new_tags) = (Vec::new(), Vec::new());
+    let mut unindexed = Vec::new();
     for trace in &mut traces {
         let mut spans = all.remove(&trace.id).unwrap_or_default();
         let before: Vec<_> = spans.iter().map(counts).collect();
-        let tags = tag_rows(trace);
         let received = spans.iter().map(|it| it.created_at).max().unwrap_or(now);
         let stored = trace.clone();
         rules.summarise(trace, &mut spans, received);
@@ -334,17 +411,14 @@ async fn sum_up(
         trace.updated_at = now;
         (trace.measured, trace.tokens_measured) = (true, true);
         delta.replace(&stored, trace);
-        let tags_now = tag_rows(trace);
-        if tags != tags_now {
-            old_tags.extend(tags);
-            new_tags.extend(tags_now);
+        if trace.started_at != stored.started_at || terms.of_trace(trace) != terms.of_trace(&stored) {
+            unindexed.push(tail::change(tenant, trace.key, keys.take_one(now)));
         }
         flipped.extend(spans.into_iter().zip(before).filter(|(it, was)| counts(it) != *was).map(|it| it.0));
     }
     store.insert(&traces.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
     store.insert(&flipped.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
-    store.remove_tags(&old_tags).await?;
-    store.insert(&new_tags.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
+    store.insert(&unindexed.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
     Ok(traces)
 }
 
@@ -363,13 +437,13 @@ pub async fn sum_up_long(
     match db.dialect {
         Dialect::Sqlite => {
             let mut tx = db.begin_sqlite().await?;
-            let changed = sum_up_one(&mut SqliteStore(&mut tx), rules, tenant, id, now).await?;
+            let changed = sum_up_one(&mut SqliteStore(&mut tx), rules, &db.keys, (tenant, id), now).await?;
             tx.commit().await?;
             Ok(changed)
         }
         Dialect::Postgres => {
             let mut tx = db.begin_postgres().await?;
-            let changed = sum_up_one(&mut PostgresStore(&mut tx), rules, tenant, id, now).await?;
+            let changed = sum_up_one(&mut PostgresStore(&mut tx), rules, &db.keys, (tenant, id), now).await?;
             tx.commit().await?;
             Ok(changed)
         }
@@ -379,16 +453,16 @@ pub async fn sum_up_long(
 async fn sum_up_one(
     store: &mut impl WriteStatements,
     rules: &dyn TraceRules,
-    tenant: Uuid,
-    id: Uuid,
+    keys: &KeySource,
+    (tenant, id): Key,
     now: i64,
 ) -> sqlx::Result<bool> {
     let Some(trace) = store.lock_traces(tenant, &[id]).await?.pop() else { return Ok(false) };
-    if store.count_spans(tenant, id).await? == i64::from(trace.span_count) {
+    if store.count_spans(tenant, trace.key).await? == i64::from(trace.span_count) {
         return Ok(false);
     }
     let mut delta = Delta::default();
-    let traces = sum_up(store, rules, (tenant, vec![trace]), false, &mut delta, now).await?;
+    let traces = sum_up(store, rules, (tenant, vec![trace]), false, (&mut delta, keys), now).await?;
     if let Some(delta) = delta.row(tenant, now) {
         store.insert(&[&delta], OnConflict::Fail).await?;
     }

@@ -62,7 +62,8 @@ bulk_rows!(VectorRow, "span_vector", key "tenant_id, trace_id, id", {
 }, made { coarse: "bit(1536)" });
 
 /// Returns up to `limit` spans of these traces that were stored at or after `since` (microseconds) and have
-/// no vector, in the order of trace and id, beginning after the span `after`.
+/// no vector, in the order of the trace's key and the span's ID, beginning after the span `after`, or at the first one if its
+/// trace was removed.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -80,9 +81,11 @@ pub async fn missing(
     values.extend(traces.iter().map(|it| Value::from(*it)));
     let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
     let sql = format!(
-        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id IN ({}) AND (s.trace_id, s.id) > ($2, $3) \
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM trace t \
+         WHERE t.tenant_id = $1 AND t.id IN ({})) \
+         AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
          AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_id = s.trace_id \
-         AND v.id = s.id) ORDER BY s.trace_id, s.id LIMIT {limit}",
+         AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}",
         span::Model::select("s"),
         places.join(",")
     );
@@ -181,10 +184,10 @@ async fn unchanged_spans_sqlite(
     let mut unchanged = HashSet::with_capacity(vectors.len());
     for (span, _) in vectors {
         let found: Option<i64> = sqlx::query_scalar(
-            "SELECT 1 FROM span WHERE tenant_id = ? AND trace_id = ? AND id = ? AND created_at = ?",
+            "SELECT 1 FROM span WHERE tenant_id = ? AND trace_key = ? AND id = ? AND created_at = ?",
         )
         .bind(tenant)
-        .bind(span.trace_id)
+        .bind(span.trace_key)
         .bind(span.id)
         .bind(span.created_at)
         .fetch_optional(&mut *connection)
@@ -200,11 +203,11 @@ async fn unchanged_spans_postgres(
     tenant: Uuid,
     vectors: &[(span::Model, UnitVector)],
 ) -> sqlx::Result<HashSet<(Uuid, Uuid)>> {
-    let (traces, spans): (Vec<Uuid>, Vec<Uuid>) = vectors.iter().map(|it| (it.0.trace_id, it.0.id)).unzip();
+    let (traces, spans): (Vec<i64>, Vec<Uuid>) = vectors.iter().map(|it| (it.0.trace_key, it.0.id)).unzip();
     let times: Vec<i64> = vectors.iter().map(|it| it.0.created_at).collect();
     let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(
-        "SELECT s.trace_id, s.id FROM UNNEST($2::uuid[], $3::uuid[], $4::bigint[]) AS r (trace_id, id, created_at) \
-         JOIN span s ON s.tenant_id = $1 AND s.trace_id = r.trace_id AND s.id = r.id AND s.created_at = r.created_at",
+        "SELECT s.trace_id, s.id FROM UNNEST($2::bigint[], $3::uuid[], $4::bigint[]) AS r (trace_key, id, created_at) \
+         JOIN span s ON s.tenant_id = $1 AND s.trace_key = r.trace_key AND s.id = r.id AND s.created_at = r.created_at",
     )
     .bind(tenant)
     .bind(traces)

@@ -234,7 +234,7 @@ pub async fn decisions(
             traces::narrow_page(&db, tenant, &filter, after, limit + 1).await?
         }
     };
-    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.started_at, it.id));
+    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, traces::position);
     let decisions = rule_decisions::of_traces(&app, tenant, &rule, &rows).await?;
     Ok(Json(RuleDecisionList { decisions, has_more: next_cursor.is_some(), next_cursor }))
 }

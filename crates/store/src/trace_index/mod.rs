@@ -1,0 +1,23 @@
+//! The trace index: finds traces by their properties at a cost that does not grow with the number of stored traces.
+//!
+//! A trace's row has no index for most filters. Instead, an [entry](entry::IndexEntry) for each of its [terms](terms) is in a
+//! [run](run), a sorted and immutable list in blocks. New and changed traces are the [tail], which lists read as rows,
+//! until [indexing] makes a run of them. Entries are hints: lists compare the rows of all [candidates].
+
+pub mod candidates;
+pub mod directories;
+pub mod entry;
+pub mod growth;
+pub mod indexing;
+pub mod keys;
+pub mod run;
+pub mod search;
+pub mod stored;
+pub mod tail;
+pub mod terms;
+
+pub use candidates::Candidates;
+pub use indexing::{
+    index_long_tail, index_tail, merge, rebuild, remove_retired, retire_expired, tenants_with_long_tails,
+};
+pub use terms::{AnyOf, Terms};
