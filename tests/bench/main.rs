@@ -133,6 +133,7 @@ async fn ingest(
     spans: usize,
 ) {
     let (before, started) = (processor.seconds(), Instant::now());
+    let written_before = processor.bytes_written();
     let mut shares: Vec<Vec<Vec<u8>>> = vec![Vec::new(); options.connections];
     for (n, body) in bodies.into_iter().enumerate() {
         shares[n % options.connections].push(body);
@@ -156,9 +157,11 @@ async fn ingest(
     let cpu = processor.seconds() - before;
     let count = f64::from(u32::try_from(spans).unwrap());
     println!(
-        "ingest {what}: {:.2} CPU seconds per 100,000 spans, {:.0} spans a second, {:.0} MiB resident",
+        "ingest {what}: {:.2} CPU seconds per 100,000 spans, {:.0} spans a second, {:.0} bytes written a span, \
+         {:.0} MiB resident",
         cpu * 100_000.0 / count,
         count / wall,
+        (processor.bytes_written() - written_before) / count,
         processor.resident_mib(),
     );
 }

@@ -56,5 +56,6 @@ async fn trace_dirties_few_pages_however_many_are_stored() {
     }
     let many = pages_of_a_trace(&app, &mut rng).await;
     println!("pages of a trace: {few} with 1,000 stored traces, {many} with 10,000");
-    assert!(many < 3.0, "{few}, {many}");
+    // Three indexes have keys in no order. With many stored traces, each of them costs up to a page of a trace.
+    assert!(few < 0.6 && many < 1.8, "{few}, {many}");
 }

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::db::Db;
 
-/// Number of blocks that a search holds, unless one run needs more; a block takes about 11 KB.
-const MAX_HELD_BLOCKS: usize = 512;
+/// Number of blocks that one step of a search reads, unless one run needs more; a block takes about 11 KB.
+const MAX_STEP_BLOCKS: usize = 512;
 
 /// The traces that the runs list for some terms, newest first. The row of a trace decides whether it has them.
 pub struct Candidates<'a> {
@@ -97,7 +97,7 @@ impl<'a> Candidates<'a> {
     /// Finds the next candidates of runs that may have one at `newest`, and of others that are probably needed too.
     async fn search(&mut self, newest: Position, oldest: Position) -> Result<(), DbErr> {
         let alternatives: usize = self.terms.iter().map(|it| it.0.len()).sum();
-        let most_runs = (MAX_HELD_BLOCKS / alternatives.max(1)).max(1);
+        let most_runs = (MAX_STEP_BLOCKS / alternatives.max(1)).max(1);
         // A run that cannot have a candidate newer than the best known one need not be searched yet. Without a known one,
         // runs are searched that overlap in time with the newest.
         let known = self.runs.iter().filter_map(|it| match it.next {
@@ -131,7 +131,9 @@ impl<'a> Candidates<'a> {
                     }
                 }
             });
-            if self.blocks.len() + missing.len() > MAX_HELD_BLOCKS {
+            // A step needs a block for each alternative at once. With less space than for two steps, the blocks of one step
+            // could displace each other for ever.
+            if self.blocks.len() + missing.len() > 2 * MAX_STEP_BLOCKS.max(alternatives) {
                 self.blocks.clear();
             }
             stored::read_blocks(self.db, self.tenant, &missing, &mut self.blocks).await?;

@@ -1,7 +1,7 @@
 //! The trace index: finds traces by their properties at a cost that does not grow with the number of stored traces.
 //!
-//! A trace's row has no index for most filters. Instead, an [entry](entry::IndexEntry) for each of its [terms](terms) is in a
-//! [run](run), a sorted and immutable list in blocks. New and changed traces are the [tail], which lists read as rows,
+//! A trace's row has no index for most filters. Instead, an [entry](entry::IndexEntry) for each of its [terms] is in a
+//! [run], a sorted and immutable list in blocks. New and changed traces are the [tail], which lists read as rows,
 //! until [indexing] makes a run of them. Entries are hints: lists compare the rows of all [candidates].
 
 pub mod candidates;

@@ -216,8 +216,12 @@ mod tests {
                 Err(unread) => {
                     assert!(!unread.blocks.is_empty() && unread.reached <= start);
                     start = unread.reached;
-                    // A search holds few blocks.
-                    blocks.clear();
+                    // A search holds few blocks, but always those of one step.
+                    if blocks.len() + unread.blocks.len()
+                        > 2 * terms.iter().map(|it| it.0.len()).sum::<usize>()
+                    {
+                        blocks.clear();
+                    }
                     for id in unread.blocks {
                         blocks.insert(id, entry::decode(&stored[id.number].1).unwrap());
                     }
