@@ -9,7 +9,8 @@ pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Increases with arrival, so that rows are appended. Never shown.
+    /// Increases with arrival, so that rows are appended. The whole primary key on SQLite; unique within the tenant on
+    /// PostgreSQL. Not part of API responses.
     #[sea_orm(primary_key, auto_increment = false)]
     pub key: i64,
     /// Unique within the tenant.

@@ -16,7 +16,7 @@ pub struct Model {
     pub first_key: i64,
     /// The highest key of the range.
     pub last_key: i64,
-    /// Number of the tenant's traces in the range.
+    /// Number of traces that the commit added or changed; other processes may have traces in the range too.
     pub traces: i32,
 }
 

@@ -69,7 +69,9 @@ async fn run_round(app: &App, active: &mut BTreeSet<Uuid>, search: bool) -> crat
             Ok(true) => {}
             Ok(false) => _ = active.remove(&tenant),
             // The traces of other tenants are indexed nevertheless.
-            Err(error) => tracing::warn!(%tenant, %error, "indexing of a tenant's traces failed"),
+            Err(error) => {
+                tracing::warn!(%tenant, %error, "indexing the traces of a tenant failed and will be retried in a second")
+            }
         }
     }
     Ok(())

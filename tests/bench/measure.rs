@@ -1,4 +1,4 @@
-//! Processor time, memory and written bytes of processes, as reported by Linux.
+//! Processor time and memory of processes, as reported by Linux.
 
 use std::fs;
 
@@ -22,14 +22,6 @@ impl Processor {
     pub fn seconds(&self) -> f64 {
         let postgres: f64 = self.postgres.iter().map(|it| tree(*it)).sum();
         stat(self.server).map_or(0.0, |it| it.own) + postgres
-    }
-
-    /// Returns the number of bytes that the server has written to files and sockets. With SQLite, nearly all of them go to
-    /// the write-ahead log and the database.
-    pub fn bytes_written(&self) -> f64 {
-        let counters = fs::read_to_string(format!("/proc/{}/io", self.server)).unwrap_or_default();
-        let line = counters.lines().find_map(|it| it.strip_prefix("wchar:"));
-        line.and_then(|it| it.trim().parse().ok()).unwrap_or(0.0)
     }
 
     /// Returns the resident memory of the server in MiB.

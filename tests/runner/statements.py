@@ -32,6 +32,8 @@ OVER_TENANTS = {
     "FROM prompt_replay WHERE tenant_id > $1": "the next tenant with pairs of replay tests",
     "FROM failure_rule_match WHERE tenant_id > $1": "the next tenant with matches of failure rules",
     "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "tenants with metric deltas to fold",
+    "UPDATE eval_bulk SET position_key = COALESCE": "migration 21: positions of bulk evaluations",
+    "INSERT INTO trace_tail (tenant_id, id, first_key, last_key, traces) SELECT tenant_id, MIN(key)": "migration 21: stored traces are the tail",
     "SELECT tenant_id FROM trace_tail GROUP BY tenant_id HAVING": "tenants with traces to index",
     "FROM trace_run WHERE tenant_id > $1": "the next tenant with runs of the trace index",
     "FROM trace WHERE tenant_id > $1 AND NOT tokens_measured": "the next tenant with unmeasured traces",

@@ -34,7 +34,7 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
     let started_at = clamp(draft.start_us.unwrap_or(receipt.now));
     let row = span::Model {
         tenant_id: receipt.tenant_id,
-        // Set when the trace is stored.
+        // Assigned when the trace is stored.
         trace_key: 0,
         trace_id,
         id,

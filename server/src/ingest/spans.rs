@@ -191,7 +191,7 @@ fn span_row(
     }
     let row = span::Model {
         tenant_id: receipt.tenant_id,
-        // Set when the trace is stored.
+        // Assigned when the trace is stored.
         trace_key: 0,
         trace_id,
         id,

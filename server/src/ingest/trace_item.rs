@@ -190,7 +190,7 @@ impl ItemContext<'_> {
         let name = row_text(without_nul(item.name));
         let row = span::Model {
             tenant_id: self.receipt.tenant_id,
-            // Set when the trace is stored.
+            // Assigned when the trace is stored.
             trace_key: 0,
             trace_id: self.trace_id,
             id: item.id.map_or_else(new_id, |it| self.child_id(&it)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::Role;
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, Statement};
 use serde_json::json;
 use store::{check, trace_index};
 use tests::{Caller, TestApp, on_both_databases, otlp};
@@ -119,13 +119,15 @@ on_both_databases! {
         let rows = in_list_order(&key, items).await;
         let db = &app.app.db;
         for damage in [
-            "UPDATE trace_run_block SET data = directory FROM trace_run r WHERE number = 0 AND r.state = 1",
-            "DELETE FROM trace_run_block WHERE number = 0",
-            "UPDATE trace_run SET state = 2",
+            "UPDATE trace_run_block SET data = directory FROM trace_run r \
+             WHERE trace_run_block.tenant_id = $1 AND r.tenant_id = $1 AND number = 0 AND r.state = 1",
+            "DELETE FROM trace_run_block WHERE tenant_id = $1 AND number = 0",
+            "UPDATE trace_run SET state = 2 WHERE tenant_id = $1",
         ] {
             while index_all(app).await > 0 {}
             assert_complete(app).await;
-            db.write.execute_unprepared(damage).await.unwrap();
+            let statement = Statement::from_sql_and_values(db.dialect.backend(), damage, [app.tenant.into()]);
+            db.write.execute_raw(statement).await.unwrap();
             let found = check::run(db, 202_606, ["", ""]).await.unwrap();
             assert!(found.checks["trace_index"].problems > 0, "{damage}");
             assert_eq!(found.badly_indexed_tenants, BTreeSet::from([app.tenant]), "{damage}");
@@ -133,6 +135,26 @@ on_both_databases! {
             assert_complete(app).await;
             let project_ids = project_ids(app).await;
             compare_lists(&key, &rows, &project_ids, &mut rng).await;
+        }
+    }
+
+    async fn traces_with_the_same_start_are_listed_newest_arrival_first(app: TestApp) {
+        let key = app.full_key();
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let item = json!({"name": "same", "started_at": "2026-06-15T11:00:00Z"});
+            ids.push(key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned());
+        }
+        ids.reverse();
+        for is_indexed in [false, true] {
+            if is_indexed {
+                assert_eq!(index_all(app).await, 3);
+            }
+            for filter in ["", "&name=same"] {
+                let page = key.get(&format!("/v1/traces?limit=9{filter}")).await.ok();
+                let listed: Vec<_> = page["traces"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+                assert_eq!(listed, ids, "{filter}, indexed: {is_indexed}");
+            }
         }
     }
 

@@ -43,7 +43,7 @@ async fn pages_of_a_trace(app: &TestApp, rng: &mut fastrand::Rng) -> f64 {
 }
 
 #[tokio::test]
-async fn trace_dirties_few_pages_however_many_are_stored() {
+async fn stored_trace_changes_few_pages_at_any_store_size() {
     let app = TestApp::on(On::Sqlite).await;
     let mut rng = fastrand::Rng::with_seed(5);
     for _ in 0..5 {
@@ -55,7 +55,6 @@ async fn trace_dirties_few_pages_however_many_are_stored() {
         trace_index::index_long_tail(&app.app.db, app.tenant, app.app.clock.now()).await.unwrap();
     }
     let many = pages_of_a_trace(&app, &mut rng).await;
-    println!("pages of a trace: {few} with 1,000 stored traces, {many} with 10,000");
     // Three indexes have keys in no order. With many stored traces, each of them costs up to a page of a trace.
     assert!(few < 0.6 && many < 1.8, "{few}, {many}");
 }

@@ -22,7 +22,6 @@ use uuid::Uuid;
 use entities::dialect::Dialect;
 
 pub use rows::{PROJECT_TABLES, TENANT_TABLES};
-pub use trace_index::TRACE_INDEX;
 
 use crate::db::Db;
 
@@ -61,7 +60,7 @@ pub struct Findings {
     pub described: Vec<Finding>,
     /// The counts of each check.
     pub checks: BTreeMap<&'static str, CheckCount>,
-    /// The tenants with findings of the check [`TRACE_INDEX`].
+    /// The tenants with findings of the check `trace_index`.
     pub badly_indexed_tenants: BTreeSet<Uuid>,
 }
 

@@ -1,7 +1,7 @@
 //! Checks that lists find every trace: runs are intact, and each term of a trace has an entry in a run, or the trace is in
 //! the tail.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use entities::{trace, trace_run, trace_tail};
 use sea_orm::{
@@ -21,9 +21,9 @@ use crate::{
 };
 
 /// The name of this check.
-pub const TRACE_INDEX: &str = "trace_index";
+const TRACE_INDEX: &str = "trace_index";
 /// Number of traces whose entries are searched at once: an expected entry takes 24 bytes, and a trace has about 15.
-const TRACES_PER_PASS: u64 = 100_000;
+const TRACES_PER_PASS: usize = 100_000;
 /// Number of traces that one statement reads.
 const TRACES_PER_READ: u64 = 1_000;
 /// Number of blocks that one statement reads.
@@ -57,14 +57,14 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
     while let Some(key) = last {
         let (mut missing, end) = expected(&txn, tenant, key).await?;
         last = end;
-        findings.compared(TRACE_INDEX, missing.traces);
+        findings.compared(TRACE_INDEX, missing.ids.len() as u64);
         for run in &runs {
             remove_found(&txn, tenant, *run, &mut missing.entries).await?;
         }
-        let traces: HashSet<i64> = missing.entries.iter().map(|it| it.key).collect();
-        for key in traces {
+        let keys: HashSet<i64> = missing.entries.iter().map(|it| it.key).collect();
+        for id in keys.iter().filter_map(|it| missing.ids.get(it)) {
             let problem = "the trace index lacks entries of the trace, so filters do not find it";
-            findings.add(TRACE_INDEX, Some(tenant), format!("trace with the key {key}"), problem.to_owned());
+            findings.add(TRACE_INDEX, Some(tenant), format!("trace {id}"), problem.to_owned());
         }
     }
     if findings.problems() > before {
@@ -102,8 +102,8 @@ fn next_number(read: usize) -> i32 {
 /// The entries that the runs must have.
 #[derive(Default)]
 struct ExpectedEntries {
-    /// Number of traces that were read.
-    traces: u64,
+    /// The IDs of the traces that were read, by key.
+    ids: HashMap<i64, Uuid>,
     entries: HashSet<IndexEntry>,
 }
 
@@ -116,7 +116,7 @@ async fn expected(
 ) -> Result<(ExpectedEntries, Option<i64>), DbErr> {
     let terms = Terms::of(tenant);
     let mut expected = ExpectedEntries::default();
-    while expected.traces < TRACES_PER_PASS {
+    while expected.ids.len() < TRACES_PER_PASS {
         let rows = trace::Entity::find()
             .filter(trace::Column::TenantId.eq(tenant))
             .filter(trace::Column::Key.gt(last))
@@ -127,7 +127,7 @@ async fn expected(
         let Some(end) = rows.last() else { return Ok((expected, None)) };
         let tail = tail_within(txn, tenant, rows[0].key, end.key).await?;
         last = end.key;
-        expected.traces += rows.len() as u64;
+        expected.ids.extend(rows.iter().map(|it| (it.key, it.id)));
         for row in rows.iter().filter(|row| !tail.iter().any(|it| it.contains(&row.key))) {
             let entries = terms.of_trace(row).into_iter();
             expected.entries.extend(entries.map(|term| IndexEntry {

@@ -45,7 +45,7 @@ pub fn list_index(conditions: &TraceConditions) -> &'static str {
     }
 }
 
-/// Returns the column of a filter.
+/// Returns the column of a filter and how it is compared with the value.
 pub fn access(filter: TraceFilter) -> FilterAccess {
     use Comparison::{AtLeast, AtMost, Equal, Present};
     use FilterAccess::{Column as Compared, FailureBits, Range, Tags, Texts};

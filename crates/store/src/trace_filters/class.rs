@@ -1,8 +1,7 @@
 //! Logarithmic classes of latency, tokens and cost.
 //!
-//! No index supports a range filter with an order by time: a page of the newest traces of 2 to 4
-//! seconds would read all others in between. Therefore each value is stored with its class, two per
-//! octave, and the list merges the few classes in the range, each ordered by time.
+//! A range has no term of its own, because a term stands for one value. So each value is stored with its class, two per
+//! octave, and classes have terms: a list searches for the few classes of its range.
 
 /// Returns the class of a value: 0 for zero, then two per octave, at most 127.
 pub fn class(value: i64) -> i16 {

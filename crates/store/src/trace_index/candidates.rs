@@ -1,7 +1,5 @@
 //! Searches all runs of a tenant for traces with some terms, newest first.
 
-use std::collections::HashMap;
-
 use sea_orm::DbErr;
 use uuid::Uuid;
 
@@ -97,7 +95,7 @@ impl<'a> Candidates<'a> {
     /// Finds the next candidates of runs that may have one at `newest`, and of others that are probably needed too.
     async fn search(&mut self, newest: Position, oldest: Position) -> Result<(), DbErr> {
         let alternatives: usize = self.terms.iter().map(|it| it.0.len()).sum();
-        let most_runs = (MAX_STEP_BLOCKS / alternatives.max(1)).max(1);
+        let max_runs = (MAX_STEP_BLOCKS / alternatives.max(1)).max(1);
         // A run that cannot have a candidate newer than the best known one need not be searched yet. Without a known one,
         // runs are searched that overlap in time with the newest.
         let known = self.runs.iter().filter_map(|it| match it.next {
@@ -111,7 +109,7 @@ impl<'a> Candidates<'a> {
             .filter(|it| matches!(self.runs[*it].next, Next::NotAfter(at) if at >= bound))
             .collect();
         places.sort_unstable_by_key(|it| std::cmp::Reverse(self.runs[*it].next.position()));
-        places.truncate(most_runs);
+        places.truncate(max_runs);
         self.open_runs(&places).await?;
         while !places.is_empty() {
             let mut missing = Vec::new();
@@ -147,16 +145,17 @@ impl<'a> Candidates<'a> {
         if ids.is_empty() {
             return Ok(());
         }
-        let mut directories: HashMap<_, _> = stored::directories(self.db, self.tenant, &ids).await?;
-        for search in &mut self.runs {
-            if let Some(directory) = directories.remove(&search.row.id) {
-                search.run = Some(Run { id: search.row.id, directory });
+        let mut directories = stored::directories(self.db, self.tenant, &ids).await?;
+        for place in places {
+            let search = &mut self.runs[*place];
+            if search.run.is_none() {
+                let id = search.row.id;
+                let missing = || DbErr::Custom(format!("run {id} of the trace index is missing"));
+                let directory = directories.remove(&id).ok_or_else(missing)?;
+                search.run = Some(Run { id, directory });
             }
         }
-        match ids.iter().find(|id| self.runs.iter().any(|it| it.row.id == **id && it.run.is_none())) {
-            Some(lost) => Err(DbErr::Custom(format!("run {lost} of the trace index is missing"))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

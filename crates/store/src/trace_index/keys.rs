@@ -1,4 +1,4 @@
-//! Keys of traces: integers that increase with arrival.
+//! Keys of traces, runs and rows of the tail: integers that increase with the time of their creation.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -56,7 +56,8 @@ impl KeySource {
 
 fn random_slot() -> i64 {
     // The last bits of an ID are random.
-    i64::from(new_id().as_bytes()[15]) + (i64::from(new_id().as_bytes()[14]) % 2) * 256
+    let [.., high, low] = *new_id().as_bytes();
+    i64::from(u16::from_be_bytes([high, low])) % PROCESS_SLOTS
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The trace index: finds traces by their properties at a cost that does not grow with the number of stored traces.
+//! The trace index: finds traces by their properties. Storing an entry costs the same whatever the number of stored traces.
 //!
 //! A trace's row has no index for most filters. Instead, an [entry](entry::IndexEntry) for each of its [terms] is in a
 //! [run], a sorted and immutable list in blocks. New and changed traces are the [tail], which lists read as rows,

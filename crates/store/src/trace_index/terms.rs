@@ -73,12 +73,7 @@ impl Terms {
         self.term(Kind::TagPair, &[key.as_bytes(), value.as_bytes()])
     }
 
-    /// Returns the term of an external ID.
-    pub fn external(&self, id: &str) -> u64 {
-        self.text(Kind::External, id)
-    }
-
-    /// Returns the terms of a trace, for [`AnyOf`] to select it by.
+    /// Returns the terms of a trace.
     pub fn of_trace(&self, row: &trace::Model) -> Vec<u64> {
         let texts = [
             (Kind::Model, &row.model),

@@ -57,37 +57,34 @@ pub async fn store(
     rules: &dyn TraceRules,
     now: i64,
 ) -> sqlx::Result<Vec<ChunkOutcome>> {
-    for _ in 0..MAX_KEY_CONFLICTS {
+    let mut conflicts = 0;
+    loop {
         match store_group(db, chunks, allowance, rules, now).await {
-            Err(error) if is_used_trace_key(&error) => {
+            Err(error) if conflicts < MAX_KEY_CONFLICTS && is_used_trace_key(&error) => {
+                conflicts += 1;
                 db.keys.avoid_conflicts(greatest_key(db, chunks).await?);
             }
             stored => return stored,
         }
     }
-    store_group(db, chunks, allowance, rules, now).await
 }
 
-/// Returns the greatest key of the traces of these chunks' tenants.
+/// Returns the greatest key that may conflict with those of these chunks: on SQLite of all traces, on PostgreSQL of the
+/// traces of the same tenants.
 async fn greatest_key(db: &Db, chunks: &[TraceChunk]) -> sqlx::Result<i64> {
-    const GREATEST_KEY_SQL: &str = "SELECT MAX(key) FROM trace WHERE tenant_id = $1";
+    if db.dialect == Dialect::Sqlite {
+        let pool = db.write.get_sqlite_connection_pool();
+        let key: Option<i64> = sqlx::query_scalar("SELECT MAX(key) FROM trace").fetch_one(pool).await?;
+        return Ok(key.unwrap_or_default());
+    }
+    let pool = db.write.get_postgres_connection_pool();
     let tenants: BTreeSet<Uuid> = chunks.iter().map(|it| it.trace.tenant_id).collect();
     let mut greatest = 0;
     for tenant in tenants {
-        let key: Option<i64> = match db.dialect {
-            Dialect::Sqlite => {
-                sqlx::query_scalar(GREATEST_KEY_SQL)
-                    .bind(tenant)
-                    .fetch_one(db.write.get_sqlite_connection_pool())
-                    .await?
-            }
-            Dialect::Postgres => {
-                sqlx::query_scalar(GREATEST_KEY_SQL)
-                    .bind(tenant)
-                    .fetch_one(db.write.get_postgres_connection_pool())
-                    .await?
-            }
-        };
+        let key: Option<i64> = sqlx::query_scalar("SELECT MAX(key) FROM trace WHERE tenant_id = $1")
+            .bind(tenant)
+            .fetch_one(pool)
+            .await?;
         greatest = greatest.max(key.unwrap_or_default());
     }
     Ok(greatest)
