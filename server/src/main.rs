@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use signals::Signals;
-use store::Db;
+use store::{Db, trace_index};
 
 // Its background thread returns freed memory to the system, even while all other threads are idle.
 #[global_allocator]
@@ -183,6 +183,7 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
     if migrations > 0 {
         tracing::info!(migrations, "the schema is up to date");
     }
+    trace_index::index_long_tails_completely(&db, clock.now()).await.context("traces can't be indexed")?;
     let first_tenant = match mode {
         RunMode::Demo { .. } => None,
         _ => {

@@ -21,7 +21,7 @@ const MAX_RUNS_PER_ROUND: usize = 4;
 /// Indexing of traces.
 pub const FEATURE: Feature = Feature { start, housekeeping: &[&RetiredRuns], ..Feature::NONE };
 
-/// Runs without traces, and runs that were merged, whose blocks are removed later.
+/// Runs whose traces were removed, and runs that were merged, whose blocks are removed later.
 struct RetiredRuns;
 
 impl HousekeepingTask for RetiredRuns {
@@ -32,7 +32,8 @@ impl HousekeepingTask for RetiredRuns {
     fn run<'a>(&'a self, app: &'a App, tenant: Uuid) -> BoxFuture<'a, Result<(), DbError>> {
         Box::pin(async move {
             trace_index::retire_expired(&app.db, tenant, app.clock.now()).await?;
-            trace_index::remove_retired(&app.db, tenant, app.clock.now()).await
+            trace_index::remove_retired(&app.db, tenant, app.clock.now()).await?;
+            trace_index::rewrite_sparse(&app.db, tenant, app.clock.now()).await
         })
     }
 }

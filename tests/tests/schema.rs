@@ -26,7 +26,7 @@ const SQLITE_COLUMNS: &str = "SELECT m.name, p.name, CAST(p.\"notnull\" AS BOOLE
      FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";
 const SQLITE_INDEXES: &str = "SELECT m.name, l.name, CAST(l.\"unique\" AS BOOLEAN), l.origin = 'pk', i.name \
      FROM sqlite_master m JOIN pragma_index_list(m.name) l JOIN pragma_index_info(l.name) i \
-     WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY 1, 2, i.seqno";
+     WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND i.name IS NOT NULL ORDER BY 1, 2, i.seqno";
 const SQLITE_FOREIGN_KEYS: &str = "SELECT m.name, CAST(f.id AS TEXT), f.\"from\", f.on_delete \
      FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f WHERE m.type = 'table' ORDER BY 1, 2, f.seq";
 
@@ -91,15 +91,15 @@ impl Schema {
         self.columns.iter().filter(|it| !OF_ONE_DATABASE.contains(&it.1.as_str())).collect()
     }
 
-    /// Returns the indexed columns, sorted. The names of indexes of constraints differ between the databases.
-    fn indexed<'s>(&'s self) -> Vec<(&'s str, bool, &'s [String])> {
+    /// Returns the indexed columns, sorted, without expressions. The names of indexes of constraints differ
+    /// between the databases.
+    fn indexed(&self) -> Vec<(&str, bool, Vec<&str>)> {
         let shared = |name: &str| !OF_ONE_DATABASE.contains(&name);
         let chosen = self.indexes.iter().filter(|(key, it)| !it.primary && shared(&key.1));
-        // On SQLite, the key of a trace is the row ID, with which every index ends.
-        let columns = |table: &str, all: &'s [String]| match all {
-            [columns @ .., last] if table == "trace" && last == "key" => columns,
-            _ => all,
-        };
+        fn columns<'s>(table: &str, all: &'s [String]) -> Vec<&'s str> {
+            // On SQLite, the key of a trace is the row ID, with which every index ends.
+            all.iter().map(String::as_str).filter(|it| table != "trace" || *it != "key").collect()
+        }
         let mut indexed: Vec<_> =
             chosen.map(|((table, _), it)| (table.as_str(), it.unique, columns(table, &it.columns))).collect();
         indexed.sort_unstable();

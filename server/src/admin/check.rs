@@ -71,7 +71,7 @@ fn text(findings: &Findings, rebuilt: usize) -> String {
         _ => "the database is inconsistent: see docs/operations.md for what to do".to_owned(),
     });
     if rebuilt > 0 {
-        lines.push(format!("tenants whose trace index the server will rebuild in the background: {rebuilt}"));
+        lines.push(format!("tenants whose trace index was rebuilt: {rebuilt}"));
     }
     lines.join("\n")
 }

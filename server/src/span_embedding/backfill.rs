@@ -29,7 +29,7 @@ impl Job for Backfill {
 /// Maximum number of spans, of the newest traces first.
 const MAX_SPANS: usize = 20_000;
 /// Maximum number of traces.
-const MAX_TRACES: u64 = 20_000;
+const MAX_TRACES: usize = 20_000;
 
 // Enqueues the jobs that embed the newest traces.
 impl RunJob<App> for Backfill {

@@ -234,7 +234,7 @@ async fn stats_show_tables_and_indexes() {
         };
         assert_eq!((&table("trace")["rows"], &table("span")["rows"]), (&json!(40), &json!(80)), "{sizes}");
         let indexes = table("trace")["indexes"].as_array().unwrap().clone();
-        assert!(indexes.iter().any(|it| it["name"] == "ix_trace_time"), "{indexes:?}");
+        assert!(indexes.iter().any(|it| it["name"] == "ix_trace_project_day"), "{indexes:?}");
         assert!(indexes.iter().all(|it| it["bytes"].as_i64() > Some(0)), "{indexes:?}");
         assert!(
             table("trace")["bytes"].as_i64() > Some(4_000) && sizes["bytes"].as_i64() > Some(100_000),

@@ -31,6 +31,22 @@ async fn assert_complete(app: &TestApp) {
     assert!(found.checks["trace_index"].compared > 100);
 }
 
+/// Returns the number of traces and of blocks of each ready run.
+async fn ready_runs(app: &TestApp) -> Vec<(i64, i32)> {
+    let db = &app.app.db;
+    let sql = "SELECT traces, blocks FROM trace_run WHERE tenant_id = $1 AND state = 1 ORDER BY id";
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [app.tenant.into()]);
+    let rows = db.write.query_all_raw(statement).await.unwrap();
+    rows.iter().map(|it| (it.try_get_by_index(0).unwrap(), it.try_get_by_index(1).unwrap())).collect()
+}
+
+async fn stored_blocks(app: &TestApp) -> i64 {
+    let db = &app.app.db;
+    let sql = "SELECT COUNT(*) FROM trace_run_block WHERE tenant_id = $1";
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [app.tenant.into()]);
+    db.write.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+}
+
 on_both_databases! {
     /// 20 runs, 16 of them merged into two, and a tail.
     async fn indexed_traces_are_listed_like_the_model(app: TestApp) {
@@ -136,6 +152,72 @@ on_both_databases! {
             let project_ids = project_ids(app).await;
             compare_lists(&key, &rows, &project_ids, &mut rng).await;
         }
+    }
+
+    /// Three quarters of the traces of eight runs are removed, then most of the others, and then the rest.
+    async fn entries_of_removed_traces_disappear(app: TestApp) {
+        let mut rng = fastrand::Rng::with_seed(11);
+        let (key, owner, db) = (app.full_key(), app.session(Role::Owner), &app.app.db);
+        let mut rows = Vec::new();
+        for _ in 0..8 {
+            let items: Vec<_> = (0..20).map(|_| Row::random(&mut rng)).collect();
+            store(&key, &items, &[]).await;
+            rows.extend(items);
+            assert_eq!(index_all(app).await, 20);
+        }
+        let remove = async |rows: &[Row]| {
+            for row in rows {
+                owner.delete(&format!("/v1/traces/{}", row.id)).await.ok();
+            }
+        };
+        rng.shuffle(&mut rows);
+        let (removed, kept) = rows.split_at(120);
+        remove(removed).await;
+        assert!(merge(app).await);
+        let merged = ready_runs(app).await;
+        assert!(matches!(merged[..], [(40, _)]), "{merged:?}");
+
+        let (removed, last) = kept.split_at(30);
+        remove(removed).await;
+        trace_index::rewrite_sparse(db, app.tenant, app.app.clock.now()).await.unwrap();
+        let rewritten = ready_runs(app).await;
+        assert!(matches!(rewritten[..], [(10, _)]), "{rewritten:?}");
+        trace_index::rewrite_sparse(db, app.tenant, app.app.clock.now()).await.unwrap();
+        assert_eq!(ready_runs(app).await, rewritten, "a run without removed traces is not written again");
+        let listed = key.get("/v1/traces?limit=200").await.ok();
+        let listed: BTreeSet<String> =
+            listed["traces"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(listed, last.iter().map(|it| it.id.to_string()).collect());
+        let found = check::run(db, 202_606, ["", ""]).await.unwrap();
+        assert_eq!(found.checks["trace_index"].problems, 0);
+
+        remove(last).await;
+        trace_index::rewrite_sparse(db, app.tenant, app.app.clock.now()).await.unwrap();
+        assert_eq!(ready_runs(app).await, []);
+        // Lists that began before may still read the retired runs.
+        let now = app.app.clock.now();
+        trace_index::remove_retired(db, app.tenant, now).await.unwrap();
+        assert!(stored_blocks(app).await > 0);
+        trace_index::remove_retired(db, app.tenant, now + 3_600_000_000).await.unwrap();
+        assert_eq!(stored_blocks(app).await, 0);
+    }
+
+    /// A run is retired when all of its traces are older than the oldest stored trace.
+    async fn runs_older_than_all_traces_are_retired(app: TestApp) {
+        let (key, owner, db) = (app.full_key(), app.session(Role::Owner), &app.app.db);
+        let old = json!({"name": "old", "started_at": "2026-05-01T11:00:00Z"});
+        let old = key.post("/v1/ingest", &old).await.ok()["id"].as_str().unwrap().to_owned();
+        assert_eq!(index_all(app).await, 1);
+        key.post("/v1/ingest", &json!({"name": "new", "started_at": "2026-06-01T11:00:00Z"})).await.ok();
+        assert_eq!(index_all(app).await, 1);
+        let now = app.app.clock.now();
+        trace_index::retire_expired(db, app.tenant, now).await.unwrap();
+        assert_eq!(ready_runs(app).await.len(), 2);
+        owner.delete(&format!("/v1/traces/{old}")).await.ok();
+        trace_index::retire_expired(db, app.tenant, now).await.unwrap();
+        assert_eq!(ready_runs(app).await.len(), 1);
+        let listed = key.get("/v1/traces").await.ok();
+        assert_eq!(listed["traces"].as_array().unwrap().len(), 1, "{listed}");
     }
 
     async fn traces_with_the_same_start_are_listed_newest_arrival_first(app: TestApp) {

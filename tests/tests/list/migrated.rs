@@ -46,6 +46,11 @@ async fn restore_earlier_version(app: &TestApp) {
     db.write.execute_unprepared(old).await.unwrap();
 }
 
+async fn migrate(app: &TestApp, name: &str) {
+    let migration = Migrator::migrations().into_iter().find(|it| it.name() == name).unwrap();
+    migration.up(&SchemaManager::new(&app.app.db.write)).await.unwrap();
+}
+
 /// Returns the responses for all traces, in the order of the list.
 async fn details(key: &Caller, rows: &[Row]) -> Vec<Value> {
     let mut found = Vec::with_capacity(rows.len());
@@ -79,8 +84,8 @@ on_both_databases! {
         let before = details(&key, &rows).await;
 
         restore_earlier_version(app).await;
-        let migration = Migrator::migrations().into_iter().find(|it| it.name() == "m0021_trace_index").unwrap();
-        migration.up(&SchemaManager::new(&db.write)).await.unwrap();
+        migrate(app, "m0021_trace_index").await;
+        migrate(app, "m0022_listed_by_runs").await;
 
         assert_eq!(details(&key, &rows).await, before);
         let bulk = eval_bulk::Entity::find_by_id((app.tenant, bulk_id)).one(&db.write).await.unwrap().unwrap();
@@ -99,6 +104,17 @@ on_both_databases! {
         compare_lists(&key, &rows, &project_ids, &mut rng).await;
         while trace_index::index_tail(db, app.tenant, 0, now).await.unwrap() > 0 {}
         compare_lists(&key, &rows, &project_ids, &mut rng).await;
+        // An earlier version made runs without the entries that lists without filters search for.
+        let earlier = "CREATE INDEX ix_trace_time ON trace (started_at); CREATE INDEX ix_trace_project ON trace (started_at); \
+             CREATE INDEX ix_trace_session ON trace (started_at); CREATE INDEX ix_trace_session_time ON trace (started_at); \
+             DROP INDEX ix_trace_project_day;";
+        db.write.execute_unprepared(earlier).await.unwrap();
+        let entries = "UPDATE trace_run_block SET data = directory FROM trace_run r \
+             WHERE trace_run_block.tenant_id = r.tenant_id AND trace_run_block.run_id = r.id";
+        db.write.execute_unprepared(entries).await.unwrap();
+        migrate(app, "m0022_listed_by_runs").await;
+        compare_lists(&key, &rows, &project_ids, &mut rng).await;
+        assert!(trace_index::index_tail(db, app.tenant, 0, now).await.unwrap() > 0);
         let new: Vec<_> = (0..20).map(|_| Row::random(&mut rng)).collect();
         store(&key, &new, &[]).await;
         let rows = in_list_order(&key, rows.into_iter().chain(new).collect()).await;

@@ -15,6 +15,7 @@ use super::{Findings, is_same};
 use crate::{
     db::Db,
     metrics::{delta, level::Level, sums::Totals, wire},
+    trace_filters::{PROJECT_DAY_INDEX, STARTED_DAY, STARTED_DAY_MICROS},
 };
 
 /// Number of days compared at once.
@@ -200,11 +201,12 @@ async fn first_day(
 ) -> Result<Option<i64>, DbErr> {
     let dialect = Dialect::of(db.get_database_backend());
     let mut days: Vec<i64> = pending.keys().next().copied().into_iter().collect();
-    let hint = dialect.index_hint("ix_trace_project");
+    let hint = dialect.index_hint(PROJECT_DAY_INDEX);
     for sql in [
         format!(
-            "SELECT started_at FROM trace{hint} WHERE tenant_id = $1 AND project_id = $2 AND started_at >= $3 \
-             ORDER BY started_at LIMIT 1"
+            "SELECT started_at FROM trace{hint} WHERE tenant_id = $1 AND project_id = $2 \
+             AND {STARTED_DAY} >= $3 / {STARTED_DAY_MICROS} AND started_at >= $3 \
+             ORDER BY {STARTED_DAY}, started_at LIMIT 1"
         ),
         "SELECT start FROM metric_node WHERE tenant_id = $1 AND project_id = $2 AND level = 0 AND start >= $3 \
          ORDER BY start LIMIT 1"
@@ -292,8 +294,9 @@ async fn stored(
          SUM(CASE WHEN feedback = 1 THEN 1 ELSE 0 END), COUNT(latency_ms), \
          SUM(CAST(CASE WHEN tokens_measured THEN total_tokens ELSE 0 END AS DOUBLE PRECISION)) \
          FROM trace{} WHERE tenant_id = $1 AND project_id = $2 AND measured \
+         AND {STARTED_DAY} BETWEEN $3 / {STARTED_DAY_MICROS} AND $4 / {STARTED_DAY_MICROS} \
          AND started_at >= $3 AND started_at < $4 GROUP BY day",
-        dialect.index_hint("ix_trace_project")
+        dialect.index_hint(PROJECT_DAY_INDEX)
     );
     let values = [tenant.into(), project.into(), from.into(), end.into()];
     let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);

@@ -22,8 +22,8 @@ use crate::{
 
 /// The name of this check.
 const TRACE_INDEX: &str = "trace_index";
-/// Number of traces whose entries are searched at once: an expected entry takes 24 bytes, and a trace has about 15.
-const TRACES_PER_PASS: usize = 100_000;
+/// Number of entries that are searched at once: an entry takes 24 bytes, and a trace has about 15.
+const ENTRIES_PER_PASS: usize = 1_500_000;
 /// Number of traces that one statement reads.
 const TRACES_PER_READ: u64 = 1_000;
 /// Number of blocks that one statement reads.
@@ -116,7 +116,7 @@ async fn expected(
 ) -> Result<(ExpectedEntries, Option<i64>), DbErr> {
     let terms = Terms::of(tenant);
     let mut expected = ExpectedEntries::default();
-    while expected.ids.len() < TRACES_PER_PASS {
+    while expected.entries.len() < ENTRIES_PER_PASS {
         let rows = trace::Entity::find()
             .filter(trace::Column::TenantId.eq(tenant))
             .filter(trace::Column::Key.gt(last))

@@ -12,11 +12,8 @@ use uuid::Uuid;
 use super::fact::Fact;
 use crate::{
     db::Db,
-    trace_filters::ListPosition,
-    trace_index::{
-        Terms,
-        search::{self, IndexSearch, Selection},
-    },
+    trace_filters::{ListPosition, SessionScope},
+    trace_index::search::{self, IndexSearch, Selection},
 };
 
 /// Selects traces, and the label that is read with each fact.
@@ -98,19 +95,19 @@ pub async fn rows(
         decode: grouped,
         position: |it| (it.fact.at, it.key),
     };
-    if let Some(model) = model {
-        // A model may have few of the traces of the period.
+    if *measured != Some(false) || model.is_some() {
         let filter = TraceConditions {
             project_id: *project,
-            model: Some((*model).to_owned()),
+            model: model.map(str::to_owned),
             from: Some(*from),
             to: Some(*to),
             ..TraceConditions::default()
         };
-        let terms = Terms::of(tenant).of_conditions(&filter);
-        let which = IndexSearch { tenant, filter: &filter, terms: &terms, after: *before, limit };
-        return search::rows(db, connection, &which, &selection).await;
+        let search =
+            IndexSearch { tenant, filter: &filter, sessions: SessionScope::AllTraces, after: *before, limit };
+        return search::rows(db, connection, &search, &selection).await;
     }
+    // Few traces are not measured, and they have an index.
     let mut values: Vec<Value> = vec![tenant.into(), (*from).into(), (*to).into()];
     let mut conditions = String::new();
     if let Some(project) = project {
@@ -123,12 +120,7 @@ pub async fn rows(
         conditions
             .push_str(&format!(" AND t.started_at <= ${at} AND (t.started_at < ${at} OR t.key < ${key})"));
     }
-    let index = match (measured, project) {
-        (Some(false), _) => "ix_trace_unmeasured",
-        (_, Some(_)) => "ix_trace_project",
-        (_, None) => "ix_trace_time",
-    };
-    let hint = db.dialect.index_hint(index);
+    let hint = db.dialect.index_hint("ix_trace_unmeasured");
     let Selection { columns, condition, .. } = selection;
     let sql = format!(
         "SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1 AND t.started_at BETWEEN $2 AND $3{condition}{conditions} \

@@ -1,9 +1,6 @@
-//! The columns of trace filters, and the indexes of lists without terms.
-//!
-//! Lists with filters find traces by the [trace index](crate::trace_index). Lists of all traces, of a project and of a
-//! session are read along an index of the table.
+//! The columns of trace filters. Lists find traces by the [trace index](crate::trace_index) and compare the columns.
 
-use api::trace_filter::{Bounds, TraceConditions, TraceFilter};
+use api::trace_filter::{Bounds, TraceFilter};
 use entities::trace::Column;
 
 use super::class::classes;
@@ -34,15 +31,6 @@ pub enum Comparison {
     AtLeast,
     /// The column is at most the value.
     AtMost,
-}
-
-/// Returns the index along which a list is read that does not use the trace index.
-pub fn list_index(conditions: &TraceConditions) -> &'static str {
-    match conditions {
-        TraceConditions { session_id: Some(_), .. } => "ix_trace_session",
-        TraceConditions { project_id: Some(_), .. } => "ix_trace_project",
-        _ => "ix_trace_time",
-    }
 }
 
 /// Returns the column of a filter and how it is compared with the value.

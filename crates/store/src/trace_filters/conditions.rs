@@ -8,7 +8,7 @@ use sea_orm::{IdenStatic, Value};
 use uuid::Uuid;
 
 use super::{
-    ListPosition,
+    ListPosition, SessionScope,
     access::{Comparison, FilterAccess, access, limits},
     bit_of,
 };
@@ -101,6 +101,18 @@ fn has_member(member: &str, sql: &mut Sql, t: &str, dialect: Dialect) -> String 
     let tags = format!("{t}.tags");
     let (first, later) = (dialect.position(&tags, &first), dialect.position(&tags, &later));
     format!("({first} > 0 OR {later} > 0)")
+}
+
+/// Adds the condition of a session scope. `t` is the table's alias.
+pub fn add_session_condition(sessions: SessionScope<'_>, sql: &mut Sql, t: &str) {
+    match sessions {
+        SessionScope::AllTraces => {}
+        SessionScope::InAnySession => sql.push(&format!(" AND {t}.session_id IS NOT NULL")),
+        SessionScope::InSessions(ids) => {
+            let places: Vec<String> = ids.iter().map(|it| sql.arg(it.as_str())).collect();
+            sql.push(&format!(" AND {t}.session_id IN ({})", places.join(",")));
+        }
+    }
 }
 
 /// SQL under construction. The first parameter is the tenant.

@@ -1,6 +1,6 @@
 //! Searches all runs of a tenant for traces with some terms, newest first.
 
-use sea_orm::DbErr;
+use sea_orm::{ConnectionTrait, DbErr};
 use uuid::Uuid;
 
 use super::{
@@ -14,8 +14,9 @@ use crate::db::Db;
 const MAX_STEP_BLOCKS: usize = 512;
 
 /// The traces that the runs list for some terms, newest first. The row of a trace decides whether it has them.
-pub struct Candidates<'a> {
+pub struct Candidates<'a, C> {
     db: &'a Db,
+    connection: &'a C,
     tenant: Uuid,
     terms: &'a [AnyOf],
     runs: Vec<RunSearch>,
@@ -49,24 +50,26 @@ impl Next {
     }
 }
 
-impl<'a> Candidates<'a> {
-    /// Begins a search before the position `before`, from the newest trace without one.
+impl<'a, C: ConnectionTrait> Candidates<'a, C> {
+    /// Begins a search before the position `before`, from the newest trace without one. Reads with `connection`.
     ///
     /// # Errors
     /// Fails when the database fails.
     pub async fn open(
         db: &'a Db,
+        connection: &'a C,
         tenant: Uuid,
         terms: &'a [AnyOf],
         before: Option<Position>,
     ) -> Result<Self, DbErr> {
         let start = before.map_or((i64::MAX, i64::MAX), preceding);
-        let runs = stored::ready_runs(db, tenant).await?.into_iter().filter(|it| it.oldest_at <= start.0);
+        let runs = stored::ready_runs(connection, tenant).await?;
+        let runs = runs.into_iter().filter(|it| it.oldest_at <= start.0);
         let runs = runs.map(|row| {
             let next = Next::NotAfter(start.min((row.newest_at, i64::MAX)));
             RunSearch { row, run: None, next }
         });
-        Ok(Self { db, tenant, terms, runs: runs.collect(), blocks: Blocks::new() })
+        Ok(Self { db, connection, tenant, terms, runs: runs.collect(), blocks: Blocks::new() })
     }
 
     /// Returns the next candidates, at most `count`, of those that are newer than `oldest` or at it. Fewer are returned
@@ -134,7 +137,7 @@ impl<'a> Candidates<'a> {
             if self.blocks.len() + missing.len() > 2 * MAX_STEP_BLOCKS.max(alternatives) {
                 self.blocks.clear();
             }
-            stored::read_blocks(self.db, self.tenant, &missing, &mut self.blocks).await?;
+            stored::read_blocks(self.connection, self.tenant, &missing, &mut self.blocks).await?;
         }
         Ok(())
     }
@@ -145,7 +148,7 @@ impl<'a> Candidates<'a> {
         if ids.is_empty() {
             return Ok(());
         }
-        let mut directories = stored::directories(self.db, self.tenant, &ids).await?;
+        let mut directories = stored::directories(self.db, self.connection, self.tenant, &ids).await?;
         for place in places {
             let search = &mut self.runs[*place];
             if search.run.is_none() {

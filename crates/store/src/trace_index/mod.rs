@@ -10,6 +10,8 @@ pub mod entry;
 pub mod growth;
 pub mod indexing;
 pub mod keys;
+pub mod merging;
+pub mod removed;
 pub mod run;
 pub mod search;
 pub mod stored;
@@ -18,6 +20,7 @@ pub mod terms;
 
 pub use candidates::Candidates;
 pub use indexing::{
-    index_long_tail, index_tail, merge, rebuild, remove_retired, retire_expired, tenants_with_long_tails,
+    index_long_tail, index_long_tails_completely, index_tail, rebuild, tenants_with_long_tails,
 };
+pub use merging::{merge, remove_retired, retire_expired, rewrite_sparse};
 pub use terms::{AnyOf, Terms};

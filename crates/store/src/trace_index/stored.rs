@@ -43,18 +43,64 @@ pub struct RunRow {
     pub oldest_at: i64,
 }
 
+/// A run under construction.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRun {
+    /// Identifies the run within its tenant.
+    pub id: i64,
+    /// Number of times that its entries were merged.
+    pub level: i16,
+    /// Number of traces.
+    pub traces: i64,
+    /// Start of its newest trace, microseconds.
+    pub newest_at: i64,
+    /// Start of its oldest trace, microseconds.
+    pub oldest_at: i64,
+}
+
+impl NewRun {
+    /// Inserts the row of the run.
+    ///
+    /// # Errors
+    /// Fails when the database fails.
+    pub async fn insert(
+        &self,
+        db: &impl ConnectionTrait,
+        tenant: Uuid,
+        state: RunState,
+        directory: &[IndexEntry],
+        now: i64,
+    ) -> Result<(), DbErr> {
+        let row = trace_run::Model {
+            tenant_id: tenant,
+            id: self.id,
+            level: self.level,
+            state: state as i16,
+            traces: self.traces,
+            newest_at: self.newest_at,
+            oldest_at: self.oldest_at,
+            blocks: number(directory.len()),
+            directory: entry::encode(directory),
+            merged_until: 0,
+            changed_at: now,
+        };
+        trace_run::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
+        Ok(())
+    }
+}
+
 /// Returns the tenant's ready runs.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn ready_runs(db: &Db, tenant: Uuid) -> Result<Vec<RunRow>, DbErr> {
+pub async fn ready_runs(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<RunRow>, DbErr> {
     use trace_run::Column;
     let query = trace_run::Entity::find()
         .select_only()
         .columns([Column::Id, Column::NewestAt, Column::OldestAt])
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::State.eq(RunState::Ready as i16));
-    let rows: Vec<(i64, i64, i64)> = query.into_tuple().all(&db.read).await?;
+    let rows: Vec<(i64, i64, i64)> = query.into_tuple().all(db).await?;
     Ok(rows.into_iter().map(|(id, newest_at, oldest_at)| RunRow { id, newest_at, oldest_at }).collect())
 }
 
@@ -64,6 +110,7 @@ pub async fn ready_runs(db: &Db, tenant: Uuid) -> Result<Vec<RunRow>, DbErr> {
 /// Fails when the database fails or a directory is damaged.
 pub async fn directories(
     db: &Db,
+    connection: &impl ConnectionTrait,
     tenant: Uuid,
     ids: &[i64],
 ) -> Result<HashMap<i64, Arc<Vec<IndexEntry>>>, DbErr> {
@@ -86,7 +133,7 @@ pub async fn directories(
         // A replica may still have the run as it was while it was built, without its directory.
         .filter(Column::State.ne(RunState::Building as i16))
         .filter(Column::Id.is_in(missing));
-    let rows: Vec<(i64, Vec<u8>)> = query.into_tuple().all(&db.read).await?;
+    let rows: Vec<(i64, Vec<u8>)> = query.into_tuple().all(connection).await?;
     for (id, bytes) in rows {
         let directory = Arc::new(decoded(&bytes)?);
         db.directories.insert((tenant, id), Arc::clone(&directory));
@@ -100,7 +147,7 @@ pub async fn directories(
 /// # Errors
 /// Fails when the database fails, or a block is missing or damaged.
 pub async fn read_blocks(
-    db: &Db,
+    db: &impl ConnectionTrait,
     tenant: Uuid,
     wanted: &[BlockId],
     blocks: &mut Blocks,
@@ -109,7 +156,7 @@ pub async fn read_blocks(
     wanted.sort_unstable_by_key(|it| (it.run, it.number));
     wanted.dedup();
     for some in wanted.chunks(BLOCKS_PER_READ) {
-        for row in fetch(&db.read, tenant, some).await? {
+        for row in fetch(db, tenant, some).await? {
             let id = BlockId { run: row.run_id, number: usize::try_from(row.number).unwrap_or(usize::MAX) };
             blocks.insert(id, decoded(&row.data)?);
         }
@@ -194,4 +241,9 @@ pub async fn insert_blocks(
 /// Fails when the bytes are damaged.
 pub fn decoded(bytes: &[u8]) -> Result<Vec<IndexEntry>, DbErr> {
     entry::decode(bytes).map_err(|it| DbErr::Custom(format!("the trace index is damaged: {it}")))
+}
+
+/// Returns a number of blocks as it is stored.
+pub fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -14,7 +14,7 @@ use entities::trace;
 use siphasher::sip::SipHasher13;
 use uuid::Uuid;
 
-use crate::trace_filters::{bit_of, overlapping_classes, tags_of};
+use crate::trace_filters::{SessionScope, bit_of, overlapping_classes, tags_of};
 
 /// The properties that have terms. The numbers are part of the stored terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ enum Kind {
     CostClass = 10,
     TagPair = 11,
     TagKey = 12,
+    /// Every trace has it.
+    Trace = 13,
+    Session = 14,
+    /// The trace belongs to a session.
+    InSession = 15,
 }
 
 /// Alternatives; a trace must have at least one of them.
@@ -73,6 +78,15 @@ impl Terms {
         self.term(Kind::TagPair, &[key.as_bytes(), value.as_bytes()])
     }
 
+    fn project(&self, id: Uuid) -> u64 {
+        self.term(Kind::Project, &[id.as_bytes()])
+    }
+
+    /// Returns the term that every trace has.
+    pub fn of_all_traces(&self) -> u64 {
+        self.term(Kind::Trace, &[])
+    }
+
     /// Returns the terms of a trace.
     pub fn of_trace(&self, row: &trace::Model) -> Vec<u64> {
         let texts = [
@@ -80,10 +94,15 @@ impl Terms {
             (Kind::Name, &row.name),
             (Kind::User, &row.user_id),
             (Kind::External, &row.external_id),
+            (Kind::Session, &row.session_id),
         ];
         let mut terms: Vec<u64> =
             texts.into_iter().filter_map(|(kind, it)| Some(self.text(kind, it.as_deref()?))).collect();
-        terms.push(self.term(Kind::Project, &[row.project_id.as_bytes()]));
+        terms.push(self.of_all_traces());
+        terms.push(self.project(row.project_id));
+        if row.session_id.is_some() {
+            terms.push(self.term(Kind::InSession, &[]));
+        }
         if row.error.is_some() {
             terms.push(self.term(Kind::Error, &[]));
         }
@@ -102,13 +121,19 @@ impl Terms {
         terms
     }
 
-    /// Returns the terms that every trace with these conditions has. Without any, the index does not help.
-    pub fn of_conditions(&self, conditions: &TraceConditions) -> Vec<AnyOf> {
+    /// Returns the terms that every trace with these conditions has, or one term of all traces if there are no others.
+    pub fn of_conditions(&self, conditions: &TraceConditions, sessions: SessionScope<'_>) -> Vec<AnyOf> {
         let set = TraceFilter::ALL.iter().filter_map(|it| Some((*it, conditions.value(*it)?)));
         let mut terms: Vec<AnyOf> = set.flat_map(|(filter, value)| self.of_filter(filter, value)).collect();
-        // The traces of a project alone have an index of the database.
-        if let Some(project) = conditions.project_id.filter(|_| !terms.is_empty()) {
-            terms.push(AnyOf(vec![self.term(Kind::Project, &[project.as_bytes()])]));
+        match sessions {
+            SessionScope::AllTraces => {}
+            SessionScope::InAnySession => terms.push(AnyOf(vec![self.term(Kind::InSession, &[])])),
+            SessionScope::InSessions(ids) => {
+                terms.push(AnyOf(ids.iter().map(|it| self.text(Kind::Session, it)).collect()));
+            }
+        }
+        if terms.is_empty() {
+            terms.push(AnyOf(vec![self.of_all_traces()]));
         }
         terms
     }
@@ -123,6 +148,8 @@ impl Terms {
             _ => Vec::new(),
         };
         match (filter, value) {
+            (TraceFilter::ProjectId, FilterValue::Id(id)) => vec![AnyOf(vec![self.project(id)])],
+            (TraceFilter::SessionId, _) => text(Kind::Session),
             (TraceFilter::Model, _) => text(Kind::Model),
             (TraceFilter::Name, _) => text(Kind::Name),
             (TraceFilter::UserId, _) => text(Kind::User),
@@ -137,7 +164,7 @@ impl Terms {
             (TraceFilter::Tokens, _) => range(Kind::TokenClass),
             (TraceFilter::Cost, _) => range(Kind::CostClass),
             (TraceFilter::Tags, FilterValue::Tags(tags)) => tags.iter().map(|it| self.tag(it)).collect(),
-            // The other filters are compared with the rows; the project has a term only beside others.
+            // The other filters are compared with the rows.
             (
                 TraceFilter::ProjectId
                 | TraceFilter::Error
@@ -146,7 +173,6 @@ impl Terms {
                 | TraceFilter::To
                 | TraceFilter::StoredUntil
                 | TraceFilter::Tags
-                | TraceFilter::SessionId
                 | TraceFilter::Words,
                 _,
             ) => Vec::new(),

@@ -23,6 +23,7 @@ use crate::{
     evaluations, jobs,
     metrics::{self, delta::Delta},
     quotas::{self, Quota},
+    trace_filters::{PROJECT_DAY_INDEX, STARTED_DAY, STARTED_DAY_MICROS},
 };
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
@@ -116,7 +117,7 @@ pub async fn remove(
     Ok(removal)
 }
 
-/// Returns the oldest traces of a project that started before `before`, at most `limit`.
+/// Returns traces of a project that started before `before`, at most `limit`, those of the oldest day first.
 ///
 /// # Errors
 /// Fails when the database fails.
@@ -128,11 +129,11 @@ pub async fn started_before(
     limit: u64,
 ) -> Result<Vec<Uuid>, DbErr> {
     let sql = format!(
-        "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.project_id = $2 AND t.started_at < $3 \
-         ORDER BY t.started_at, t.key LIMIT {limit}",
-        db.dialect.index_hint("ix_trace_project")
+        "SELECT id FROM trace{} WHERE tenant_id = $1 AND project_id = $2 AND {STARTED_DAY} <= $3 AND started_at < $4 \
+         ORDER BY {STARTED_DAY}, key LIMIT {limit}",
+        db.dialect.index_hint(PROJECT_DAY_INDEX)
     );
-    let values = [tenant.into(), project.into(), before.into()];
+    let values = [tenant.into(), project.into(), (before / STARTED_DAY_MICROS).into(), before.into()];
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
     db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }

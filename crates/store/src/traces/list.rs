@@ -4,7 +4,7 @@
 
 use api::trace_filter::TraceConditions;
 use entities::trace;
-use sea_orm::{ConnectionTrait, DbErr, Statement};
+use sea_orm::DbErr;
 use uuid::Uuid;
 
 use super::text::{Counted, TextBlocks, Texts};
@@ -13,11 +13,8 @@ use crate::{
     db::Db,
     error::Result,
     memory::MemoryAccount,
-    trace_filters::{ListPosition, Sql, add_conditions, list_index, position},
-    trace_index::{
-        AnyOf, Terms,
-        search::{self, IndexSearch},
-    },
+    trace_filters::{ListPosition, SessionScope, Sql, add_conditions, position},
+    trace_index::search::{self, IndexSearch},
 };
 
 /// Rows of a list, with their texts.
@@ -54,7 +51,6 @@ pub struct TraceReader<'a> {
     db: &'a Db,
     tenant: Uuid,
     filter: &'a TraceConditions,
-    driver: Driver,
     /// Number of rows read at once.
     block: usize,
     rows: std::vec::IntoIter<trace::Model>,
@@ -81,21 +77,9 @@ impl<'a> TraceReader<'a> {
         after: Option<ListPosition>,
         limit: usize,
     ) -> Result<Self, DbErr> {
-        let driver = Driver::of(tenant, filter);
         let block = if filter.words.is_empty() { limit.min(ROWS_PER_READ) } else { SEARCHED_ROWS_PER_READ };
         let rows = Vec::new().into_iter();
-        Ok(Self {
-            db,
-            tenant,
-            filter,
-            driver,
-            block,
-            rows,
-            texts: None,
-            position: after,
-            searched: 0,
-            more: true,
-        })
+        Ok(Self { db, tenant, filter, block, rows, texts: None, position: after, searched: 0, more: true })
     }
 
     /// Returns the position of the last trace read.
@@ -135,8 +119,7 @@ impl<'a> TraceReader<'a> {
     }
 
     async fn read_block(&mut self) -> Result<(), DbErr> {
-        let mut rows =
-            rows(self.db, self.tenant, self.filter, &self.driver, self.position, self.block + 1).await?;
+        let mut rows = narrow_page(self.db, self.tenant, self.filter, self.position, self.block + 1).await?;
         self.more = rows.len() > self.block;
         rows.truncate(self.block);
         if !self.filter.words.is_empty() {
@@ -183,8 +166,8 @@ pub async fn narrow_page(
     after: Option<ListPosition>,
     limit: usize,
 ) -> Result<Vec<trace::Model>, DbErr> {
-    let driver = Driver::of(tenant, filter);
-    rows(db, tenant, filter, &driver, after, limit).await
+    let search = IndexSearch { tenant, filter, sessions: SessionScope::AllTraces, after, limit };
+    search::rows(db, &db.read, &search, &search::complete_rows()).await
 }
 
 /// Returns how many traces match a filter without words.
@@ -192,21 +175,7 @@ pub async fn narrow_page(
 /// # Errors
 /// Fails when the database fails.
 pub async fn count(db: &Db, tenant: Uuid, filter: &TraceConditions) -> Result<i64, DbErr> {
-    let terms = match Driver::of(tenant, filter) {
-        Driver::Index(name) => {
-            let mut sql = Sql::new(tenant);
-            let hint = db.dialect.index_hint(name);
-            sql.push(&format!("SELECT COUNT(*) FROM trace t{hint} WHERE t.tenant_id = $1"));
-            add_conditions(filter, &mut sql, "t", db.dialect);
-            let statement = Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values);
-            let row = db.read.query_one_raw(statement).await?;
-            return row
-                .ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?
-                .try_get_by_index(0);
-        }
-        Driver::Terms(terms) => terms,
-    };
-    search::count(db, tenant, filter, &terms).await
+    search::count(db, tenant, filter).await
 }
 
 /// Reads at most `limit` traces committed or changed after the (time of change, id) of `after`. Ignores
@@ -233,52 +202,6 @@ pub async fn changed_since(
     let rows = fetch(db, sql).await?;
     let (last, more) = (rows.last().map(|it| (it.updated_at, it.id)), rows.len() == limit);
     Ok(Changes { rows, last, more })
-}
-
-/// The way in which a page is found.
-#[derive(Clone, Debug, PartialEq)]
-enum Driver {
-    /// Along an index of `trace`.
-    Index(&'static str),
-    /// By the trace index: every trace has these terms.
-    Terms(Vec<AnyOf>),
-}
-
-impl Driver {
-    fn of(tenant: Uuid, filter: &TraceConditions) -> Self {
-        let terms = Terms::of(tenant).of_conditions(filter);
-        // A session has few traces, and lists of sessions have an index of their own.
-        if terms.is_empty() || filter.session_id.is_some() {
-            Self::Index(list_index(filter))
-        } else {
-            Self::Terms(terms)
-        }
-    }
-}
-
-async fn rows(
-    db: &Db,
-    tenant: Uuid,
-    filter: &TraceConditions,
-    driver: &Driver,
-    after: Option<ListPosition>,
-    limit: usize,
-) -> Result<Vec<trace::Model>, DbErr> {
-    match driver {
-        Driver::Index(name) => {
-            let mut sql = Sql::new(tenant);
-            let (columns, hint) = (trace::Model::select("t"), db.dialect.index_hint(name));
-            sql.push(&format!("SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1"));
-            sql.and_older("t", "key", after);
-            add_conditions(filter, &mut sql, "t", db.dialect);
-            sql.push(&format!(" ORDER BY t.started_at DESC, t.key DESC LIMIT {limit}"));
-            fetch(db, sql).await
-        }
-        Driver::Terms(terms) => {
-            let which = IndexSearch { tenant, filter, terms, after, limit };
-            search::rows(db, &db.read, &which, &search::complete_rows()).await
-        }
-    }
 }
 
 /// Returns whether every word is contained in the name, the error or one of the texts, ignoring case.

@@ -17,6 +17,7 @@ mod write;
 
 use std::collections::{HashMap, HashSet};
 
+use api::trace_filter::TraceConditions;
 use entities::{span, trace};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder,
@@ -27,6 +28,8 @@ use uuid::Uuid;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
+    trace_filters::SessionScope,
+    trace_index::search::{self, IndexSearch, Selection},
 };
 
 pub use chunk::TraceChunk;
@@ -278,18 +281,19 @@ pub async fn some(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Resu
 /// Returns the tenant's newest `limit` traces, each with the number of its spans.
 ///
 /// # Errors
-/// Fails when the database fails.
-pub async fn newest(db: &Db, tenant: Uuid, limit: u64) -> Result<Vec<(Uuid, i32)>, DbErr> {
-    trace::Entity::find()
-        .select_only()
-        .columns([trace::Column::Id, trace::Column::SpanCount])
-        .filter(trace::Column::TenantId.eq(tenant))
-        .order_by_desc(trace::Column::StartedAt)
-        .order_by_desc(trace::Column::Key)
-        .limit(limit)
-        .into_tuple()
-        .all(&db.read)
-        .await
+/// Fails when the database fails or the trace index is damaged.
+pub async fn newest(db: &Db, tenant: Uuid, limit: usize) -> Result<Vec<(Uuid, i32)>, DbErr> {
+    let filter = TraceConditions::default();
+    let search =
+        IndexSearch { tenant, filter: &filter, sessions: SessionScope::AllTraces, after: None, limit };
+    let selection = Selection {
+        columns: "t.started_at, t.key, t.id, t.span_count".to_owned(),
+        condition: "",
+        decode: |row| Ok((search::read_position(row)?, (row.try_get_by_index(2)?, row.try_get_by_index(3)?))),
+        position: |it| it.0,
+    };
+    let rows = search::rows(db, &db.read, &search, &selection).await?;
+    Ok(rows.into_iter().map(|it| it.1).collect())
 }
 
 #[cfg(test)]

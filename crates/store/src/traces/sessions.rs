@@ -1,29 +1,31 @@
 //! Pages of sessions, by the start of their newest trace.
 //!
 //! Traces with a session are read by time, newest first. The first trace of a session is its newest, unless
-//! the session has a newer trace before the page and was listed there. One statement sums up the sessions of
-//! a page.
-//!
-//! Statements are SQL, because sea-orm has no index hints and no unions of limited subqueries.
+//! the session has a newer trace before the page and was listed there. Then the traces of the sessions on the page are
+//! summed up.
 
 use std::collections::{HashMap, HashSet};
 
 use api::trace_filter::TraceConditions;
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement};
+use sea_orm::DbErr;
 use uuid::Uuid;
 
-use super::list::narrow_page;
 use crate::{
     db::Db,
-    trace_filters::{ListPosition, Sql, add_conditions, position},
+    trace_filters::{ListPosition, SessionScope},
+    trace_index::search::{self, IndexSearch, Selection},
 };
 
 /// Number of traces read at once.
 const TRACES_PER_READ: usize = 1_000;
-/// Maximum number of traces that one request reads.
+/// Maximum number of traces that one request reads to find sessions.
 const MAX_TRACES_READ: usize = 10_000;
-/// Number of sessions per statement.
-const SESSIONS_PER_STATEMENT: usize = 50;
+/// Number of traces that are summed up at once.
+const SUMMED_TRACES_PER_READ: usize = 5_000;
+/// Number of sessions that one search looks for.
+const SESSIONS_PER_SEARCH: usize = 50;
+/// Number of searches for newer traces of sessions after which a request returns what it found.
+const MAX_SEARCHES: usize = 100;
 
 /// The totals of a session's traces.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,20 @@ pub struct SessionSums {
     pub cost: Option<f64>,
     /// Prompt and completion tokens.
     pub tokens: f64,
+}
+
+impl SessionSums {
+    fn add(&mut self, other: &Self) {
+        self.traces += other.traces;
+        self.errors += other.errors;
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.cost = match (self.cost, other.cost) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        self.tokens += other.tokens;
+    }
 }
 
 /// Sessions, newest first, and the position of the next page.
@@ -65,22 +81,29 @@ pub async fn sessions(
     after: Option<ListPosition>,
     limit: usize,
 ) -> Result<SessionPage, DbErr> {
+    let traces = SessionTraces { db, tenant, filter };
     let mut seen = HashSet::new();
     let mut listed: Vec<(ListPosition, String)> = Vec::new();
-    let (mut at, mut traces_read) = (after, 0);
-    let next = loop {
-        let block = walk(db, tenant, filter, at).await?;
+    let (mut at, mut traces_read, mut searches) = (after, 0, 0);
+    let next = 'pages: loop {
+        let block = traces.read(SessionScope::InAnySession, at, TRACES_PER_READ, &session()).await?;
         let count = block.len();
         traces_read += count;
         at = block.last().map(|it| it.0).or(at);
-        let of_sessions = block.into_iter().filter_map(|(at, session)| Some((at, session?)));
-        let mut newest: Vec<(ListPosition, String)> =
-            of_sessions.filter(|it| seen.insert(it.1.clone())).collect();
-        if let Some(start) = after {
-            let begun = begun_before(db, tenant, filter, &newest, start).await?;
-            newest.retain(|it| !begun.contains(&it.1));
+        let newest: Vec<_> = block.into_iter().filter(|it| seen.insert(it.1.clone())).collect();
+        for some in newest.chunks(SESSIONS_PER_SEARCH) {
+            let begun = match after {
+                Some(start) => traces.begun_before(some, start, &mut searches).await?,
+                None => HashSet::new(),
+            };
+            listed.extend(some.iter().filter(|it| !begun.contains(&it.1)).cloned());
+            if listed.len() > limit {
+                break;
+            }
+            if searches >= MAX_SEARCHES {
+                break 'pages some.last().map(|it| it.0);
+            }
         }
-        listed.append(&mut newest);
         if listed.len() > limit {
             listed.truncate(limit);
             break listed.last().map(|it| it.0);
@@ -93,103 +116,112 @@ pub async fn sessions(
         }
     };
     let ids: Vec<String> = listed.into_iter().map(|it| it.1).collect();
-    let mut sums = sum_up(db, tenant, filter, &ids).await?;
+    let mut sums = traces.sum_up(&ids).await?;
     Ok(SessionPage { rows: ids.iter().filter_map(|it| sums.remove(it)).collect(), next })
 }
 
-/// Returns the next traces, each with its session; without a user filter only those that have a session.
-async fn walk(
-    db: &Db,
+/// The traces that belong to sessions and match a filter.
+struct SessionTraces<'a> {
+    db: &'a Db,
     tenant: Uuid,
-    filter: &TraceConditions,
-    after: Option<ListPosition>,
-) -> Result<Vec<(ListPosition, Option<String>)>, DbErr> {
-    if filter.user_id.is_some() {
-        let rows = narrow_page(db, tenant, filter, after, TRACES_PER_READ).await?;
-        return Ok(rows.into_iter().map(|it| (position(&it), it.session_id)).collect());
-    }
-    let mut sql = Sql::new(tenant);
-    sql.push(&format!(
-        "SELECT t.started_at, t.key, t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id IS NOT NULL",
-        db.dialect.index_hint("ix_trace_session_time")
-    ));
-    sql.and_older("t", "key", after);
-    add_conditions(filter, &mut sql, "t", db.dialect);
-    sql.push(&format!(" ORDER BY t.started_at DESC, t.key DESC LIMIT {TRACES_PER_READ}"));
-    let rows = fetch(db, sql).await?;
-    rows.iter()
-        .map(|it| Ok(((it.try_get_by_index(0)?, it.try_get_by_index(1)?), it.try_get_by_index(2)?)))
-        .collect()
+    filter: &'a TraceConditions,
 }
 
-/// Returns the given sessions that have a matching trace at `start` or newer.
-async fn begun_before(
-    db: &Db,
-    tenant: Uuid,
-    filter: &TraceConditions,
-    sessions: &[(ListPosition, String)],
-    start: ListPosition,
-) -> Result<HashSet<String>, DbErr> {
-    let mut begun = HashSet::new();
-    for some in sessions.chunks(SESSIONS_PER_STATEMENT) {
-        let mut sql = Sql::new(tenant);
-        let (at, key) = (sql.arg(start.0), sql.arg(start.1));
-        for (i, (_, session)) in some.iter().enumerate() {
-            let session = sql.arg(session.as_str());
-            sql.push(&format!(
-                "{}SELECT * FROM (SELECT t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id = {session} \
-                 AND t.started_at >= {at} AND (t.started_at > {at} OR t.key >= {key})",
-                if i > 0 { " UNION ALL " } else { "" },
-                db.dialect.index_hint("ix_trace_session")
-            ));
-            add_conditions(filter, &mut sql, "t", db.dialect);
-            // The order of the index, because PostgreSQL might otherwise search the whole table for the row.
-            sql.push(&format!(" ORDER BY t.started_at DESC, t.key DESC LIMIT 1) s{i}"));
+impl SessionTraces<'_> {
+    /// Returns the next traces of the scope after a position, newest first.
+    async fn read<T>(
+        &self,
+        sessions: SessionScope<'_>,
+        after: Option<ListPosition>,
+        limit: usize,
+        selection: &Selection<(ListPosition, T)>,
+    ) -> Result<Vec<(ListPosition, T)>, DbErr> {
+        let Self { db, tenant, filter } = *self;
+        let search = IndexSearch { tenant, filter, sessions, after, limit };
+        search::rows(db, &db.read, &search, selection).await
+    }
+
+    /// Returns the given sessions that have a matching trace at `start` or newer. Counts the searches.
+    async fn begun_before(
+        &self,
+        sessions: &[(ListPosition, String)],
+        start: ListPosition,
+        searches: &mut usize,
+    ) -> Result<HashSet<String>, DbErr> {
+        let from = Some(self.filter.from.map_or(start.0, |it| it.max(start.0)));
+        let filter = TraceConditions { from, ..self.filter.clone() };
+        let traces = SessionTraces { filter: &filter, ..*self };
+        let mut unknown: Vec<String> = sessions.iter().map(|it| it.1.clone()).collect();
+        let (mut begun, mut after) = (HashSet::new(), None);
+        while !unknown.is_empty() {
+            *searches += 1;
+            let scope = SessionScope::InSessions(&unknown);
+            let rows = traces.read(scope, after, SESSIONS_PER_SEARCH, &session()).await?;
+            after = rows.last().map(|it| it.0);
+            let is_last = rows.len() < SESSIONS_PER_SEARCH;
+            begun.extend(rows.into_iter().filter(|it| it.0 >= start).map(|it| it.1));
+            if is_last {
+                break;
+            }
+            // A session that was found is not searched for again, however many traces it has.
+            unknown.retain(|it| !begun.contains(it));
         }
-        for row in fetch(db, sql).await? {
-            begun.insert(row.try_get_by_index(0)?);
+        Ok(begun)
+    }
+
+    async fn sum_up(&self, sessions: &[String]) -> Result<HashMap<String, SessionSums>, DbErr> {
+        let mut sums: HashMap<String, SessionSums> = HashMap::with_capacity(sessions.len());
+        for some in sessions.chunks(SESSIONS_PER_SEARCH) {
+            let mut after = None;
+            loop {
+                let scope = SessionScope::InSessions(some);
+                let rows = self.read(scope, after, SUMMED_TRACES_PER_READ, &summed()).await?;
+                let is_last = rows.len() < SUMMED_TRACES_PER_READ;
+                after = rows.last().map(|it| it.0);
+                for (_, of_trace) in rows {
+                    match sums.get_mut(&of_trace.session_id) {
+                        Some(sum) => sum.add(&of_trace),
+                        None => _ = sums.insert(of_trace.session_id.clone(), of_trace),
+                    }
+                }
+                if is_last {
+                    break;
+                }
+            }
         }
+        Ok(sums)
     }
-    Ok(begun)
 }
 
-async fn sum_up(
-    db: &Db,
-    tenant: Uuid,
-    filter: &TraceConditions,
-    sessions: &[String],
-) -> Result<HashMap<String, SessionSums>, DbErr> {
-    if sessions.is_empty() {
-        return Ok(HashMap::new());
+/// Selects the session of each trace.
+fn session() -> Selection<(ListPosition, String)> {
+    Selection {
+        columns: "t.started_at, t.key, t.session_id".to_owned(),
+        condition: "",
+        decode: |row| Ok((search::read_position(row)?, row.try_get_by_index(2)?)),
+        position: |it| it.0,
     }
-    let mut sql = Sql::new(tenant);
-    let places: Vec<String> = sessions.iter().map(|it| sql.arg(it.as_str())).collect();
-    // As floating-point numbers, because a sum of integers may overflow.
-    sql.push(&format!(
-        "SELECT t.session_id, COUNT(*), COUNT(t.error), MIN(t.started_at), MAX(t.started_at), \
-         SUM(CAST(t.cost AS DOUBLE PRECISION)), SUM(CAST(t.total_tokens AS DOUBLE PRECISION)) \
-         FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id IN ({})",
-        db.dialect.index_hint("ix_trace_session"),
-        places.join(",")
-    ));
-    add_conditions(filter, &mut sql, "t", db.dialect);
-    sql.push(" GROUP BY t.session_id");
-    let sums = |it: &QueryResult| {
-        let session_id: String = it.try_get_by_index(0)?;
-        let sums = SessionSums {
-            session_id: session_id.clone(),
-            traces: it.try_get_by_index(1)?,
-            errors: it.try_get_by_index(2)?,
-            first: it.try_get_by_index(3)?,
-            last: it.try_get_by_index(4)?,
-            cost: it.try_get_by_index(5)?,
-            tokens: it.try_get_by_index(6)?,
-        };
-        Ok((session_id, sums))
-    };
-    fetch(db, sql).await?.iter().map(sums).collect()
 }
 
-async fn fetch(db: &Db, sql: Sql) -> Result<Vec<QueryResult>, DbErr> {
-    db.read.query_all_raw(Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values)).await
+/// Selects the values of each trace that are summed up.
+fn summed() -> Selection<(ListPosition, SessionSums)> {
+    Selection {
+        columns: "t.started_at, t.key, t.session_id, t.error IS NOT NULL, t.cost, t.total_tokens".to_owned(),
+        condition: "",
+        decode: |row| {
+            let at = search::read_position(row)?;
+            // As floating-point numbers, because a sum of integers may overflow.
+            let sums = SessionSums {
+                session_id: row.try_get_by_index(2)?,
+                traces: 1,
+                errors: i64::from(row.try_get_by_index::<bool>(3)?),
+                first: at.0,
+                last: at.0,
+                cost: row.try_get_by_index::<Option<i64>>(4)?.map(|it| it as f64),
+                tokens: row.try_get_by_index::<i64>(5)? as f64,
+            };
+            Ok((at, sums))
+        },
+        position: |it| it.0,
+    }
 }
