@@ -40,7 +40,14 @@ fn flip(numbers: &mut [f32; ROTATED_DIMENSIONS], round: u64) {
 
 /// Computes signed sums of all numbers (the fast Walsh-Hadamard transform).
 fn mix(numbers: &mut [f32; ROTATED_DIMENSIONS]) {
-    let mut half = 1;
+    // With fixed sizes, the compiler computes several numbers at once.
+    for numbers in numbers.as_chunks_mut::<8>().0 {
+        let [a, b, c, d, e, f, g, h] = *numbers;
+        let [a, b, c, d, e, f, g, h] = [a + b, a - b, c + d, c - d, e + f, e - f, g + h, g - h];
+        let [a, b, c, d, e, f, g, h] = [a + c, b + d, a - c, b - d, e + g, f + h, e - g, f - h];
+        *numbers = [a + e, b + f, c + g, d + h, a - e, b - f, c - g, d - h];
+    }
+    let mut half = 8;
     while half < ROTATED_DIMENSIONS {
         for pair in numbers.chunks_exact_mut(2 * half) {
             let (left, right) = pair.split_at_mut(half);

@@ -7,7 +7,7 @@
 //!
 //! Statements are SQL, because sea-orm has no row IDs of SQLite.
 
-use half::f16;
+use half::{f16, slice::HalfFloatSliceExt};
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
@@ -39,7 +39,8 @@ pub struct Arrival {
 
 /// Returns the components of a stored vector: half-precision numbers, little endian.
 pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
-    stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect()
+    let halves: Vec<f16> = stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it)).collect();
+    halves.to_f32_vec()
 }
 
 /// Returns up to `limit` vectors of a project in the order of their row IDs, beginning with the row `from`.
