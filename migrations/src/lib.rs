@@ -23,6 +23,7 @@ mod m0018_token_metrics;
 mod m0019_control_loop;
 mod m0020_prompt_deployments;
 mod m0021_trace_index;
+mod m0023_vectors_by_arrival;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -54,6 +55,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0019_control_loop::Migration),
             Box::new(m0020_prompt_deployments::Migration),
             Box::new(m0021_trace_index::Migration),
+            Box::new(m0023_vectors_by_arrival::Migration),
         ]
     }
 }

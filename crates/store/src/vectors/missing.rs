@@ -74,7 +74,7 @@ pub async fn missing(
          FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM trace t \
          WHERE t.tenant_id = $1 AND t.id IN ({})) \
          AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
-         AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_id = s.trace_id \
+         AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_key = s.trace_key \
          AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}",
         places.join(",")
     );

@@ -20,6 +20,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct VectorRow {
     tenant_id: Uuid,
+    trace_key: i64,
     trace_id: Uuid,
     id: Uuid,
     project_id: Uuid,
@@ -36,6 +37,7 @@ impl VectorRow {
     pub fn of(span: &span::Model, project: Uuid, embedding_model: &str, vector: &UnitVector) -> Self {
         Self {
             tenant_id: span.tenant_id,
+            trace_key: span.trace_key,
             trace_id: span.trace_id,
             id: span.id,
             project_id: project,
@@ -50,6 +52,7 @@ impl VectorRow {
     fn embedded(tenant: Uuid, span: &SpanToEmbed, embedding_model: &str, vector: &UnitVector) -> Self {
         Self {
             tenant_id: tenant,
+            trace_key: span.trace_key,
             trace_id: span.trace_id,
             id: span.id,
             project_id: span.project_id,
@@ -61,14 +64,19 @@ impl VectorRow {
         }
     }
 
+    /// Sets the key of the trace, which is known when the trace is stored.
+    pub(crate) fn set_key(&mut self, key: i64) {
+        self.trace_key = key;
+    }
+
     /// Returns the value of PostgreSQL's column `coarse`.
     fn coarse(&self) -> Bit {
         self.vector.coarse()
     }
 }
 
-bulk_rows!(VectorRow, "span_vector", key "tenant_id, trace_id, id", {
-    tenant_id: "uuid", trace_id: "uuid", id: "uuid", project_id: "uuid", started_at: "int8", kind_hash: "int8",
+bulk_rows!(VectorRow, "span_vector", key "tenant_id, trace_key, id", {
+    tenant_id: "uuid", trace_key: "int8", trace_id: "uuid", id: "uuid", project_id: "uuid", started_at: "int8", kind_hash: "int8",
     model_hash: "int8", embedding_model: "text", vector: "halfvec",
 }, made { coarse: "bit(1536)" });
 
@@ -106,7 +114,7 @@ async fn insert_sqlite(db: &Db, mut spans: &[&SpanToEmbed], mut rows: &[VectorRo
         (rows, spans) = (blocks_after, spans_after);
         let mut query = sqlx::query(AssertSqlSafe(insert_sqlite_sql(size)));
         for (row, span) in block.iter().zip(block_spans) {
-            query = row.bind_sqlite(query).bind(span.trace_key).bind(span.created_at);
+            query = row.bind_sqlite(query).bind(span.created_at);
         }
         inserted += query.execute(&mut *tx).await?.rows_affected();
     }
@@ -114,22 +122,21 @@ async fn insert_sqlite(db: &Db, mut spans: &[&SpanToEmbed], mut rows: &[VectorRo
     Ok(inserted)
 }
 
-/// Returns the statement for this number of rows. Each has the values of a row, the key of the trace, and the time at
-/// which the span was stored when it was read.
+/// Returns the statement for this number of rows. Each has the values of a row, and the time at which the span was
+/// stored when it was read.
 fn insert_sqlite_sql(rows: usize) -> String {
     let columns = VectorRow::COLUMN_NAMES;
-    let row = format!("({})", vec!["?"; columns.len() + 2].join(","));
+    let row = format!("({})", vec!["?"; columns.len() + 1].join(","));
     let values: Vec<String> = (1..=columns.len()).map(|it| format!("r.column{it}")).collect();
     format!(
         "INSERT INTO {} ({}) SELECT {} FROM (VALUES {}) r WHERE EXISTS (SELECT 1 FROM span s \
-         WHERE s.tenant_id = r.column1 AND s.trace_key = r.column{} AND s.id = r.column3 AND s.created_at = r.column{}) \
+         WHERE s.tenant_id = r.column1 AND s.trace_key = r.column2 AND s.id = r.column4 AND s.created_at = r.column{}) \
          ON CONFLICT DO NOTHING",
         VectorRow::TABLE_NAME,
         columns.join(","),
         values.join(","),
         vec![row; rows].join(","),
         columns.len() + 1,
-        columns.len() + 2,
     )
 }
 
@@ -151,7 +158,6 @@ async fn insert_postgres(
         .await?;
     let rows: Vec<&VectorRow> = rows.iter().collect();
     let inserted = VectorRow::bind_postgres(&rows, sqlx::query(AssertSqlSafe(insert_postgres_sql())))
-        .bind(spans.iter().map(|it| it.trace_key).collect::<Vec<_>>())
         .bind(spans.iter().map(|it| it.created_at).collect::<Vec<_>>())
         .bind(tenant)
         .execute(&mut *tx)
@@ -161,23 +167,22 @@ async fn insert_postgres(
     Ok(inserted)
 }
 
-/// Returns the statement whose parameters are an array for each column, one of the keys of the traces, one of the times
-/// at which the spans were stored when they were read, and the tenant.
+/// Returns the statement whose parameters are an array for each column, one of the times at which the spans were stored
+/// when they were read, and the tenant.
 fn insert_postgres_sql() -> String {
     let stored =
         || VectorRow::COLUMN_NAMES.iter().zip(VectorRow::COLUMN_TYPES).map(|(name, kind)| (*name, *kind));
     let columns: Vec<(&str, &str)> = stored().chain(VectorRow::COMPUTED_COLUMNS.iter().copied()).collect();
     let names: Vec<&str> = columns.iter().map(|it| it.0).collect();
-    let checked = [("span_key", "int8"), ("span_created_at", "int8")];
-    let all = || columns.iter().chain(&checked);
+    let all = || columns.iter().chain(&[("span_created_at", "int8")]);
     let arrays: Vec<String> = all().zip(1..).map(|((_, kind), n)| format!("${n}::{kind}[]")).collect();
     let aliases: Vec<&str> = all().map(|it| it.0).collect();
     let (names, arrays, aliases) = (names.join(","), arrays.join(","), aliases.join(","));
     format!(
         "INSERT INTO {} ({names}) SELECT {names} FROM UNNEST({arrays}) AS r ({aliases}) \
-         WHERE EXISTS (SELECT 1 FROM span s WHERE s.tenant_id = ${} AND s.trace_key = r.span_key AND s.id = r.id \
-         AND s.created_at = r.span_created_at) ORDER BY r.span_key, r.id ON CONFLICT DO NOTHING",
+         WHERE EXISTS (SELECT 1 FROM span s WHERE s.tenant_id = ${} AND s.trace_key = r.trace_key AND s.id = r.id \
+         AND s.created_at = r.span_created_at) ORDER BY r.trace_key, r.id ON CONFLICT DO NOTHING",
         VectorRow::TABLE_NAME,
-        columns.len() + checked.len() + 1,
+        columns.len() + 2,
     )
 }
