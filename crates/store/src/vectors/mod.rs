@@ -16,6 +16,7 @@ mod stored;
 mod unit;
 mod write;
 
+pub use coarse::{ROTATED_DIMENSIONS, rotate};
 pub use filter::{Hit, NearestSpans, VectorFilter};
 pub use graph::{are_more_than, next_tenant_to_index, put_into_graph};
 pub use missing::{BlocksToEmbed, SpanToEmbed, SpansOfBlock, missing};
