@@ -36,7 +36,7 @@ impl Processor {
 /// Returns the number of bytes that a process has written to files and sockets. With SQLite, nearly all of them go to the
 /// write-ahead log and the database.
 pub fn bytes_written(process: u32) -> f64 {
-    let counters = std::fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    let counters = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
     let line = counters.lines().find_map(|it| it.strip_prefix("wchar:"));
     line.and_then(|it| it.trim().parse().ok()).unwrap_or(0.0)
 }
