@@ -12,8 +12,10 @@ pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// The span's trace.
+    /// The key of the span's trace, which increases with arrival, so that vectors are stored in the order of arrival.
     #[sea_orm(primary_key, auto_increment = false)]
+    pub trace_key: i64,
+    /// The span's trace.
     pub trace_id: Uuid,
     /// The span.
     #[sea_orm(primary_key, auto_increment = false)]

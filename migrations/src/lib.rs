@@ -24,6 +24,7 @@ mod m0019_control_loop;
 mod m0020_prompt_deployments;
 mod m0021_trace_index;
 mod m0022_listed_by_runs;
+mod m0023_vectors_by_arrival;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -56,6 +57,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0020_prompt_deployments::Migration),
             Box::new(m0021_trace_index::Migration),
             Box::new(m0022_listed_by_runs::Migration),
+            Box::new(m0023_vectors_by_arrival::Migration),
         ]
     }
 }

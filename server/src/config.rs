@@ -115,7 +115,7 @@ pub struct Config {
     #[arg(
         long,
         env = "LOUPE_VECTOR_CACHE_MIB",
-        default_value_t = 256,
+        default_value_t = 64,
         value_name = "MIB",
         value_parser = values::parse_number::<usize>
     )]

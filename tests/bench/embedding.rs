@@ -14,7 +14,7 @@ use std::{
 
 use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, routing::post};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use measure::Processor;
+use measure::{Processor, bytes_written};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::access::api_key::ApiKey;
@@ -83,8 +83,9 @@ async fn run(options: &Options, what: &str, provider: Option<&str>) {
         println!("all embedded {:.1} s after the first request", began.elapsed().as_secs_f64());
     }
     println!(
-        "{what}: {:.2} CPU seconds, {:.0} MiB resident\n",
+        "{what}: {:.2} CPU seconds, {:.0} bytes written a span, {:.0} MiB resident\n",
         processor.seconds() - before,
+        bytes_written(server.id()) / options.spans as f64,
         processor.resident_mib()
     );
 }

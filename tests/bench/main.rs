@@ -11,7 +11,7 @@ mod traces;
 
 use std::time::{Duration, Instant};
 
-use measure::{Processor, median};
+use measure::{Processor, bytes_written, median};
 use reqwest::Method;
 use serde_json::{Value, json};
 use server::access::api_key::ApiKey;
@@ -138,14 +138,6 @@ async fn rules(options: &Options, key: &Caller) {
             "config": {"max_latency_ms": 1}, "filter": filter});
         key.post("/v1/eval-rules", &rule).await.ok();
     }
-}
-
-/// Returns the number of bytes that a process has written to files and sockets. With SQLite, nearly all of them go to the
-/// write-ahead log and the database.
-fn bytes_written(process: u32) -> f64 {
-    let counters = std::fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
-    let line = counters.lines().find_map(|it| it.strip_prefix("wchar:"));
-    line.and_then(|it| it.trim().parse().ok()).unwrap_or(0.0)
 }
 
 #[expect(clippy::too_many_arguments, reason = "JSON and OTLP ingest differ in all of these")]

@@ -33,6 +33,14 @@ impl Processor {
     }
 }
 
+/// Returns the number of bytes that a process has written to files and sockets. With SQLite, nearly all of them go to the
+/// write-ahead log and the database.
+pub fn bytes_written(process: u32) -> f64 {
+    let counters = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    let line = counters.lines().find_map(|it| it.strip_prefix("wchar:"));
+    line.and_then(|it| it.trim().parse().ok()).unwrap_or(0.0)
+}
+
 /// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+#[allow(dead_code, reason = "shared with other benchmarks, which use the rest")]
 mod measure;
 
 use std::time::{Duration, Instant};

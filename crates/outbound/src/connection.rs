@@ -136,7 +136,9 @@ impl Connection {
 
 /// Reads a body up to `max` bytes; also returns whether there was more.
 async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, bool), SendError> {
-    let mut read = Vec::new();
+    // The announced size saves the copies of a growing buffer.
+    let announced = body.size_hint().exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
+    let mut read = Vec::with_capacity(announced.min(max));
     while !body.is_end_stream() {
         let full = read.len() == max;
         let next = match full {

@@ -150,7 +150,7 @@ bulk_rows!(metric_node::Model, "metric_node", key "tenant_id, project_id, level,
 });
 
 /// Numbers of rows per SQLite statement. The largest stays well below the limit of 32,766 parameters.
-const STATEMENT_ROWS: [usize; 4] = [64, 16, 4, 1];
+pub(crate) const STATEMENT_ROWS: [usize; 4] = [64, 16, 4, 1];
 
 /// Inserts all rows into SQLite.
 ///

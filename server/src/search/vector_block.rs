@@ -5,12 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use store::vectors::{Arrival, VectorFilter, read_numbers};
 use uuid::Uuid;
 
-use super::coarse_codes::{CodedQuery, Coding, Cosine};
+use super::coarse_codes::{CoarseCode, CodedQuery, CosineBounds};
 
 /// Maximum number of vectors in a block.
 pub const VECTORS_PER_BLOCK: usize = 1_024;
 
-/// A vector without its codes.
+/// A vector without its code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorEntry {
     /// The ID of the vector's row.
@@ -25,16 +25,13 @@ pub struct VectorEntry {
     kind_hash: i64,
     model_hash: Option<i64>,
     embedding_hash: i64,
-    coding: Coding,
-    /// The end of its codes.
-    end: usize,
 }
 
 /// Vectors and their codes, in the order of their rows.
 #[derive(Clone, Debug, Default)]
 pub struct VectorBlock {
     rows: Vec<VectorEntry>,
-    codes: Vec<i8>,
+    codes: Vec<CoarseCode>,
 }
 
 impl VectorBlock {
@@ -59,7 +56,7 @@ impl VectorBlock {
 
     /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<VectorEntry>() + self.codes.capacity()
+        self.rows.capacity() * size_of::<VectorEntry>() + self.codes.capacity() * size_of::<CoarseCode>()
     }
 
     /// Returns a vector.
@@ -76,13 +73,7 @@ impl VectorBlock {
     pub fn ends_with(&self, arrival: &Arrival) -> bool {
         let mut encoded = Self::default();
         encoded.push(arrival);
-        let from = self.codes.len().checked_sub(encoded.codes.len());
-        match (self.rows.last(), encoded.rows.first(), from) {
-            (Some(last), Some(row), Some(from)) => {
-                VectorEntry { end: row.end, ..last.clone() } == *row && self.codes[from..] == encoded.codes
-            }
-            _ => false,
-        }
+        self.last() == encoded.last() && self.codes.last() == encoded.codes.last()
     }
 
     /// Adds a vector.
@@ -93,7 +84,7 @@ impl VectorBlock {
         numbers.iter_mut().for_each(|it| *it /= length);
         let mut hasher = DefaultHasher::new();
         arrival.vector.hash(&mut hasher);
-        let coding = Coding::of(&numbers, &mut self.codes);
+        self.codes.push(CoarseCode::of(&numbers));
         self.rows.push(VectorEntry {
             row: arrival.row,
             trace_id: arrival.trace_id,
@@ -103,31 +94,29 @@ impl VectorBlock {
             kind_hash: arrival.kind_hash,
             model_hash: arrival.model_hash,
             embedding_hash: arrival.embedding_hash,
-            coding,
-            end: self.codes.len(),
         });
     }
 
     /// Returns a copy with only the vectors for which `keep` is true.
     pub fn retaining(&self, keep: impl Fn(&VectorEntry) -> bool) -> Self {
         let mut retained = Self::default();
-        for (index, row) in self.rows.iter().enumerate().filter(|it| keep(it.1)) {
-            retained.codes.extend(self.codes(index));
-            retained.rows.push(VectorEntry { end: retained.codes.len(), ..row.clone() });
+        for (row, code) in self.rows.iter().zip(&self.codes).filter(|it| keep(it.0)) {
+            retained.rows.push(row.clone());
+            retained.codes.push(code.clone());
         }
         retained
     }
 
-    /// Calls `found` with the position of each matching vector and the bounds of its cosine with the
+    /// Calls `found` with the position of each matching vector and the wide bounds of its cosine with the
     /// query. Returns how many vectors of other embedding models were skipped.
     pub fn scan(
         &self,
         query: &CodedQuery,
         filter: &VectorFilter,
-        found: &mut impl FnMut(usize, Cosine),
+        found: &mut impl FnMut(usize, CosineBounds),
     ) -> i64 {
         let mut others = 0;
-        for (index, row) in self.rows.iter().enumerate() {
+        for (index, (row, code)) in self.rows.iter().zip(&self.codes).enumerate() {
             if !filter.accepts(row.started_at, row.kind_hash, row.model_hash) {
                 continue;
             }
@@ -135,13 +124,13 @@ impl VectorBlock {
                 others += 1;
                 continue;
             }
-            found(index, query.cosine(self.codes(index), row.coding));
+            found(index, query.wide_bounds(code));
         }
         others
     }
 
-    fn codes(&self, index: usize) -> &[i8] {
-        let start = index.checked_sub(1).map_or(0, |it| self.rows[it].end);
-        &self.codes[start..self.rows[index].end]
+    /// Returns the narrow bounds of a vector's cosine with the query.
+    pub fn narrow_bounds(&self, query: &CodedQuery, index: usize) -> Option<CosineBounds> {
+        self.codes.get(index).map(|it| query.narrow_bounds(it))
     }
 }

@@ -7,7 +7,12 @@
 //! jobs wait in the queue only. A tenant with a slow provider occupies a limited number of workers for
 //! a limited time.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::RangeInclusive,
+    sync::Arc,
+    time::Duration,
+};
 
 use entities::job;
 use queue::{Job, JobResult, RunJob, WorkerPool, new_job};
@@ -45,9 +50,9 @@ impl Job for EmbedSpans {
 /// A second, in microseconds.
 const SECOND: i64 = 1_000_000;
 /// Number of spans at which a job merges no further jobs.
-pub const FULL_JOB_SPANS: usize = 256;
-/// Maximum number of jobs merged at once.
-const MAX_MERGED_JOBS: u64 = 256;
+pub const FULL_JOB_SPANS: usize = 1_024;
+/// Range of the number of jobs that are read to be merged.
+const MERGED_JOBS: RangeInclusive<usize> = 64..=FULL_JOB_SPANS;
 /// Maximum number of workers of a process that embed for one tenant.
 const MAX_WORKERS_PER_TENANT: usize = 2;
 /// Timeout of a request: a model without a GPU may be slow.
@@ -137,7 +142,10 @@ async fn merge_waiting_jobs(app: &App, row: &job::Model, job: EmbedSpans) -> Res
     if job.spans >= FULL_JOB_SPANS || job.after.is_some() {
         return Ok(job);
     }
-    let merged = queue::merge_waiting(&app.db, row, MAX_MERGED_JOBS, |others| {
+    // Waiting jobs are usually of similar sizes; more than twice as many as fit are not read.
+    let similar = 2 * FULL_JOB_SPANS / job.spans.max(1);
+    let limit = similar.clamp(*MERGED_JOBS.start(), *MERGED_JOBS.end());
+    let merged = queue::merge_waiting(&app.db, row, u64::try_from(limit).unwrap_or(u64::MAX), |others| {
         let mut all = job.clone();
         let mut merged_count = 0;
         for other in others {
@@ -149,8 +157,9 @@ async fn merge_waiting_jobs(app: &App, row: &job::Model, job: EmbedSpans) -> Res
             all.add(other);
             merged_count += 1;
         }
-        all.traces.sort_unstable();
-        all.traces.dedup();
+        // In order of arrival, in which vectors are stored.
+        let mut known = HashSet::with_capacity(all.traces.len());
+        all.traces.retain(|it| known.insert(*it));
         (merged_count, all)
     });
     Ok(merged.await?.unwrap_or(job))

@@ -5,11 +5,9 @@
 
 use std::time::Duration;
 
-use entities::span;
 use store::{
     DbError,
-    traces::PackedSpans,
-    vectors::{self, UnitVector},
+    vectors::{self, BlocksToEmbed, SpanToEmbed, SpansOfBlock, UnitVector},
 };
 use tokio::{task::spawn_blocking, time::Instant};
 use uuid::Uuid;
@@ -26,8 +24,13 @@ use crate::{
 };
 
 /// Number of traces, and of spans, read at once.
-const TRACES_PER_READ: usize = 64;
-const SPANS_PER_READ: u64 = 64;
+const TRACES_PER_READ: usize = 256;
+const SPANS_PER_READ: u64 = 256;
+/// Number of vectors stored in one transaction. A transaction writes the last page of each index, so small ones write
+/// most pages several times.
+const VECTORS_PER_TRANSACTION: usize = 256;
+/// Time after which vectors are stored although more could be stored with them.
+const MAX_STORE_DELAY: Duration = Duration::from_secs(5);
 /// Maximum number of texts in a request.
 const MAX_TEXTS_PER_REQUEST: usize = 64;
 /// Maximum size of the texts in a request, in bytes.
@@ -59,13 +62,16 @@ pub struct EmbeddingRun<'a> {
     began: Instant,
     /// The last span that was embedded or skipped.
     last_done: Option<SpanPosition>,
+    /// Vectors that are not stored yet, and when the provider returned the first one.
+    unstored: Vec<(SpanToEmbed, UnitVector)>,
+    unstored_since: Instant,
 }
 
 /// A position in the order of spans: trace, span.
 pub type SpanPosition = (Uuid, Uuid);
 
 /// A span and its text.
-type SpanText = (span::Model, String);
+type SpanText = (SpanToEmbed, String);
 
 impl<'a> EmbeddingRun<'a> {
     /// Starts a run.
@@ -78,6 +84,8 @@ impl<'a> EmbeddingRun<'a> {
             provider_works: false,
             began: Instant::now(),
             last_done: None,
+            unstored: Vec::new(),
+            unstored_since: Instant::now(),
         }
     }
 
@@ -89,6 +97,7 @@ impl<'a> EmbeddingRun<'a> {
     /// Fails when the database fails.
     pub async fn run(mut self, job: EmbedSpans) -> Result<(RunEnd, bool)> {
         let end = self.work(job).await?;
+        self.store().await?;
         Ok((end, self.provider_works))
     }
 
@@ -143,25 +152,26 @@ impl<'a> EmbeddingRun<'a> {
         let is_full = u64::try_from(page.len()).is_ok_and(|it| it == SPANS_PER_READ);
         let last = page.last().filter(|_| is_full).map(|it| (it.trace_id, it.id));
         let mut items = Vec::with_capacity(page.len());
-        // One text block at a time: a few compressed bytes may be many megabytes.
-        for spans in page.chunk_by(|a, b| a.body_id == b.body_id) {
-            let packed = PackedSpans::of(&db, self.tenant, spans).await?;
-            let spans = spans.to_vec();
-            let read = spawn_blocking(move || texts(spans, packed)).await;
-            items.extend(read.map_err(anyhow::Error::from)??);
+        let mut blocks = BlocksToEmbed::of(self.tenant, page);
+        loop {
+            let read = blocks.next(&db).await?;
+            if read.is_empty() {
+                break;
+            }
+            items.extend(spawn_blocking(move || texts(read)).await.map_err(anyhow::Error::from)??);
         }
-        Ok((last, items))
+        items.sort_unstable_by_key(|it| it.0);
+        Ok((last, items.into_iter().map(|it| it.1).collect()))
     }
 
-    /// Embeds and stores waiting spans, in full requests or all of them. Returns why the run must end,
-    /// if it must.
+    /// Embeds waiting spans, in full requests or all of them. Returns why the run must end, if it must.
     async fn send(&mut self, waiting: &mut Vec<SpanText>, is_last: bool) -> Result<Option<RunEnd>> {
         while let Some(batch) = batch(waiting, self.texts, is_last) {
-            let (vectors, failure) = self.embed(batch).await;
-            if !vectors.is_empty() {
-                let model = &self.selected.endpoint.model;
-                let new = vectors::insert(&self.app.db, self.tenant, model, &vectors).await?;
-                self.app.telemetry.embedding.spans.inc_by(u64::try_from(new).unwrap_or_default());
+            let failure = self.embed(batch).await;
+            if self.unstored.len() >= VECTORS_PER_TRANSACTION
+                || self.unstored_since.elapsed() >= MAX_STORE_DELAY
+            {
+                self.store().await?;
             }
             if self.app.is_stopping() {
                 return Ok(Some(RunEnd::Stopping));
@@ -176,13 +186,20 @@ impl<'a> EmbeddingRun<'a> {
         Ok(None)
     }
 
-    /// Returns the vectors of these spans, except those whose text is rejected, and the failure, if
+    /// Stores the vectors that are not stored yet.
+    async fn store(&mut self) -> Result<()> {
+        let vectors = std::mem::take(&mut self.unstored);
+        if !vectors.is_empty() {
+            let model = &self.selected.endpoint.model;
+            let new = vectors::insert(&self.app.db, self.tenant, model, &vectors).await?;
+            self.app.telemetry.embedding.spans.inc_by(u64::try_from(new).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Requests the vectors of these spans, except those whose text is rejected. Returns the failure, if
     /// any. A rejected batch is split in halves, so that one text does not affect the others.
-    async fn embed(
-        &mut self,
-        batch: Vec<SpanText>,
-    ) -> (Vec<(span::Model, UnitVector)>, Option<EmbeddingFailure>) {
-        let mut embedded = Vec::with_capacity(batch.len());
+    async fn embed(&mut self, batch: Vec<SpanText>) -> Option<EmbeddingFailure> {
         let mut waiting = vec![batch];
         while let Some(mut batch) = waiting.pop() {
             let last = batch.last().map(|it| (it.0.trace_id, it.0.id));
@@ -190,7 +207,10 @@ impl<'a> EmbeddingRun<'a> {
             match self.request_vectors(&texts).await {
                 Ok(vectors) => {
                     self.provider_works = true;
-                    embedded.extend(batch.into_iter().map(|it| it.0).zip(vectors));
+                    if self.unstored.is_empty() {
+                        self.unstored_since = Instant::now();
+                    }
+                    self.unstored.extend(batch.into_iter().map(|it| it.0).zip(vectors));
                     self.last_done = last;
                 }
                 Err(EmbeddingFailure::TextRejected(_)) if batch.len() > 1 => {
@@ -205,15 +225,15 @@ impl<'a> EmbeddingRun<'a> {
                         continue;
                     }
                     Ok(None) => self.last_done = last,
-                    Err(failure) => return (embedded, Some(failure)),
+                    Err(failure) => return Some(failure),
                 },
-                Err(failure) => return (embedded, Some(failure)),
+                Err(failure) => return Some(failure),
             }
             if self.must_end() {
                 break;
             }
         }
-        (embedded, None)
+        None
     }
 
     /// Handles a text that is rejected alone: it is retried while it can be shortened. A provider that
@@ -248,12 +268,16 @@ impl<'a> EmbeddingRun<'a> {
     }
 }
 
-/// Returns the spans that have a text, with the texts.
-fn texts(spans: Vec<span::Model>, mut packed: PackedSpans) -> Result<Vec<SpanText>, DbError> {
-    let mut items = Vec::with_capacity(spans.len());
-    for span in spans {
-        let texts = packed.take(&span)?;
-        items.extend(text(&span, &texts).map(|it| (span, it)));
+/// Returns the spans that have a text, with their positions and texts. One block is decompressed at a time: a few
+/// compressed bytes may be many megabytes.
+fn texts(blocks: Vec<SpansOfBlock>) -> Result<Vec<(usize, SpanText)>, DbError> {
+    let mut items = Vec::new();
+    for block in blocks {
+        block.unpack(|position, span, texts| {
+            if let Some(text) = text(&span, texts) {
+                items.push((position, (span, text)));
+            }
+        })?;
     }
     Ok(items)
 }
@@ -278,37 +302,7 @@ mod tests {
     use super::*;
 
     fn item(length: usize) -> SpanText {
-        let span = span::Model {
-            tenant_id: Uuid::nil(),
-            trace_key: 0,
-            trace_id: Uuid::nil(),
-            id: Uuid::nil(),
-            parent_id: None,
-            name: String::new(),
-            kind: String::new(),
-            model: None,
-            started_at: 0,
-            ended_at: None,
-            latency_ms: None,
-            error: None,
-            failure: None,
-            prompt_tokens: None,
-            completion_tokens: None,
-            cost: None,
-            counted: false,
-            cost_counted: false,
-            response_hash: None,
-            otel_span_id: None,
-            hints: None,
-            body_id: None,
-            body_index: 0,
-            created_at: 0,
-            cached_input_tokens: None,
-            cache_write_tokens: None,
-            reasoning_tokens: None,
-            missing_texts: None,
-        };
-        (span, "x".repeat(length))
+        (SpanToEmbed::default(), "x".repeat(length))
     }
 
     /// Returns the sizes of the batches for these lengths.

@@ -1,6 +1,7 @@
 //! Embedding of spans in the background, by jobs.
 
 pub mod backfill;
+mod borrowed_json;
 pub mod embed_spans;
 mod embedding_run;
 mod indexing;

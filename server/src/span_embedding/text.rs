@@ -4,11 +4,11 @@
 //! conversation of an application, would make all of them similar, so they are omitted; the end of the
 //! input is more relevant than its beginning.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
-use entities::span;
-use serde_json::{Map, Value};
-use store::traces::SpanTexts;
+use store::{traces::SpanTexts, vectors::SpanToEmbed};
+
+use super::borrowed_json::BorrowedJson;
 
 /// Maximum length in characters of the input and of the output. Together about a thousand tokens of
 /// English, and in any script fewer than the 8,191 tokens that common models accept.
@@ -44,9 +44,11 @@ const CONTENT_MEMBERS: [&str; 12] = [
 ];
 
 /// Returns the text of a span; `None` if it has only a name.
-pub fn text(span: &span::Model, texts: &SpanTexts) -> Option<String> {
-    let input = texts.input.as_deref().map(|it| last_chars(&contents(it, true)));
-    let output = texts.output.as_deref().map(|it| first_chars(&contents(it, false)));
+pub fn text(span: &SpanToEmbed, texts: &SpanTexts) -> Option<String> {
+    let input = texts.input.as_deref().map(|it| contents(it, true));
+    let output = texts.output.as_deref().map(|it| contents(it, false));
+    let input = input.as_deref().map(last_chars);
+    let output = output.as_deref().map(first_chars);
     let error = span.error.as_deref().map(first_chars);
     let parts = [input, output, error];
     let mut parts = parts.into_iter().flatten().filter(|it| !it.is_empty()).peekable();
@@ -54,7 +56,7 @@ pub fn text(span: &span::Model, texts: &SpanTexts) -> Option<String> {
     let mut text = span.name.clone();
     for part in parts {
         text.push('\n');
-        text.push_str(&part);
+        text.push_str(part);
     }
     Some(text)
 }
@@ -68,13 +70,13 @@ pub fn shorter(text: &str) -> Option<String> {
 }
 
 /// Returns the contents of a JSON text; other texts are returned unchanged.
-fn contents(text: &str, is_input: bool) -> String {
+fn contents(text: &str, is_input: bool) -> Cow<'_, str> {
     let text = text.trim();
     let json = text.len() <= MAX_JSON_BYTES && text.starts_with(['[', '{']);
-    let Some(value) = json.then(|| serde_json::from_str(text).ok()).flatten() else { return text.to_owned() };
+    let Some(value) = json.then(|| serde_json::from_str(text).ok()).flatten() else { return text.into() };
     let mut contents = String::new();
     match &value {
-        Value::Array(messages) if is_input && messages.iter().any(|it| !is_instruction(it)) => {
+        BorrowedJson::Array(messages) if is_input && messages.iter().any(|it| !is_instruction(it)) => {
             messages
                 .iter()
                 .filter(|it| !is_instruction(it))
@@ -82,32 +84,32 @@ fn contents(text: &str, is_input: bool) -> String {
         }
         other => append_contents(other, &mut contents, MAX_DEPTH),
     }
-    contents
+    contents.into()
 }
 
-fn is_instruction(message: &Value) -> bool {
-    message["role"].as_str().is_some_and(|it| INSTRUCTION_ROLES.contains(&it))
+fn is_instruction(message: &BorrowedJson<'_>) -> bool {
+    message.text_member("role").is_some_and(|it| INSTRUCTION_ROLES.contains(&it))
 }
 
-fn append_contents(value: &Value, contents: &mut String, depth: usize) {
+fn append_contents(value: &BorrowedJson<'_>, contents: &mut String, depth: usize) {
     match value {
-        Value::String(text) => append_line(contents, text),
-        Value::Array(list) if depth > 0 => {
+        BorrowedJson::Text(text) => append_line(contents, text),
+        BorrowedJson::Array(list) if depth > 0 => {
             list.iter().for_each(|it| append_contents(it, contents, depth - 1))
         }
-        Value::Object(members) if depth > 0 => append_members(members, contents, depth),
+        BorrowedJson::Object(members) if depth > 0 => append_members(members, contents, depth),
         // Writing to a String cannot fail.
-        Value::Number(number) => _ = writeln!(contents, "{number}"),
+        BorrowedJson::Number(number) => _ = writeln!(contents, "{number}"),
         _ => {}
     }
 }
 
-fn append_members(members: &Map<String, Value>, contents: &mut String, depth: usize) {
+fn append_members(members: &[(Cow<'_, str>, BorrowedJson<'_>)], contents: &mut String, depth: usize) {
     for (name, value) in members {
-        if FORMAT_MEMBERS.contains(&name.as_str()) {
+        if FORMAT_MEMBERS.contains(&name.as_ref()) {
             continue;
         }
-        if !CONTENT_MEMBERS.contains(&name.as_str()) && !value.is_null() {
+        if !CONTENT_MEMBERS.contains(&name.as_ref()) && *value != BorrowedJson::Null {
             contents.push_str(name);
             contents.push_str(": ");
         }
@@ -121,16 +123,20 @@ fn append_line(contents: &mut String, text: &str) {
 }
 
 /// Returns the first characters of a text.
-fn first_chars(text: &str) -> String {
-    text.trim().chars().take(MAX_TEXT_CHARS).collect()
+fn first_chars(text: &str) -> &str {
+    let text = text.trim();
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
 }
 
 /// Returns the last characters of a text.
-fn last_chars(text: &str) -> String {
+fn last_chars(text: &str) -> &str {
     let text = text.trim();
     match text.char_indices().nth_back(MAX_TEXT_CHARS - 1) {
-        Some((from, _)) => text[from..].to_owned(),
-        None => text.to_owned(),
+        Some((from, _)) => &text[from..],
+        None => text,
     }
 }
 
@@ -139,7 +145,7 @@ mod tests {
     use super::*;
 
     fn input(text: &str) -> String {
-        last_chars(&contents(text, true))
+        last_chars(&contents(text, true)).to_owned()
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use api::Plan;
 use serde_json::{Value, json};
+use store::vectors::{self, UnitVector};
 use tests::{On, TestApp, on_both_databases};
+use uuid::Uuid;
 
 use super::{distance, item, names, search, store, vector};
 
@@ -106,5 +108,62 @@ async fn project_larger_than_memory_is_searched_completely() {
     let app = TestApp::with(On::Sqlite, Plan::Pro, &["--vector-cache-mib", "0"]).await;
     check_search(&app).await;
     assert_eq!(app.app.search.bytes(), 0);
+    app.stop().await;
+}
+
+/// Stores traces of up to 500 spans with these vectors.
+async fn store_many(app: &TestApp, vectors: &[Vec<f32>]) {
+    for (number, vectors) in vectors.chunks(500).enumerate() {
+        let spans: Vec<Value> = (0..vectors.len())
+            .map(|it| json!({"name": format!("s{}", 500 * number + it), "input": "x"}))
+            .collect();
+        let stored = app.full_key().post("/v1/ingest", &json!({"spans": spans})).await.ok();
+        let trace: Uuid = stored["id"].as_str().unwrap().parse().unwrap();
+        let missing = vectors::missing(&app.app.db, app.tenant, &[trace], 0, None, 500).await.unwrap();
+        let rows: Vec<_> = missing
+            .into_iter()
+            .map(|span| {
+                let index: usize = span.name[1..].parse().unwrap();
+                let vector = UnitVector::of(&vectors[index - 500 * number]).unwrap();
+                (span, vector)
+            })
+            .collect();
+        assert_eq!(vectors::insert(&app.app.db, app.tenant, "m", &rows).await.unwrap(), vectors.len());
+    }
+}
+
+/// Enough vectors that each step of the search selects some of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_many_vectors_equal_an_exhaustive_comparison() {
+    const SPANS: usize = 2_500;
+    let app = TestApp::with(On::Sqlite, Plan::Pro, &[]).await;
+    let mut random = fastrand::Rng::with_seed(9);
+    let mut noise = || (0..48).map(|_| random.f32() - 0.5).collect::<Vec<f32>>();
+    let centres: Vec<Vec<f32>> = (0..10).map(|_| noise()).collect();
+    let mut near = |centre: usize| -> Vec<f32> {
+        centres[centre % 10].iter().zip(noise()).map(|(a, b)| a + 0.7 * b).collect()
+    };
+    let stored: Vec<Vec<f32>> = (0..SPANS).map(&mut near).collect();
+    store_many(&app, &stored).await;
+    for query in [near(3), near(7), stored[0].iter().map(|it| -it).collect()] {
+        let mut expected: Vec<f64> = stored.iter().map(|it| distance(&query, it)).collect();
+        expected.sort_by(f64::total_cmp);
+        let mut vector = query.clone();
+        vector.resize(crate::DIMENSIONS, 0.0);
+        let mut found: Vec<f64> = Vec::new();
+        let mut body = json!({"vector": vector, "limit": 100});
+        for _ in 0..3 {
+            let page = search(&app, &body).await.ok();
+            assert_eq!(page["searched"].as_u64(), Some(SPANS as u64));
+            found.extend(
+                page["results"].as_array().unwrap().iter().map(|it| it["distance"].as_f64().unwrap()),
+            );
+            body["cursor"] = page["next_cursor"].clone();
+        }
+        assert_eq!(found.len(), 300);
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 3e-4, "{found} instead of {expected}");
+        }
+    }
     app.stop().await;
 }

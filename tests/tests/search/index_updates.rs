@@ -74,7 +74,7 @@ on_both_databases! {
         let after = Some((spans[0].trace_id, spans[0].id));
         assert!(vectors::missing(&app.app.db, app.tenant, &[id], 0, after, 10).await.unwrap().is_empty());
         // A span that was replaced meanwhile gets no vector either.
-        let old: Vec<_> = spans.iter().cloned().map(|it| entities::span::Model { created_at: it.created_at - 1, ..it })
+        let old: Vec<_> = spans.iter().cloned().map(|it| vectors::SpanToEmbed { created_at: it.created_at - 1, ..it })
             .map(|it| (it, UnitVector::of(&vector(&mut random)).unwrap())).collect();
         assert_eq!(vectors::insert(&app.app.db, app.tenant, "m", &old).await.unwrap(), 0);
         remove(app, "bare").await;

@@ -7,6 +7,7 @@ mod filters;
 mod graph_search;
 mod index_updates;
 mod invalid_input;
+mod migrated;
 mod pages;
 mod similar_spans;
 

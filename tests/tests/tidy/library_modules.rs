@@ -271,7 +271,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("text_block", &["ids"]),
     ("evaluations", &["db", "ids", "page", "quotas"]),
     ("failure_rules", &["housekeeping", "page"]),
-    ("vectors", &["bulk", "db", "housekeeping", "ids", "row_text"]),
+    ("vectors", &["bulk", "db", "housekeeping", "ids", "row_text", "text_block"]),
     ("metrics", &["bulk", "db", "housekeeping", "ids", "trace_filters", "trace_index"]),
     ("webhooks", &["db", "housekeeping", "page"]),
     (

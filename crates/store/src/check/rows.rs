@@ -104,7 +104,7 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 /// Finds a tenant's rows with broken references, and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     for table in child_tables() {
-        let key = if table == "span" { " AND t.key = x.trace_key" } else { "" };
+        let key = if matches!(table, "span" | "span_vector") { " AND t.key = x.trace_key" } else { "" };
         let broken = format!(
             "x.trace_id IS NOT NULL \
              AND NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id{key})"

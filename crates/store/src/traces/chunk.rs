@@ -33,5 +33,8 @@ impl TraceChunk {
         for span in &mut self.spans {
             span.trace_key = key;
         }
+        for vector in &mut self.vectors {
+            vector.set_key(key);
+        }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
-/// that begins with them (of spans: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the body that has the row's texts.
+/// that begins with them (of spans and vectors: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the body that has the row's texts.
 /// A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
 /// index: SQLite would choose the primary key, which has the rows of all traces.
 ///
@@ -154,8 +154,11 @@ async fn remove_children(
         }
         let hint = index.map(|it| dialect.index_hint(it)).unwrap_or_default();
         let returning = if *has_body { "body_id" } else { "id" };
-        let (column, value) =
-            if *table == "span" { ("trace_key", trace.key.into()) } else { ("trace_id", trace.id.into()) };
+        let (column, value) = if matches!(*table, "span" | "span_vector") {
+            ("trace_key", trace.key.into())
+        } else {
+            ("trace_id", trace.id.into())
+        };
         // A range up to the id of the last row: PostgreSQL may join a list of ids with all rows of the trace,
         // one by one.
         let sql = format!(

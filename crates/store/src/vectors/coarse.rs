@@ -1,4 +1,4 @@
-//! Coarse codes: one bit per dimension, by which PostgreSQL selects candidates.
+//! Rotates vectors, and computes coarse codes: one bit per dimension, by which candidates are selected.
 //!
 //! A vector is rotated randomly, always in the same way, and the sign of each number is stored. The
 //! number of different bits of two vectors then approximates their angle within some degrees (random
@@ -10,22 +10,38 @@ use api::search::DIMENSIONS;
 /// Length of a coarse code in bytes.
 pub const CODE_BYTES: usize = DIMENSIONS / 8;
 /// Number of dimensions of a rotated vector: a power of two, as the fast rotation requires.
-const ROTATED_DIMENSIONS: usize = DIMENSIONS.next_power_of_two();
+pub const ROTATED_DIMENSIONS: usize = DIMENSIONS.next_power_of_two();
 
-/// Returns the coarse code of a vector with at most 1,536 numbers; missing numbers are zero.
+/// Returns PostgreSQL's coarse code of a vector with at most 1,536 numbers; missing numbers are zero.
 pub fn signs(numbers: &[f32]) -> [u8; CODE_BYTES] {
-    let mut rotated = [0.0; ROTATED_DIMENSIONS];
-    rotated.iter_mut().zip(numbers).for_each(|(to, it)| *to = *it);
-    // A single rotation would leave the order of vectors with one non-zero number.
-    for round in 0..2 {
-        flip(&mut rotated, round);
-        mix(&mut rotated);
-    }
     let mut bits = [0; CODE_BYTES];
-    for (byte, numbers) in bits.iter_mut().zip(rotated.as_chunks::<8>().0) {
+    for (byte, numbers) in bits.iter_mut().zip(scaled_rotation(numbers, 2).as_chunks::<8>().0) {
         *byte = numbers.iter().fold(0, |byte, it| byte << 1 | u8::from(*it > 0.0));
     }
     bits
+}
+
+/// Rotates a vector with at most 1,536 numbers randomly, always in the same way; missing numbers are zero. The length
+/// of the vector and its angles with other rotated vectors stay the same. With the third round, the numbers of vectors
+/// with only two non-zero numbers are independent of each other too.
+pub fn rotate(numbers: &[f32]) -> [f32; ROTATED_DIMENSIONS] {
+    let mut rotated = scaled_rotation(numbers, 3);
+    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+    let scale = (ROTATED_DIMENSIONS as f32).powf(-1.5);
+    rotated.iter_mut().for_each(|it| *it *= scale);
+    rotated
+}
+
+/// Returns the rotated vector, multiplied by the square root of the number of dimensions in each round.
+fn scaled_rotation(numbers: &[f32], rounds: u64) -> [f32; ROTATED_DIMENSIONS] {
+    let mut rotated = [0.0; ROTATED_DIMENSIONS];
+    rotated.iter_mut().zip(numbers).for_each(|(to, it)| *to = *it);
+    // A single rotation would leave the order of vectors with one non-zero number.
+    for round in 0..rounds {
+        flip(&mut rotated, round);
+        mix(&mut rotated);
+    }
+    rotated
 }
 
 /// Changes the sign of half of the numbers, chosen pseudo-randomly, the same ones each time.
@@ -86,6 +102,19 @@ mod tests {
                 let found = f64::from(differing(&a, &b));
                 assert!((found - expected).abs() < 80.0, "{numbers} {low}: {found} for {expected}");
             }
+        }
+    }
+
+    #[test]
+    fn rotation_keeps_lengths_and_angles() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for numbers in [1, 100, 1_536] {
+            let a: Vec<f32> = (0..numbers).map(|_| random.f32()).collect();
+            let b: Vec<f32> = (0..numbers).map(|_| random.f32() - 0.7).collect();
+            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+            let (rotated_a, rotated_b) = (rotate(&a), rotate(&b));
+            assert!((dot(&a, &a) - dot(&rotated_a, &rotated_a)).abs() < 1e-3 * dot(&a, &a));
+            assert!((dot(&a, &b) - dot(&rotated_a, &rotated_b)).abs() < 1e-3 * dot(&a, &a).max(dot(&b, &b)));
         }
     }
 

@@ -14,10 +14,10 @@ use crate::{db::Db, housekeeping::next_tenant};
 const HAS_MORE_SQL: &str = "SELECT 1 FROM span_vector WHERE tenant_id = $1 LIMIT 1 OFFSET $2";
 
 /// Skips vectors that another process has locked or that are being removed.
-const ADD_TO_GRAPH_SQL: &str = "WITH next AS MATERIALIZED (SELECT trace_id, id FROM span_vector \
+const ADD_TO_GRAPH_SQL: &str = "WITH next AS MATERIALIZED (SELECT trace_key, id FROM span_vector \
      WHERE tenant_id = $1 AND NOT indexed ORDER BY project_id, started_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
      UPDATE span_vector v SET indexed = true FROM next \
-     WHERE v.tenant_id = $1 AND v.trace_id = next.trace_id AND v.id = next.id";
+     WHERE v.tenant_id = $1 AND v.trace_key = next.trace_key AND v.id = next.id";
 
 /// Returns whether a tenant has more vectors than `few`.
 ///

@@ -8,6 +8,7 @@
 mod coarse;
 mod filter;
 mod graph;
+mod missing;
 mod near;
 mod one;
 mod rows;
@@ -15,11 +16,13 @@ mod stored;
 mod unit;
 mod write;
 
+pub use coarse::{ROTATED_DIMENSIONS, rotate};
 pub use filter::{Hit, NearestSpans, VectorFilter};
 pub use graph::{are_more_than, next_tenant_to_index, put_into_graph};
+pub use missing::{BlocksToEmbed, SpanToEmbed, SpansOfBlock, missing};
 pub use near::nearest;
 pub use one::of_span;
 pub use rows::{Arrival, arrivals, count, in_rows, read_numbers, rows_of};
 pub use stored::StoredVector;
 pub use unit::{BadVector, UnitVector};
-pub use write::{VectorRow, insert, missing};
+pub use write::{VectorRow, insert};

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::{StoredVector, UnitVector};
 use crate::db::Db;
 
-const OF_SPAN: &str =
-    "SELECT vector, embedding_model FROM span_vector WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";
+const OF_SPAN: &str = "SELECT v.vector, v.embedding_model FROM span_vector v WHERE v.tenant_id = $1 \
+     AND v.trace_key = (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2) AND v.id = $3";
 
 /// Returns the vector of a span and the name of its embedding model, which is empty if the vector was sent
 /// with the span. Returns `None` if the span is unknown or has no vector.

@@ -7,14 +7,11 @@
 //!
 //! Statements are SQL, because sea-orm has no row IDs of SQLite.
 
-use half::f16;
+use half::{f16, slice::HalfFloatSliceExt};
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
 use crate::{db::Db, ids::text_hash};
-
-/// Maximum number of rows that one statement names.
-const ROWS_PER_STATEMENT: usize = 500;
 
 /// A stored vector with its row ID.
 #[derive(Clone, Debug)]
@@ -39,7 +36,8 @@ pub struct Arrival {
 
 /// Returns the components of a stored vector: half-precision numbers, little endian.
 pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
-    stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect()
+    let halves: Vec<f16> = stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it)).collect();
+    halves.to_f32_vec()
 }
 
 /// Returns up to `limit` vectors of a project in the order of their row IDs, beginning with the row `from`.
@@ -103,24 +101,20 @@ pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, D
 }
 
 /// Returns the vectors in these rows, with trace and span, because a row ID may have been reused for another
-/// span.
+/// span. The IDs are one parameter, so that the statement is prepared once.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn in_rows(db: &Db, tenant: Uuid, rows: &[i64]) -> Result<Vec<(Uuid, Uuid, Vec<u8>)>, DbErr> {
-    let mut found = Vec::with_capacity(rows.len());
-    for block in rows.chunks(ROWS_PER_STATEMENT) {
-        let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
-        let sql = format!(
-            "SELECT trace_id, id, vector FROM span_vector NOT INDEXED WHERE tenant_id = $1 AND rowid IN ({})",
-            places.join(",")
-        );
-        let values = std::iter::once(tenant.into()).chain(block.iter().map(|it| (*it).into())).collect();
-        for row in query(db, sql, values).await? {
-            found.push((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?));
-        }
-    }
-    Ok(found)
+    const IN_ROWS: &str = "SELECT trace_id, id, vector FROM span_vector NOT INDEXED \
+         WHERE tenant_id = $1 AND rowid IN (SELECT value FROM json_each($2))";
+    let ids: Vec<String> = rows.iter().map(i64::to_string).collect();
+    let ids = format!("[{}]", ids.join(","));
+    let found = query(db, IN_ROWS.to_owned(), vec![tenant.into(), ids.into()]).await?;
+    found
+        .iter()
+        .map(|it| Ok((it.try_get_by_index(0)?, it.try_get_by_index(1)?, it.try_get_by_index(2)?)))
+        .collect()
 }
 
 async fn query(db: &Db, sql: String, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {

@@ -2,7 +2,6 @@
 //! zeros. PostgreSQL: the types `halfvec(1536)` and `bit(1536)` of pgvector.
 
 use api::search::DIMENSIONS;
-use half::f16;
 use pgvector::{Bit, HalfVector};
 use sqlx::{
     Decode, Encode, Postgres, Sqlite, Type,
@@ -21,7 +20,10 @@ pub struct StoredVector(Vec<u8>);
 impl StoredVector {
     /// Creates the stored form of a vector.
     pub fn of(vector: &UnitVector) -> Self {
-        Self(vector.halves().flat_map(f16::to_le_bytes).collect())
+        let halves = vector.halves();
+        let mut bytes = Vec::with_capacity(2 * halves.len());
+        halves.iter().for_each(|it| bytes.extend_from_slice(&it.to_le_bytes()));
+        Self(bytes)
     }
 
     /// Returns the bits that PostgreSQL compares before the vectors themselves.
@@ -32,14 +34,6 @@ impl StoredVector {
     /// Returns the vector; `None` if all its components are zero.
     pub fn read(&self) -> Option<UnitVector> {
         UnitVector::of(&read_numbers(&self.0)).ok()
-    }
-
-    /// Returns the parameter of a PostgreSQL statement, which has all [`DIMENSIONS`].
-    fn half_vector(&self) -> HalfVector {
-        let mut numbers = Vec::with_capacity(DIMENSIONS);
-        numbers.extend(self.0.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it)));
-        numbers.resize(DIMENSIONS, f16::ZERO);
-        HalfVector::from(numbers)
     }
 }
 
@@ -74,8 +68,16 @@ impl PgHasArrayType for StoredVector {
 }
 
 impl Encode<'_, Postgres> for StoredVector {
+    /// Writes pgvector's binary format: the number of dimensions, two unused bytes, and the numbers, all big endian.
+    /// A stored vector has all [`DIMENSIONS`].
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        self.half_vector().encode_by_ref(buffer)
+        let mut bytes = [0; 4 + 2 * DIMENSIONS];
+        bytes[..2].copy_from_slice(&u16::try_from(DIMENSIONS)?.to_be_bytes());
+        for (to, it) in bytes[4..].as_chunks_mut::<2>().0.iter_mut().zip(self.0.as_chunks::<2>().0) {
+            *to = [it[1], it[0]];
+        }
+        buffer.extend_from_slice(&bytes);
+        Ok(IsNull::No)
     }
 }
 

@@ -3,15 +3,14 @@
 //! Vectors are requested in base64, like OpenAI's own client does, because parsing 1,536 decimal
 //! numbers takes twenty times as long; responses with numbers are accepted too.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use api::search::DIMENSIONS;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{Error, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::value::RawValue;
 use store::vectors::{BadVector, UnitVector};
 
 /// Maximum number of numbers of a vector that are parsed before it is rejected as too long.
@@ -37,12 +36,6 @@ pub fn request(model: &str, texts: &[&str]) -> Vec<u8> {
 }
 
 #[derive(Deserialize)]
-struct EmbeddingResponse<'a> {
-    #[serde(borrow)]
-    data: &'a RawValue,
-}
-
-#[derive(Deserialize)]
 struct EmbeddingItem {
     #[serde(default)]
     index: Option<usize>,
@@ -57,14 +50,16 @@ struct EmbeddingItem {
 /// configured the model.
 pub fn vectors(body: &[u8], count: usize) -> Result<Vec<UnitVector>, String> {
     let unreadable = |it| format!("its response can't be parsed: {it}");
-    let response: EmbeddingResponse<'_> = serde_json::from_slice(body).map_err(unreadable)?;
-    let mut data = serde_json::Deserializer::from_str(response.data.get());
-    let items = data.deserialize_seq(EmbeddingItems(count)).map_err(unreadable)?;
+    // Checked once: otherwise the parser checks each string.
+    let text = std::str::from_utf8(body).map_err(|it| format!("its response can't be parsed: {it}"))?;
+    let mut response = serde_json::Deserializer::from_str(text);
+    let items = EmbeddingResponse(count).deserialize(&mut response).map_err(unreadable)?;
+    response.end().map_err(unreadable)?;
     if items.len() != count {
         return Err(format!("it returned {} vectors for {count} texts", items.len()));
     }
     let mut vectors: Vec<Option<UnitVector>> = vec![None; count];
-    for (position, item) in items.iter().enumerate() {
+    for (position, item) in items.into_iter().enumerate() {
         if let Some(vector) = vectors.get_mut(item.index.unwrap_or(position)) {
             *vector = Some(UnitVector::of(&item.embedding.0).map_err(describe_bad_vector)?);
         }
@@ -85,8 +80,46 @@ fn describe_bad_vector(why: BadVector) -> String {
     }
 }
 
+/// The response to a request for the vectors of this many texts.
+struct EmbeddingResponse(usize);
+
+impl<'de> DeserializeSeed<'de> for EmbeddingResponse {
+    type Value = Vec<EmbeddingItem>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<EmbeddingItem>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for EmbeddingResponse {
+    type Value = Vec<EmbeddingItem>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object with a list of vectors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Vec<EmbeddingItem>, A::Error> {
+        let mut items = None;
+        while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            match name.as_ref() {
+                "data" => items = Some(members.next_value_seed(EmbeddingItems(self.0))?),
+                _ => _ = members.next_value::<IgnoredAny>()?,
+            }
+        }
+        items.ok_or_else(|| A::Error::missing_field("data"))
+    }
+}
+
 /// The maximum number of items to parse: a response may contain half a million empty ones.
 struct EmbeddingItems(usize);
+
+impl<'de> DeserializeSeed<'de> for EmbeddingItems {
+    type Value = Vec<EmbeddingItem>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<EmbeddingItem>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
 
 impl<'de> Visitor<'de> for EmbeddingItems {
     type Value = Vec<EmbeddingItem>;

@@ -1,0 +1,223 @@
+//! Reads the spans that have no vector, with their texts.
+//!
+//! Statements are SQL, because spans are read in bulk, with only the columns that embedding needs.
+
+use std::collections::HashMap;
+
+use entities::{body, dialect::Dialect};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
+use uuid::Uuid;
+
+use crate::{
+    bulk,
+    db::Db,
+    text_block::{Entry, unpack},
+};
+
+/// Maximum number of text blocks that one statement reads: at most 5 MiB of compressed texts.
+const BLOCKS_PER_STATEMENT: usize = 64;
+/// Compressed size up to which a text block is read together with others.
+const MAX_SMALL_BLOCK_BYTES: i64 = 72 * 1024;
+
+/// A span without a vector.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanToEmbed {
+    /// The key of the span's trace.
+    pub trace_key: i64,
+    /// The span's trace.
+    pub trace_id: Uuid,
+    /// The span.
+    pub id: Uuid,
+    /// The trace's project.
+    pub project_id: Uuid,
+    /// The name of the span.
+    pub name: String,
+    /// The span type.
+    pub kind: String,
+    /// The span's model.
+    pub model: Option<String>,
+    /// Start of the span, in microseconds.
+    pub started_at: i64,
+    /// The error of the span.
+    pub error: Option<String>,
+    /// The text block with the span's texts.
+    pub body_id: Option<Uuid>,
+    /// The index of the span's entry in the text block.
+    pub body_index: i32,
+    /// The time at which the span was stored, in microseconds. It changes when the span is replaced.
+    pub created_at: i64,
+}
+
+/// Returns up to `limit` spans of these traces that were stored at or after `since` (microseconds) and have
+/// no vector, in the order of the trace's key and the span's ID, beginning after the span `after`, or at the first one if its
+/// trace was removed.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn missing(
+    db: &Db,
+    tenant: Uuid,
+    traces: &[Uuid],
+    since: i64,
+    after: Option<(Uuid, Uuid)>,
+    limit: u64,
+) -> Result<Vec<SpanToEmbed>, DbErr> {
+    let after = after.unwrap_or_default();
+    let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), after.1.into(), since.into()];
+    let first = values.len() + 1;
+    values.extend(padded(traces).map(Value::from));
+    let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+    let sql = format!(
+        "SELECT s.trace_key, s.trace_id, s.id, \
+         (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key), \
+         s.name, s.kind, s.model, s.started_at, s.error, s.body_id, s.body_index, s.created_at \
+         FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM trace t \
+         WHERE t.tenant_id = $1 AND t.id IN ({})) \
+         AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
+         AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_key = s.trace_key \
+         AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}",
+        places.join(",")
+    );
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    db.current().query_all_raw(statement).await?.iter().map(span_to_embed).collect()
+}
+
+/// Returns the IDs, with the last one repeated up to a power of four, so that few statements differ and are
+/// prepared once.
+fn padded(ids: &[Uuid]) -> impl Iterator<Item = Uuid> {
+    let mut count = 1;
+    while count < ids.len() {
+        count *= 4;
+    }
+    let last = ids.last().copied().unwrap_or_default();
+    ids.iter().copied().chain(std::iter::repeat(last)).take(count)
+}
+
+fn span_to_embed(row: &QueryResult) -> Result<SpanToEmbed, DbErr> {
+    Ok(SpanToEmbed {
+        trace_key: row.try_get_by_index(0)?,
+        trace_id: row.try_get_by_index(1)?,
+        id: row.try_get_by_index(2)?,
+        project_id: row.try_get_by_index::<Option<Uuid>>(3)?.unwrap_or_default(),
+        name: row.try_get_by_index(4)?,
+        kind: row.try_get_by_index(5)?,
+        model: row.try_get_by_index(6)?,
+        started_at: row.try_get_by_index(7)?,
+        error: row.try_get_by_index(8)?,
+        body_id: row.try_get_by_index(9)?,
+        body_index: row.try_get_by_index(10)?,
+        created_at: row.try_get_by_index(11)?,
+    })
+}
+
+/// A compressed text block, with the spans whose texts it contains.
+#[derive(Debug)]
+pub struct SpansOfBlock {
+    /// The spans with their positions in the list from which they were taken.
+    pub spans: Vec<(usize, SpanToEmbed)>,
+    /// Empty if the spans have no texts.
+    data: Vec<u8>,
+}
+
+impl SpansOfBlock {
+    /// Calls `found` with each span, its position and its texts. Decompresses the block once.
+    ///
+    /// # Errors
+    /// Fails when the text block is damaged.
+    pub fn unpack(self, mut found: impl FnMut(usize, SpanToEmbed, &Entry)) -> Result<(), DbErr> {
+        let index = |span: &SpanToEmbed| usize::try_from(span.body_index).unwrap_or(usize::MAX);
+        let count = self.spans.iter().map(|it| index(&it.1).saturating_add(1)).max().unwrap_or(0);
+        let entries = match self.data.is_empty() {
+            true => Vec::new(),
+            false => unpack(&self.data, count)
+                .map_err(|it| DbErr::Custom(format!("a text block can't be read: {it}")))?,
+        };
+        let none = Entry::default();
+        for (position, span) in self.spans {
+            let entry = entries.get(index(&span)).unwrap_or(&none);
+            found(position, span, entry);
+        }
+        Ok(())
+    }
+}
+
+/// The text blocks of some spans. Small blocks are read together; a large one, which may have many megabytes,
+/// is read alone.
+#[derive(Debug)]
+pub struct BlocksToEmbed {
+    tenant: Uuid,
+    waiting: Vec<(Uuid, Vec<(usize, SpanToEmbed)>)>,
+    large: Vec<(Uuid, Vec<(usize, SpanToEmbed)>)>,
+}
+
+impl BlocksToEmbed {
+    /// Groups the spans by their text blocks. Spans without a text block have no texts.
+    pub fn of(tenant: Uuid, spans: Vec<SpanToEmbed>) -> Self {
+        let mut groups: HashMap<Uuid, usize> = HashMap::new();
+        let mut waiting: Vec<(Uuid, Vec<(usize, SpanToEmbed)>)> = Vec::new();
+        for (position, span) in spans.into_iter().enumerate() {
+            let id = span.body_id.unwrap_or_default();
+            let group = *groups.entry(id).or_insert_with(|| {
+                waiting.push((id, Vec::new()));
+                waiting.len() - 1
+            });
+            waiting[group].1.push((position, span));
+        }
+        Self { tenant, waiting, large: Vec::new() }
+    }
+
+    /// Reads the next blocks; none when all were read.
+    ///
+    /// # Errors
+    /// Fails when the database fails.
+    pub async fn next(&mut self, db: &Db) -> Result<Vec<SpansOfBlock>, DbErr> {
+        loop {
+            if !self.waiting.is_empty() {
+                let rest = self.waiting.split_off(self.waiting.len().min(BLOCKS_PER_STATEMENT));
+                let groups = std::mem::replace(&mut self.waiting, rest);
+                let ids: Vec<Uuid> = groups.iter().map(|it| it.0).collect();
+                let mut found = read_blocks(db, self.tenant, &ids, MAX_SMALL_BLOCK_BYTES).await?;
+                let mut small = Vec::with_capacity(groups.len());
+                for (id, spans) in groups {
+                    match found.remove(&id) {
+                        Some(data) if data.is_empty() => self.large.push((id, spans)),
+                        data => small.push(SpansOfBlock { spans, data: data.unwrap_or_default() }),
+                    }
+                }
+                if !small.is_empty() {
+                    return Ok(small);
+                }
+            } else if let Some((id, spans)) = self.large.pop() {
+                let data = read_blocks(db, self.tenant, &[id], i64::MAX).await?.remove(&id);
+                return Ok(vec![SpansOfBlock { spans, data: data.unwrap_or_default() }]);
+            } else {
+                return Ok(Vec::new());
+            }
+        }
+    }
+}
+
+/// Returns the text blocks with these IDs. Those with more than `max_bytes` are empty.
+async fn read_blocks(
+    db: &Db,
+    tenant: Uuid,
+    ids: &[Uuid],
+    max_bytes: i64,
+) -> Result<HashMap<Uuid, Vec<u8>>, DbErr> {
+    let empty = match db.dialect {
+        Dialect::Sqlite => "x''",
+        Dialect::Postgres => "''::bytea",
+    };
+    let mut values: Vec<Value> = vec![tenant.into(), max_bytes.into()];
+    let first = values.len() + 1;
+    values.extend(padded(ids).map(Value::from));
+    let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+    // Text blocks are never empty, so an empty one stands for a large one.
+    let sql = format!(
+        "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= $2 THEN b.data ELSE {empty} END \
+         FROM body b WHERE b.tenant_id = $1 AND b.id IN ({})",
+        places.join(",")
+    );
+    let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
+    Ok(rows.into_iter().map(|it| (it.id, it.data)).collect())
+}
