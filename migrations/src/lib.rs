@@ -25,6 +25,7 @@ mod m0020_prompt_deployments;
 mod m0021_trace_index;
 mod m0022_listed_by_runs;
 mod m0023_vectors_by_arrival;
+mod m0024_trace_ids;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -58,6 +59,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0021_trace_index::Migration),
             Box::new(m0022_listed_by_runs::Migration),
             Box::new(m0023_vectors_by_arrival::Migration),
+            Box::new(m0024_trace_ids::Migration),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use store::{DbError, housekeeping, trace_index};
+use store::{DbError, housekeeping, trace_ids, trace_index};
 use uuid::Uuid;
 
 use crate::{
@@ -64,6 +64,9 @@ async fn run_round(app: &App, active: &mut BTreeSet<Uuid>, search: bool) -> crat
     active.extend(app.db.tail_growth.take());
     if search {
         active.extend(trace_index::tenants_with_long_tails(&app.db).await?);
+    }
+    if !active.is_empty() {
+        trace_ids::move_many(&app.db).await?;
     }
     for tenant in active.clone() {
         match index_tenant(app, tenant).await {

@@ -44,7 +44,7 @@ fn span(trace: &str, id: u64) -> Value {
 /// Returns the feedback label in the trace's row.
 async fn trace_label(app: &TestApp, id: &str) -> Option<i16> {
     let id: Uuid = id.parse().unwrap();
-    let row = store::traces::by_id(app.tenant, id).one(&app.app.db.write).await;
+    let row = store::traces::by_id(&app.app.db.write, app.tenant, id).one(&app.app.db.write).await;
     row.unwrap().unwrap().feedback
 }
 

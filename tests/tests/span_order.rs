@@ -298,7 +298,7 @@ async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> S
     }
     let id = Uuid::from_u128(trace);
     let db = Arc::clone(&app.app);
-    let row = store::traces::by_id(*tenant, id).one(&db.db.read).await.unwrap().unwrap();
+    let row = store::traces::by_id(&db.db.read, *tenant, id).one(&db.db.read).await.unwrap().unwrap();
     let row = trace::Model {
         tenant_id: Uuid::nil(),
         key: 0,

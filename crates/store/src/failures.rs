@@ -16,7 +16,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use crate::{db::Db, ids::first_id_at, traces::bit_of};
+use crate::{db::Db, ids::first_id_at, trace_ids, traces::bit_of};
 
 /// Number of rows per statement, because databases limit the number of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -52,10 +52,13 @@ pub async fn failing_spans(db: &Db, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> Res
     for block in spans.chunks(ROWS_PER_STATEMENT) {
         // Joins in this order: each pair is one look-up in an index and one in the primary key.
         let sql = format!(
-            "{} SELECT s.trace_id, s.id, s.name, s.model, s.error, s.failure, s.created_at \
-             FROM given g CROSS JOIN trace t CROSS JOIN span s WHERE t.tenant_id = $1 AND t.id = g.first_id \
-             AND s.tenant_id = $1 AND s.trace_key = t.key AND s.id = g.second_id AND s.failure IS NOT NULL ORDER BY s.created_at, s.started_at, s.id",
-            given(block.len())
+            "{}, found AS MATERIALIZED (SELECT (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = g.first_id) AS key, \
+             g.second_id AS id FROM given g) \
+             SELECT s.trace_id, s.id, s.name, s.model, s.error, s.failure, s.created_at FROM found f CROSS JOIN span s \
+             WHERE s.tenant_id = $1 AND s.trace_key = f.key AND s.id = f.id AND s.failure IS NOT NULL \
+             ORDER BY s.created_at, s.started_at, s.id",
+            given(block.len()),
+            trace_ids::relation(db.dialect)
         );
         let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values(tenant, block));
         for row in db.current().query_all_raw(statement).await? {

@@ -54,7 +54,7 @@ pub enum FeedbackOutcome {
 pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbErr> {
     let (tenant, trace, given_at) = (new.tenant_id, new.trace_id, new.updated_at);
     let txn = db.begin().await?;
-    let Some(row) = traces::by_id(tenant, trace).lock_exclusive().one(&txn).await? else {
+    let Some(row) = traces::by_id(&txn, tenant, trace).lock_exclusive().one(&txn).await? else {
         return Ok(FeedbackOutcome::NoTrace);
     };
     if let Some(id) = new.span_id
@@ -139,7 +139,7 @@ async fn update_trace(txn: &DatabaseTransaction, row: trace::Model, now: i64) ->
         .col_expr(trace::Column::Measured, settled.measured.into())
         .col_expr(trace::Column::TokensMeasured, settled.tokens_measured.into())
         .filter(trace::Column::TenantId.eq(row.tenant_id))
-        .filter(trace::Column::Id.eq(row.id))
+        .filter(trace::Column::Key.eq(row.key))
         .exec(txn)
         .await?;
     metrics::changed(txn, &row, &settled, now).await

@@ -45,6 +45,7 @@ pub mod sizes;
 pub mod tenants;
 pub mod text_block;
 mod trace_filters;
+pub mod trace_ids;
 pub mod trace_index;
 pub mod traces;
 pub mod vectors;

@@ -8,7 +8,7 @@ use serde_json::json;
 use store::{
     check::{self, Findings},
     quotas::month,
-    trace_index,
+    trace_ids, trace_index,
 };
 
 use super::{CommandReport, open_existing, render};
@@ -36,6 +36,7 @@ pub async fn run(
     let problems = findings.problems();
     let rebuilt = if rebuild_index { &findings.badly_indexed_tenants } else { &BTreeSet::new() };
     for tenant in rebuilt {
+        trace_ids::rebuild(&db, *tenant).await?;
         trace_index::rebuild(&db, *tenant, clock.now()).await?;
     }
     let value = json!({

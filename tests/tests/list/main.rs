@@ -4,6 +4,7 @@
 
 mod cursors;
 mod filters;
+mod ids;
 mod indexed;
 mod large;
 mod migrated;

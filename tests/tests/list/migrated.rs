@@ -23,7 +23,8 @@ async fn restore_earlier_version(app: &TestApp) {
         span::Column::iter().map(|it| it.as_str()).filter(|it| *it != "trace_key").collect();
     let rebuilt = match db.dialect {
         Dialect::Sqlite => format!(
-            "CREATE TABLE earlier AS SELECT {} FROM trace; DROP TABLE trace; ALTER TABLE earlier RENAME TO trace; \
+            "DROP VIEW trace_key_by_id; DROP TABLE trace_id_new; DROP TABLE trace_id_recent; DROP TABLE trace_id_old; \
+             CREATE TABLE earlier AS SELECT {} FROM trace; DROP TABLE trace; ALTER TABLE earlier RENAME TO trace; \
              CREATE INDEX ix_trace_time ON trace (tenant_id, started_at, id); \
              CREATE TABLE earlier AS SELECT {} FROM span; DROP TABLE span; ALTER TABLE earlier RENAME TO span; \
              ALTER TABLE eval_bulk ADD COLUMN position_id uuid_text;",
@@ -86,6 +87,7 @@ on_both_databases! {
         restore_earlier_version(app).await;
         migrate(app, "m0021_trace_index").await;
         migrate(app, "m0022_listed_by_runs").await;
+        migrate(app, "m0024_trace_ids").await;
 
         assert_eq!(details(&key, &rows).await, before);
         let bulk = eval_bulk::Entity::find_by_id((app.tenant, bulk_id)).one(&db.write).await.unwrap().unwrap();

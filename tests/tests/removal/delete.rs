@@ -113,7 +113,7 @@ on_both_databases! {
         let id = Uuid::from_u128(7);
         send(app, &[Span::new(7, 1, "old", TEST_START_MICROS).with("input.value", "text")]).await;
         let txn = app.app.db.begin().await.unwrap();
-        traces::by_id(app.tenant, id).lock_exclusive().one(&txn).await.unwrap().unwrap();
+        traces::by_id(&txn, app.tenant, id).lock_exclusive().one(&txn).await.unwrap().unwrap();
         let remove = async {
             wait_for_lock(app).await;
             for table in ["span", "body", "trace"] {

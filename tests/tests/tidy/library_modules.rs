@@ -248,6 +248,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("trace_index::growth", &[]),
     ("trace_index::keys", &["ids"]),
     ("db", &["health", "trace_index::directories", "trace_index::growth", "trace_index::keys"]),
+    ("trace_ids", &["db"]),
     ("trace_index", &["bulk", "db", "trace_filters", "trace_index::entry"]),
     ("error", &["health", "memory"]),
     ("housekeeping", &["db"]),
@@ -271,7 +272,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("text_block", &["ids"]),
     ("evaluations", &["db", "ids", "page", "quotas"]),
     ("failure_rules", &["housekeeping", "page"]),
-    ("vectors", &["bulk", "db", "housekeeping", "ids", "row_text", "text_block"]),
+    ("vectors", &["bulk", "db", "housekeeping", "ids", "row_text", "text_block", "trace_ids"]),
     ("metrics", &["bulk", "db", "housekeeping", "ids", "trace_filters", "trace_index"]),
     ("webhooks", &["db", "housekeeping", "page"]),
     (
@@ -288,6 +289,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
             "quotas",
             "text_block",
             "trace_filters",
+            "trace_ids",
             "trace_index",
             "trace_index::keys",
             "vectors",
@@ -299,9 +301,9 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("control_actions", &["db", "ids"]),
     ("prompts", &[]),
     ("prompt_tests", &["db", "housekeeping", "traces"]),
-    ("failures", &["db", "ids", "traces"]),
+    ("failures", &["db", "ids", "trace_ids", "traces"]),
     ("failure_clusters", &["housekeeping", "page", "traces"]),
-    ("check", &["db", "metrics", "quotas", "trace_index", "trace_index::entry", "traces"]),
+    ("check", &["db", "metrics", "quotas", "trace_filters", "trace_ids", "trace_index", "trace_index::entry", "traces"]),
     // What other crates use of the store without naming its module.
     ("", &["db", "error", "ids", "jobs", "memory"]),
 ];

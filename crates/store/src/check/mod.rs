@@ -60,7 +60,7 @@ pub struct Findings {
     pub described: Vec<Finding>,
     /// The counts of each check.
     pub checks: BTreeMap<&'static str, CheckCount>,
-    /// The tenants with findings of the check `trace_index`.
+    /// The tenants with findings of the checks `trace_index` and `trace_ids`.
     pub badly_indexed_tenants: BTreeSet<Uuid>,
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Statements are SQL, because tables and columns are data.
 
+use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::{db::Db, traces::child_tables};
+use crate::{db::Db, trace_ids, traces::child_tables};
 
 /// Every table with a tenant.
 pub const TENANT_TABLES: [&str; 45] = [
@@ -107,7 +108,8 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         let key = if matches!(table, "span" | "span_vector") { " AND t.key = x.trace_key" } else { "" };
         let broken = format!(
             "x.trace_id IS NOT NULL \
-             AND NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id{key})"
+             AND NOT EXISTS (SELECT 1 FROM {} t WHERE t.tenant_id = $1 AND t.id = x.trace_id{key})",
+            trace_ids::relation(db.dialect)
         );
         let problem = format!("a row of {table} belongs to this trace, which does not exist");
         report_broken(db, tenant, findings, ("orphans", table, "trace_id"), &broken, &problem).await?;
@@ -126,8 +128,29 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         let problem = format!("the row of {table} names a text block that does not exist");
         report_broken(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
     }
+    if db.dialect == Dialect::Sqlite {
+        broken_ids(db, tenant, findings).await?;
+    }
     unused_texts(db, tenant, findings).await?;
     newest_feedback(db, tenant, findings).await
+}
+
+/// Finds traces that are not found by their IDs, and IDs without a trace.
+async fn broken_ids(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
+    let ids = trace_ids::relation(db.dialect);
+    let before = findings.problems();
+    for (table, other, problem) in
+        [("trace", ids, "the trace is not found by its ID"), (ids, "trace", "the ID belongs to no trace")]
+    {
+        let broken = format!(
+            "NOT EXISTS (SELECT 1 FROM {other} o WHERE o.tenant_id = $1 AND o.id = x.id AND o.key = x.key)"
+        );
+        report_broken(db, tenant, findings, ("trace_ids", table, "id"), &broken, problem).await?;
+    }
+    if findings.problems() > before {
+        findings.badly_indexed_tenants.insert(tenant);
+    }
+    Ok(())
 }
 
 /// Finds text blocks without a span or a trace.

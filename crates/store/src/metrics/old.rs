@@ -30,16 +30,16 @@ pub async fn next_tenant_to_measure(db: &Db, last: Uuid) -> Result<Option<Uuid>,
 /// Fails when the database fails; nothing has changed then.
 pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
     let sql = format!(
-        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, key LIMIT {limit}",
+        "SELECT key FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, key LIMIT {limit}",
         db.dialect.index_hint(UNCOUNTED_INDEX)
     );
     let txn = db.begin().await?;
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
-    let ids = txn.query_all_raw(statement).await?;
-    let ids: Vec<Uuid> = ids.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
+    let keys = txn.query_all_raw(statement).await?;
+    let keys: Vec<i64> = keys.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
     let rows = trace::Entity::find()
         .filter(trace::Column::TenantId.eq(tenant))
-        .filter(trace::Column::Id.is_in(ids.iter().copied()))
+        .filter(trace::Column::Key.is_in(keys.iter().copied()))
         .filter(trace::Column::TokensMeasured.eq(false))
         .order_by_asc(trace::Column::Id)
         .lock_exclusive()
@@ -53,10 +53,10 @@ pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usiz
         .col_expr(trace::Column::Measured, Expr::value(true))
         .col_expr(trace::Column::TokensMeasured, Expr::value(true))
         .filter(trace::Column::TenantId.eq(tenant))
-        .filter(trace::Column::Id.is_in(rows.iter().map(|it| it.id)))
+        .filter(trace::Column::Key.is_in(rows.iter().map(|it| it.key)))
         .exec(&txn)
         .await?;
     add(&txn, tenant, delta, now).await?;
     txn.commit().await?;
-    Ok(ids.len())
+    Ok(keys.len())
 }

@@ -92,7 +92,7 @@ async fn merge_runs(db: &Db, tenant: Uuid, sources: &[NewRun], level: i16, now: 
     let removed = removed_keys(db, tenant, &ids).await?;
     let directory = write_merged(db, tenant, &ids, &removed, run.id).await?;
 
-    // Nobody needs a run without entries.
+    // A run without entries is not needed.
     let state = if directory.is_empty() { RunState::Retired } else { RunState::Ready };
     let traces = run.traces.saturating_sub(i64::try_from(removed.len()).unwrap_or(i64::MAX)).max(0);
     let now = now.saturating_add(i64::try_from(begun.elapsed().as_micros()).unwrap_or(i64::MAX));

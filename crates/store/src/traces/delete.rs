@@ -91,7 +91,7 @@ pub async fn remove(
     let (mut delta, mut released) = (Delta::default(), BTreeMap::new());
     // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
-        let row = by_id(tenant, *id).lock_exclusive().one(&txn).await?;
+        let row = by_id(&txn, tenant, *id).lock_exclusive().one(&txn).await?;
         let Some(row) = row.filter(&wanted) else { continue };
         if let Some(record) = record.take() {
             audit::add(&txn, record).await?;

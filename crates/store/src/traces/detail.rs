@@ -20,6 +20,7 @@ use crate::{
     db::Db,
     error::Result,
     memory::MemoryAccount,
+    trace_ids,
 };
 
 /// A position in the order of spans: start, id.
@@ -30,7 +31,7 @@ pub type Position = (i64, Uuid);
 /// # Errors
 /// Fails when the database fails.
 pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
-    by_id(tenant, id).one(&db.read).await
+    by_id(&db.read, tenant, id).one(&db.read).await
 }
 
 /// Returns whether a trace exists, read from the primary rather than from a replica.
@@ -38,8 +39,12 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>
 /// # Errors
 /// Fails when the database fails.
 pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
-    let found: Option<Uuid> =
-        by_id(tenant, id).select_only().column(trace::Column::Id).into_tuple().one(db.current()).await?;
+    let found: Option<Uuid> = by_id(db.current(), tenant, id)
+        .select_only()
+        .column(trace::Column::Id)
+        .into_tuple()
+        .one(db.current())
+        .await?;
     Ok(found.is_some())
 }
 
@@ -65,8 +70,9 @@ pub async fn spans(
 ) -> Result<Vec<span::Model>, DbErr> {
     let mut sql = format!(
         "SELECT {} FROM span s WHERE s.tenant_id = $1 \
-         AND s.trace_key = (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2)",
-        span::Model::select("s")
+         AND s.trace_key = (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = $2)",
+        span::Model::select("s"),
+        trace_ids::relation(db.dialect)
     );
     let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
     if let Some((at, id)) = after {
@@ -88,9 +94,11 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
     let places: Vec<String> = (0..ids.len()).map(|it| format!("(${},${})", 2 * it + 2, 2 * it + 3)).collect();
     // Joins in this order: each pair is one look-up in an index and one in the primary key.
     let sql = format!(
-        "WITH given(trace_id, span_id) AS (VALUES {}) SELECT {} FROM given g CROSS JOIN trace t CROSS JOIN span s \
-         WHERE t.tenant_id = $1 AND t.id = g.trace_id AND s.tenant_id = $1 AND s.trace_key = t.key AND s.id = g.span_id",
+        "WITH given(trace_id, span_id) AS (VALUES {}), found AS MATERIALIZED (SELECT \
+         (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = g.trace_id) AS key, g.span_id FROM given g) \
+         SELECT {} FROM found f CROSS JOIN span s WHERE s.tenant_id = $1 AND s.trace_key = f.key AND s.id = f.span_id",
         places.join(","),
+        trace_ids::relation(db.dialect),
         span::Model::select("s")
     );
     let ids = ids.iter().flat_map(|it| [it.0, it.1]);

@@ -15,6 +15,7 @@ use super::keys_of;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
+    trace_ids,
 };
 
 /// Returns all spans of these traces, by start within each trace.
@@ -25,9 +26,10 @@ pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span
     let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
     let sql = format!(
         "SELECT {} FROM span s WHERE s.tenant_id = $1 \
-         AND s.trace_key IN (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id IN ({})) \
+         AND s.trace_key IN (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id IN ({})) \
          ORDER BY s.trace_id, s.started_at, s.id",
         span::Model::select("s"),
+        trace_ids::relation(db.dialect),
         places.join(",")
     );
     let values: Vec<Value> = std::iter::once(tenant).chain(traces.iter().copied()).map(Into::into).collect();
@@ -103,9 +105,10 @@ pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<even
     let sql = format!(
         "SELECT {} FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2 AND (e.span_id IS NULL OR NOT EXISTS (\
          SELECT 1 FROM span s WHERE s.tenant_id = $1 AND s.id = e.span_id \
-         AND s.trace_key = (SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2))) \
+         AND s.trace_key = (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = $2))) \
          ORDER BY e.created_at, e.id",
-        event::Model::select("e")
+        event::Model::select("e"),
+        trace_ids::relation(db.dialect)
     );
     bulk::fetch(&db.read, sql, vec![tenant.into(), trace.into()]).await
 }
@@ -125,7 +128,7 @@ pub async fn otel_ids(
         .column(span::Column::Id)
         .column(span::Column::OtelSpanId)
         .filter(span::Column::TenantId.eq(tenant))
-        .filter(span::Column::TraceKey.in_subquery(keys_of(tenant, &[trace])))
+        .filter(span::Column::TraceKey.in_subquery(keys_of(&db.read, tenant, &[trace])))
         .filter(span::Column::Id.is_in(spans.iter().copied()))
         .into_tuple()
         .all(&db.read)

@@ -29,6 +29,7 @@ use crate::{
     bulk::{self, Bulk},
     db::Db,
     trace_filters::SessionScope,
+    trace_ids,
     trace_index::search::{self, IndexSearch, Selection},
 };
 
@@ -150,9 +151,11 @@ pub async fn becoming_ready(
         let places: Vec<String> = (1..=block.len()).map(|it| format!("${}", values.len() + it)).collect();
         values.extend(block.iter().map(|it| Value::from(*it)));
         let sql = format!(
-            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) AND t.id IN ({})",
+            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) \
+             AND t.key IN (SELECT k.key FROM {} k WHERE k.tenant_id = $1 AND k.id IN ({}))",
             trace::Model::select("t"),
             wanted.join(" OR "),
+            trace_ids::relation(db.dialect),
             places.join(",")
         );
         rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
@@ -175,7 +178,7 @@ pub async fn span_kinds(
             .select_only()
             .columns([span::Column::TraceId, span::Column::Kind])
             .filter(span::Column::TenantId.eq(tenant))
-            .filter(span::Column::TraceKey.in_subquery(keys_of(tenant, block)))
+            .filter(span::Column::TraceKey.in_subquery(keys_of(db.current(), tenant, block)))
             .distinct();
         for (trace, kind) in query.into_tuple::<(Uuid, String)>().all(db.current()).await? {
             kinds.entry(trace).or_default().insert(kind);
@@ -185,18 +188,14 @@ pub async fn span_kinds(
 }
 
 /// Selects the keys of the traces with these IDs.
-fn keys_of(tenant: Uuid, ids: &[Uuid]) -> SelectStatement {
-    let query = trace::Entity::find()
-        .select_only()
-        .column(trace::Column::Key)
-        .filter(trace::Column::TenantId.eq(tenant))
-        .filter(trace::Column::Id.is_in(ids.iter().copied()));
-    query.into_query()
+fn keys_of(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> SelectStatement {
+    let keys = trace::Entity::find().select_only().column(trace::Column::Key);
+    keys.filter(trace_ids::are(db, tenant, ids.iter().copied())).into_query()
 }
 
 /// Selects a trace by its ID.
-pub fn by_id(tenant: Uuid, id: Uuid) -> Select<trace::Entity> {
-    trace::Entity::find().filter(trace::Column::TenantId.eq(tenant)).filter(trace::Column::Id.eq(id))
+pub fn by_id(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Select<trace::Entity> {
+    trace::Entity::find().filter(trace_ids::are(db, tenant, [id]))
 }
 
 /// Returns a trace, locked until the transaction ends, so that it is not removed meanwhile.
@@ -204,7 +203,7 @@ pub fn by_id(tenant: Uuid, id: Uuid) -> Select<trace::Entity> {
 /// # Errors
 /// Fails when the database fails.
 pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
-    by_id(tenant, id).lock_exclusive().one(txn).await
+    by_id(txn, tenant, id).lock_exclusive().one(txn).await
 }
 
 /// Locks the traces with these IDs until the transaction ends, in the order in which writers lock them. Unknown
@@ -219,8 +218,7 @@ pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]
         let query = trace::Entity::find()
             .select_only()
             .column(trace::Column::Id)
-            .filter(trace::Column::TenantId.eq(tenant))
-            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            .filter(trace_ids::are(txn, tenant, block.iter().copied()))
             .order_by_asc(trace::Column::Id)
             .lock_exclusive();
         query.into_tuple::<Uuid>().all(txn).await?;
@@ -253,8 +251,7 @@ pub async fn lock_created(
         let query = trace::Entity::find()
             .select_only()
             .columns([trace::Column::Id, trace::Column::CreatedAt])
-            .filter(trace::Column::TenantId.eq(tenant))
-            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            .filter(trace_ids::are(txn, tenant, block.iter().copied()))
             // In the order in which writers lock them.
             .order_by_asc(trace::Column::Id)
             .lock_shared();
@@ -270,9 +267,7 @@ pub async fn lock_created(
 pub async fn some(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<trace::Model>, DbErr> {
     let mut rows = Vec::with_capacity(ids.len());
     for block in ids.chunks(IDS_PER_STATEMENT) {
-        let query = trace::Entity::find()
-            .filter(trace::Column::TenantId.eq(tenant))
-            .filter(trace::Column::Id.is_in(block.iter().copied()));
+        let query = trace::Entity::find().filter(trace_ids::are(db, tenant, block.iter().copied()));
         rows.append(&mut query.all(db).await?);
     }
     Ok(rows)

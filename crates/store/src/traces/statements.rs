@@ -4,13 +4,14 @@
 
 use std::collections::HashSet;
 
-use entities::{span, trace};
+use entities::{dialect::Dialect, span, trace};
 use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Type, query::QueryScalar};
 use uuid::Uuid;
 
 use crate::{
     bulk::{self, Bulk, OnConflict},
     quotas::{self, Quota},
+    trace_ids,
 };
 
 /// The IDs of a tenant and a trace.
@@ -52,7 +53,16 @@ impl WriteStatements for SqliteStore<'_> {
     }
 
     async fn insert_new_traces(&mut self, rows: &[&trace::Model]) -> sqlx::Result<HashSet<Key>> {
-        bulk::insert_new_sqlite(self.0, rows).await?.iter().map(last_two).collect()
+        let mut known = HashSet::new();
+        for of_tenant in rows.chunk_by(|row, next| row.tenant_id == next.tenant_id) {
+            let (tenant, ids) = (of_tenant[0].tenant_id, of_tenant.iter().map(|it| it.id));
+            let ids: Vec<Uuid> = ids.collect();
+            known.extend(self.known_traces(tenant, &ids).await?.into_iter().map(|it| (tenant, it)));
+        }
+        let is_new = |row: &&&trace::Model| !known.contains(&(row.tenant_id, row.id));
+        let rows: Vec<&trace::Model> = rows.iter().filter(is_new).copied().collect();
+        bulk::insert_sqlite(self.0, &rows, OnConflict::Fail).await?;
+        Ok(rows.into_iter().map(|it| (it.tenant_id, it.id)).collect())
     }
 
     async fn insert_new_spans(&mut self, rows: &[&span::Model]) -> sqlx::Result<HashSet<SpanKey>> {
@@ -62,8 +72,10 @@ impl WriteStatements for SqliteStore<'_> {
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let mut rows = Vec::with_capacity(ids.len());
         let sql = format!(
-            "SELECT {} FROM trace WHERE tenant_id = ? AND id = ?",
-            trace::Model::COLUMN_NAMES.join(",")
+            "SELECT {} FROM trace WHERE tenant_id = ?1 \
+             AND key = (SELECT key FROM {} WHERE tenant_id = ?1 AND id = ?2)",
+            trace::Model::COLUMN_NAMES.join(","),
+            trace_ids::relation(Dialect::Sqlite)
         );
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
@@ -101,14 +113,20 @@ impl WriteStatements for SqliteStore<'_> {
 
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
         let mut known = Vec::new();
-        for id in ids {
-            let found: Option<Uuid> =
-                sqlx::query_scalar("SELECT id FROM trace WHERE tenant_id = ? AND id = ?")
-                    .bind(tenant)
-                    .bind(id)
-                    .fetch_optional(&mut *self.0)
-                    .await?;
-            known.extend(found);
+        for ids in ids.chunks(bulk::STATEMENT_ROWS[0]) {
+            // The last ID is repeated, so that few statements differ and are prepared once.
+            let sizes = bulk::STATEMENT_ROWS.into_iter().rev();
+            let size = sizes.into_iter().find(|it| *it >= ids.len()).unwrap_or(ids.len());
+            let sql = format!(
+                "SELECT id FROM {} WHERE tenant_id = ? AND id IN ({})",
+                trace_ids::relation(Dialect::Sqlite),
+                vec!["?"; size].join(",")
+            );
+            let mut query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            for at in 0..size {
+                query = query.bind(ids[at.min(ids.len() - 1)]);
+            }
+            known.append(&mut query.fetch_all(&mut *self.0).await?);
         }
         Ok(known)
     }

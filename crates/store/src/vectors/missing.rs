@@ -12,6 +12,7 @@ use crate::{
     bulk,
     db::Db,
     text_block::{Entry, unpack},
+    trace_ids,
 };
 
 /// Maximum number of text blocks that one statement reads: at most 5 MiB of compressed texts.
@@ -67,13 +68,14 @@ pub async fn missing(
     let first = values.len() + 1;
     values.extend(padded(traces).map(Value::from));
     let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+    let ids = trace_ids::relation(db.dialect);
     let sql = format!(
         "SELECT s.trace_key, s.trace_id, s.id, \
          (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key), \
          s.name, s.kind, s.model, s.started_at, s.error, s.body_id, s.body_index, s.created_at \
-         FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM trace t \
+         FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM {ids} t \
          WHERE t.tenant_id = $1 AND t.id IN ({})) \
-         AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM trace t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
+         AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM {ids} t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
          AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_key = s.trace_key \
          AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}",
         places.join(",")
