@@ -135,7 +135,7 @@ async fn store_many(app: &TestApp, vectors: &[Vec<f32>]) {
 /// Enough vectors that each step of the search selects some of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_many_vectors_equal_an_exhaustive_comparison() {
-    const SPANS: usize = 2_500;
+    const STORED_SPANS: usize = 2_500;
     let app = TestApp::with(On::Sqlite, Plan::Pro, &[]).await;
     let mut random = fastrand::Rng::with_seed(9);
     let mut noise = || (0..48).map(|_| random.f32() - 0.5).collect::<Vec<f32>>();
@@ -143,7 +143,7 @@ async fn pages_of_many_vectors_equal_an_exhaustive_comparison() {
     let mut near = |centre: usize| -> Vec<f32> {
         centres[centre % 10].iter().zip(noise()).map(|(a, b)| a + 0.7 * b).collect()
     };
-    let stored: Vec<Vec<f32>> = (0..SPANS).map(&mut near).collect();
+    let stored: Vec<Vec<f32>> = (0..STORED_SPANS).map(&mut near).collect();
     store_many(&app, &stored).await;
     for query in [near(3), near(7), stored[0].iter().map(|it| -it).collect()] {
         let mut expected: Vec<f64> = stored.iter().map(|it| distance(&query, it)).collect();
@@ -154,7 +154,7 @@ async fn pages_of_many_vectors_equal_an_exhaustive_comparison() {
         let mut body = json!({"vector": vector, "limit": 100});
         for _ in 0..3 {
             let page = search(&app, &body).await.ok();
-            assert_eq!(page["searched"].as_u64(), Some(SPANS as u64));
+            assert_eq!(page["searched"].as_u64(), Some(STORED_SPANS as u64));
             found.extend(
                 page["results"].as_array().unwrap().iter().map(|it| it["distance"].as_f64().unwrap()),
             );
