@@ -303,7 +303,19 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("prompt_tests", &["db", "housekeeping", "traces"]),
     ("failures", &["db", "ids", "trace_ids", "traces"]),
     ("failure_clusters", &["housekeeping", "page", "traces"]),
-    ("check", &["db", "metrics", "quotas", "trace_filters", "trace_ids", "trace_index", "trace_index::entry", "traces"]),
+    (
+        "check",
+        &[
+            "db",
+            "metrics",
+            "quotas",
+            "trace_filters",
+            "trace_ids",
+            "trace_index",
+            "trace_index::entry",
+            "traces",
+        ],
+    ),
     // What other crates use of the store without naming its module.
     ("", &["db", "error", "ids", "jobs", "memory"]),
 ];
