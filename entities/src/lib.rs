@@ -1,8 +1,8 @@
 //! The rows of the database, one file per table, without queries.
 //!
 //! Times are microseconds since the epoch, money is pico-dollars (1e-12 USD), both as 64-bit integers:
-//! they sort, add and compare alike on SQLite and PostgreSQL. Every table that a tenant owns has
-//! `tenant_id` first in its primary key, so that the same schema can be distributed by tenant.
+//! they sort, add and compare alike on SQLite and PostgreSQL. On PostgreSQL, every table that a
+//! tenant owns has `tenant_id` first in its primary key, so that the schema can be distributed by tenant.
 
 pub mod anomaly;
 pub mod anomaly_detector;

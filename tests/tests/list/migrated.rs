@@ -4,7 +4,7 @@ use entities::{dialect::Dialect, eval_bulk, span, trace, trace_tail};
 use migrations::{Migrator, MigratorTrait, SchemaManager};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IdenStatic, IntoActiveModel, Iterable,
-    PaginatorTrait, QueryFilter,
+    PaginatorTrait, QueryFilter, Statement,
 };
 use serde_json::Value;
 use store::{new_id, trace_index};
@@ -112,8 +112,9 @@ on_both_databases! {
              DROP INDEX ix_trace_project_day;";
         db.write.execute_unprepared(earlier).await.unwrap();
         let entries = "UPDATE trace_run_block SET data = directory FROM trace_run r \
-             WHERE trace_run_block.tenant_id = r.tenant_id AND trace_run_block.run_id = r.id";
-        db.write.execute_unprepared(entries).await.unwrap();
+             WHERE trace_run_block.tenant_id = $1 AND r.tenant_id = $1 AND trace_run_block.run_id = r.id";
+        let statement = Statement::from_sql_and_values(db.dialect.backend(), entries, [app.tenant.into()]);
+        db.write.execute_raw(statement).await.unwrap();
         migrate(app, "m0022_listed_by_runs").await;
         compare_lists(&key, &rows, &project_ids, &mut rng).await;
         assert!(trace_index::index_tail(db, app.tenant, 0, now).await.unwrap() > 0);

@@ -273,7 +273,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("evaluations", &["db", "ids", "page", "quotas"]),
     ("failure_rules", &["housekeeping", "page"]),
     ("vectors", &["bulk", "db", "housekeeping", "ids", "row_text", "text_block", "trace_ids"]),
-    ("metrics", &["bulk", "db", "housekeeping", "ids", "trace_filters", "trace_index"]),
+    ("metrics", &["bulk", "db", "housekeeping", "ids", "trace_filters", "trace_ids", "trace_index"]),
     ("webhooks", &["db", "housekeeping", "page"]),
     (
         "traces",

@@ -11,7 +11,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{add, delta::Delta};
-use crate::{db::Db, housekeeping::next_tenant};
+use crate::{db::Db, housekeeping::next_tenant, trace_ids};
 
 /// The index of the traces whose tokens are not counted. Uncounted traces are among them.
 const UNCOUNTED_INDEX: &str = "ix_trace_tokens_unmeasured";
@@ -30,16 +30,15 @@ pub async fn next_tenant_to_measure(db: &Db, last: Uuid) -> Result<Option<Uuid>,
 /// Fails when the database fails; nothing has changed then.
 pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
     let sql = format!(
-        "SELECT key FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, key LIMIT {limit}",
+        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT tokens_measured ORDER BY started_at, key LIMIT {limit}",
         db.dialect.index_hint(UNCOUNTED_INDEX)
     );
     let txn = db.begin().await?;
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
-    let keys = txn.query_all_raw(statement).await?;
-    let keys: Vec<i64> = keys.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
+    let ids = txn.query_all_raw(statement).await?;
+    let ids: Vec<Uuid> = ids.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
     let rows = trace::Entity::find()
-        .filter(trace::Column::TenantId.eq(tenant))
-        .filter(trace::Column::Key.is_in(keys.iter().copied()))
+        .filter(trace_ids::are(&txn, tenant, ids.iter().copied()))
         .filter(trace::Column::TokensMeasured.eq(false))
         .order_by_asc(trace::Column::Id)
         .lock_exclusive()
@@ -52,11 +51,10 @@ pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usiz
     trace::Entity::update_many()
         .col_expr(trace::Column::Measured, Expr::value(true))
         .col_expr(trace::Column::TokensMeasured, Expr::value(true))
-        .filter(trace::Column::TenantId.eq(tenant))
-        .filter(trace::Column::Key.is_in(rows.iter().map(|it| it.key)))
+        .filter(trace_ids::are(&txn, tenant, rows.iter().map(|it| it.id)))
         .exec(&txn)
         .await?;
     add(&txn, tenant, delta, now).await?;
     txn.commit().await?;
-    Ok(keys.len())
+    Ok(ids.len())
 }

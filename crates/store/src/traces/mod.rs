@@ -18,7 +18,7 @@ mod write;
 use std::collections::{HashMap, HashSet};
 
 use api::trace_filter::TraceConditions;
-use entities::{span, trace};
+use entities::{dialect::Dialect, span, trace};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder,
     QuerySelect, QueryTrait, Select, Statement, Value, sea_query::SelectStatement,
@@ -60,12 +60,14 @@ pub async fn mark_ready(
     ids: &[Uuid],
     ready_at: i64,
 ) -> Result<Vec<Uuid>, DbErr> {
+    let dialect = Dialect::of(db.get_database_backend());
     let mut marked = Vec::with_capacity(ids.len());
     for block in ids.chunks(IDS_PER_STATEMENT) {
         let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
         let sql = format!(
-            "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND NOT ready AND id IN ({}) RETURNING id",
-            places.join(",")
+            "UPDATE trace{} SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND NOT ready AND {} RETURNING id",
+            dialect.primary_key_hint(),
+            trace_ids::condition(dialect, "trace", &places.join(","))
         );
         let ids = block.iter().map(|it| (*it).into());
         let values: Vec<Value> = [tenant.into(), ready_at.into()].into_iter().chain(ids).collect();
@@ -151,12 +153,11 @@ pub async fn becoming_ready(
         let places: Vec<String> = (1..=block.len()).map(|it| format!("${}", values.len() + it)).collect();
         values.extend(block.iter().map(|it| Value::from(*it)));
         let sql = format!(
-            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) \
-             AND t.key IN (SELECT k.key FROM {} k WHERE k.tenant_id = $1 AND k.id IN ({}))",
+            "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) AND {}",
             trace::Model::select("t"),
+            db.dialect.primary_key_hint(),
             wanted.join(" OR "),
-            trace_ids::relation(db.dialect),
-            places.join(",")
+            trace_ids::condition(db.dialect, "t", &places.join(","))
         );
         rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
     }
