@@ -245,15 +245,21 @@ async fn run_with_heartbeat<C: Context>(context: &Arc<C>, job: &job::Model) -> J
     tokio::pin!(work);
     let beat = Duration::from_micros(LEASE_MICROS.unsigned_abs() / 3);
     loop {
-        match tokio::time::timeout(beat, &mut work).await {
-            Ok(Ok(outcome)) => return outcome,
-            Ok(Err(_)) => return JobResult::Retry { why: "the job panicked".to_owned() },
-            Err(_) => match heartbeat(context.db(), job, context.now()).await {
-                // Another worker has claimed the job.
-                Ok(false) => return JobResult::Retry { why: "the lease was lost".to_owned() },
-                Ok(true) => {}
-                Err(error) => tracing::warn!(%error, "could not send the heartbeat of a job"),
-            },
+        // The work goes on while a heartbeat waits for a connection, because the work itself may be next to get one.
+        let held = tokio::select! {
+            outcome = &mut work => {
+                return outcome.unwrap_or_else(|_| JobResult::Retry { why: "the job panicked".to_owned() });
+            }
+            held = async {
+                tokio::time::sleep(beat).await;
+                heartbeat(context.db(), job, context.now()).await
+            } => held,
+        };
+        match held {
+            // Another worker has claimed the job.
+            Ok(false) => return JobResult::Retry { why: "the lease was lost".to_owned() },
+            Ok(true) => {}
+            Err(error) => tracing::warn!(%error, "could not send the heartbeat of a job"),
         }
     }
 }
