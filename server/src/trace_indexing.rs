@@ -65,9 +65,7 @@ async fn run_round(app: &App, active: &mut BTreeSet<Uuid>, search: bool) -> crat
     if search {
         active.extend(trace_index::tenants_with_long_tails(&app.db).await?);
     }
-    if !active.is_empty() {
-        trace_ids::move_many(&app.db).await?;
-    }
+    let is_active = !active.is_empty();
     for tenant in active.clone() {
         match index_tenant(app, tenant).await {
             Ok(true) => {}
@@ -77,6 +75,9 @@ async fn run_round(app: &App, active: &mut BTreeSet<Uuid>, search: bool) -> crat
                 tracing::warn!(%tenant, %error, "indexing the traces of a tenant failed and will be retried in a second")
             }
         }
+    }
+    if is_active {
+        trace_ids::move_many(&app.db).await?;
     }
     Ok(())
 }

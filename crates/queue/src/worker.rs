@@ -242,22 +242,33 @@ async fn still_claimed<C: Context>(context: &Arc<C>, job: &job::Model) -> bool {
 async fn run_with_heartbeat<C: Context>(context: &Arc<C>, job: &job::Model) -> JobResult {
     let work =
         std::panic::AssertUnwindSafe(context.registry().run(context, job, context.now())).catch_unwind();
-    tokio::pin!(work);
     let beat = Duration::from_micros(LEASE_MICROS.unsigned_abs() / 3);
+    match while_held(work, beat, || heartbeat(context.db(), job, context.now())).await {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(_)) => JobResult::Retry { why: "the job panicked".to_owned() },
+        // Another worker has claimed the job.
+        None => JobResult::Retry { why: "the lease was lost".to_owned() },
+    }
+}
+
+/// Waits for the work and calls `heartbeat` regularly. Returns `None` once that returns that the claim is lost.
+async fn while_held<T, H: Future<Output = Result<bool, DbError>>>(
+    work: impl Future<Output = T>,
+    interval: Duration,
+    heartbeat: impl Fn() -> H,
+) -> Option<T> {
+    tokio::pin!(work);
     loop {
         // The work goes on while a heartbeat waits for a connection, because the work itself may be next to get one.
         let held = tokio::select! {
-            outcome = &mut work => {
-                return outcome.unwrap_or_else(|_| JobResult::Retry { why: "the job panicked".to_owned() });
-            }
+            outcome = &mut work => return Some(outcome),
             held = async {
-                tokio::time::sleep(beat).await;
-                heartbeat(context.db(), job, context.now()).await
+                tokio::time::sleep(interval).await;
+                heartbeat().await
             } => held,
         };
         match held {
-            // Another worker has claimed the job.
-            Ok(false) => return JobResult::Retry { why: "the lease was lost".to_owned() },
+            Ok(false) => return None,
             Ok(true) => {}
             Err(error) => tracing::warn!(%error, "could not send the heartbeat of a job"),
         }
@@ -267,6 +278,39 @@ async fn run_with_heartbeat<C: Context>(context: &Arc<C>, job: &job::Model) -> J
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BEAT_INTERVAL: Duration = Duration::from_millis(20);
+
+    #[tokio::test]
+    async fn work_gets_the_connection_that_its_heartbeat_waits_for() {
+        let connection = tokio::sync::Semaphore::new(1);
+        let other = async {
+            let _taken = connection.acquire().await.unwrap();
+            tokio::time::sleep(3 * BEAT_INTERVAL / 2).await;
+        };
+        let work = async {
+            let _taken = connection.acquire().await.unwrap();
+            tokio::time::sleep(3 * BEAT_INTERVAL).await;
+        };
+        let heartbeat = || async {
+            let _taken = connection.acquire().await.unwrap();
+            Ok(true)
+        };
+        let both = async { tokio::join!(other, while_held(work, BEAT_INTERVAL, heartbeat)) };
+        let done = tokio::time::timeout(Duration::from_secs(10), both).await;
+        assert_eq!(done.expect("the work waits for its heartbeat").1, Some(()));
+    }
+
+    #[tokio::test]
+    async fn work_ends_when_its_claim_is_lost() {
+        let beats = std::cell::Cell::new(0);
+        let heartbeat = || async {
+            beats.set(beats.get() + 1);
+            Ok(beats.get() < 3)
+        };
+        assert_eq!(while_held(std::future::pending::<()>(), BEAT_INTERVAL, heartbeat).await, None);
+        assert_eq!(beats.get(), 3);
+    }
 
     #[test]
     fn jobs_wait_until_they_have_the_gathering_time_as_age() {

@@ -17,6 +17,7 @@ use sqlx::{
     query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
+use uuid::Uuid;
 
 /// The handling of a row that is stored already, with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +242,17 @@ pub fn decode<T: Bulk>(row: &QueryResult) -> Result<T, DbErr> {
         (None, None) => Err(sqlx::Error::RowNotFound),
     };
     decoded.map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
+}
+
+/// Returns the IDs, with the last one repeated up to a power of four, so that few statements differ and are
+/// prepared once.
+pub fn padded(ids: &[Uuid]) -> impl Iterator<Item = Uuid> {
+    let mut count = 1;
+    while count < ids.len() {
+        count *= 4;
+    }
+    let last = ids.last().copied().unwrap_or_default();
+    ids.iter().copied().chain(std::iter::repeat(last)).take(count)
 }
 
 /// Divides the rows into blocks of the fixed sizes, each with its statement.

@@ -32,31 +32,35 @@ pub fn relation(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Returns the condition that a row of `trace`, named `row`, has one of the IDs of the comma-separated `places`. `$1` is
-/// the tenant. The statement needs [`Dialect::primary_key_hint`], because SQLite would scan an index of the tenant.
+/// Returns the condition that a row of `trace`, named `row`, belongs to the tenant `$1` and has one of the IDs of the
+/// comma-separated `places`.
 pub fn condition(dialect: Dialect, row: &str, places: &str) -> String {
     match dialect {
+        // The view's rows are of the tenant. SQLite would use a condition on the row's tenant to scan an index.
         Dialect::Sqlite => format!(
             "{row}.key IN (SELECT k.key FROM {SQLITE_VIEW} k WHERE k.tenant_id = $1 AND k.id IN ({places}))"
         ),
-        Dialect::Postgres => format!("{row}.id IN ({places})"),
+        Dialect::Postgres => format!("{row}.tenant_id = $1 AND {row}.id IN ({places})"),
     }
 }
 
-/// Returns the condition that a row of `trace` belongs to the tenant and has one of these IDs.
+/// Returns the condition like [`condition`], for statements of sea-orm.
 pub fn are(db: &impl ConnectionTrait, tenant: Uuid, ids: impl IntoIterator<Item = Uuid>) -> Condition {
-    if Dialect::of(db.get_database_backend()) == Dialect::Postgres {
-        return Condition::all().add(trace::Column::TenantId.eq(tenant)).add(trace::Column::Id.is_in(ids));
+    match Dialect::of(db.get_database_backend()) {
+        Dialect::Sqlite => {
+            let (of_tenant, id) = (Expr::col(trace::Column::TenantId), Expr::col(trace::Column::Id));
+            let keys = Query::select()
+                .column(trace::Column::Key)
+                .from(Alias::new(SQLITE_VIEW))
+                .and_where(of_tenant.eq(tenant))
+                .and_where(id.is_in(ids))
+                .to_owned();
+            Condition::all().add(trace::Column::Key.in_subquery(keys))
+        }
+        Dialect::Postgres => {
+            Condition::all().add(trace::Column::TenantId.eq(tenant)).add(trace::Column::Id.is_in(ids))
+        }
     }
-    // The view's rows are of the tenant. SQLite would use a condition on the row's tenant to scan an index.
-    let (of_view, id) = (Expr::col(trace::Column::TenantId), Expr::col(trace::Column::Id));
-    let keys = Query::select()
-        .column(trace::Column::Key)
-        .from(Alias::new(SQLITE_VIEW))
-        .and_where(of_view.eq(tenant))
-        .and_where(id.is_in(ids))
-        .to_owned();
-    Condition::all().add(trace::Column::Key.in_subquery(keys))
 }
 
 /// Moves new and recent IDs into the larger tables of SQLite if they are many. Does nothing on PostgreSQL.

@@ -1,7 +1,8 @@
 //! Traces are found by ID in each of the tables of IDs that SQLite has.
 
 use api::Role;
-use sea_orm::{ConnectionTrait, Statement};
+use entities::trace;
+use sea_orm::{ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QueryTrait, Statement};
 use store::{check, trace_ids, trace_index};
 use tests::{On, TestApp, app::TEST_START_MICROS, otlp};
 
@@ -96,4 +97,28 @@ async fn check_finds_lost_ids_and_the_rebuild_repairs_them() {
     }
     trace_index::rebuild(db, app.tenant, app.app.clock.now()).await.unwrap();
     assert_eq!(id_problems(&app).await, 0);
+}
+
+/// SQLite's planner prefers an index of the tenant to a list of keys, and then reads all traces of the tenant.
+#[tokio::test]
+async fn traces_are_read_by_key_whatever_indexes_a_tenant_has() {
+    let app = TestApp::on(On::Sqlite).await;
+    let db = &app.app.db;
+    let ids = [1, 2, 3].map(uuid::Uuid::from_u128);
+    let found = trace::Entity::find().filter(trace_ids::are(&db.read, app.tenant, ids));
+    let condition = trace_ids::condition(db.dialect, "t", "$2, $3");
+    for statement in [
+        found.clone().build(db.dialect.backend()).to_string(),
+        found.order_by_asc(trace::Column::Id).build(db.dialect.backend()).to_string(),
+        format!("SELECT * FROM trace t WHERE {condition} AND t.ready_at = 1 AND NOT t.ready"),
+        format!(
+            "UPDATE trace AS t SET ready = TRUE WHERE {condition} AND ready_at = 1 AND NOT ready RETURNING id"
+        ),
+    ] {
+        let sql = format!("EXPLAIN QUERY PLAN {statement}");
+        let rows = db.read.query_all_raw(Statement::from_string(db.dialect.backend(), sql)).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|it| it.try_get_by_index(3).unwrap()).collect();
+        assert!(plan[0].ends_with("USING INTEGER PRIMARY KEY (rowid=?)"), "{statement}: {plan:?}");
+        assert!(plan.iter().all(|it| !it.starts_with("SCAN")), "{statement}: {plan:?}");
+    }
 }

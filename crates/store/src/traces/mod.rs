@@ -65,8 +65,7 @@ pub async fn mark_ready(
     for block in ids.chunks(IDS_PER_STATEMENT) {
         let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
         let sql = format!(
-            "UPDATE trace{} SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND NOT ready AND {} RETURNING id",
-            dialect.primary_key_hint(),
+            "UPDATE trace SET ready = TRUE WHERE {} AND ready_at = $2 AND NOT ready RETURNING id",
             trace_ids::condition(dialect, "trace", &places.join(","))
         );
         let ids = block.iter().map(|it| (*it).into());
@@ -153,11 +152,10 @@ pub async fn becoming_ready(
         let places: Vec<String> = (1..=block.len()).map(|it| format!("${}", values.len() + it)).collect();
         values.extend(block.iter().map(|it| Value::from(*it)));
         let sql = format!(
-            "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) AND {}",
+            "SELECT {} FROM trace t WHERE {} AND t.ready_at = $2 AND NOT t.ready AND ({})",
             trace::Model::select("t"),
-            db.dialect.primary_key_hint(),
-            wanted.join(" OR "),
-            trace_ids::condition(db.dialect, "t", &places.join(","))
+            trace_ids::condition(db.dialect, "t", &places.join(",")),
+            wanted.join(" OR ")
         );
         rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
     }

@@ -20,6 +20,9 @@ pub(super) type Key = (Uuid, Uuid);
 /// The key of a trace and the ID of a span.
 pub(super) type SpanKey = (i64, Uuid);
 
+/// Number of IDs that one statement on SQLite looks up.
+const IDS_PER_STATEMENT: usize = 64;
+
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_key = $2";
 
 /// The statements that storing a group needs, for both databases.
@@ -55,8 +58,8 @@ impl WriteStatements for SqliteStore<'_> {
     async fn insert_new_traces(&mut self, rows: &[&trace::Model]) -> sqlx::Result<HashSet<Key>> {
         let mut known = HashSet::new();
         for of_tenant in rows.chunk_by(|row, next| row.tenant_id == next.tenant_id) {
-            let (tenant, ids) = (of_tenant[0].tenant_id, of_tenant.iter().map(|it| it.id));
-            let ids: Vec<Uuid> = ids.collect();
+            let tenant = of_tenant[0].tenant_id;
+            let ids: Vec<Uuid> = of_tenant.iter().map(|it| it.id).collect();
             known.extend(self.known_traces(tenant, &ids).await?.into_iter().map(|it| (tenant, it)));
         }
         let is_new = |row: &&&trace::Model| !known.contains(&(row.tenant_id, row.id));
@@ -113,19 +116,15 @@ impl WriteStatements for SqliteStore<'_> {
 
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
         let mut known = Vec::new();
-        for ids in ids.chunks(bulk::STATEMENT_ROWS[0]) {
-            // The last ID is repeated, so that few statements differ and are prepared once.
-            let sizes = bulk::STATEMENT_ROWS.into_iter().rev();
-            let size = sizes.into_iter().find(|it| *it >= ids.len()).unwrap_or(ids.len());
+        for ids in ids.chunks(IDS_PER_STATEMENT) {
+            let ids: Vec<Uuid> = bulk::padded(ids).collect();
             let sql = format!(
                 "SELECT id FROM {} WHERE tenant_id = ? AND id IN ({})",
                 trace_ids::relation(Dialect::Sqlite),
-                vec!["?"; size].join(",")
+                vec!["?"; ids.len()].join(",")
             );
-            let mut query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(tenant);
-            for at in 0..size {
-                query = query.bind(ids[at.min(ids.len() - 1)]);
-            }
+            let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            let query = ids.into_iter().fold(query, |query, id| query.bind(id));
             known.append(&mut query.fetch_all(&mut *self.0).await?);
         }
         Ok(known)

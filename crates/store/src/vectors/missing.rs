@@ -66,7 +66,7 @@ pub async fn missing(
     let after = after.unwrap_or_default();
     let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), after.1.into(), since.into()];
     let first = values.len() + 1;
-    values.extend(padded(traces).map(Value::from));
+    values.extend(bulk::padded(traces).map(Value::from));
     let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
     let ids = trace_ids::relation(db.dialect);
     let sql = format!(
@@ -82,17 +82,6 @@ pub async fn missing(
     );
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
     db.current().query_all_raw(statement).await?.iter().map(span_to_embed).collect()
-}
-
-/// Returns the IDs, with the last one repeated up to a power of four, so that few statements differ and are
-/// prepared once.
-fn padded(ids: &[Uuid]) -> impl Iterator<Item = Uuid> {
-    let mut count = 1;
-    while count < ids.len() {
-        count *= 4;
-    }
-    let last = ids.last().copied().unwrap_or_default();
-    ids.iter().copied().chain(std::iter::repeat(last)).take(count)
 }
 
 fn span_to_embed(row: &QueryResult) -> Result<SpanToEmbed, DbErr> {
@@ -212,7 +201,7 @@ async fn read_blocks(
     };
     let mut values: Vec<Value> = vec![tenant.into(), max_bytes.into()];
     let first = values.len() + 1;
-    values.extend(padded(ids).map(Value::from));
+    values.extend(bulk::padded(ids).map(Value::from));
     let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
     // Text blocks are never empty, so an empty one stands for a large one.
     let sql = format!(
