@@ -44,6 +44,8 @@ pub mod settings;
 pub mod sizes;
 pub mod tenants;
 pub mod text_block;
+pub mod text_page;
+mod text_rows;
 mod trace_filters;
 pub mod trace_ids;
 pub mod trace_index;

@@ -7,7 +7,7 @@ use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::{db::Db, trace_ids, traces::child_tables};
+use crate::{db::Db, text_rows, trace_ids, traces::child_tables};
 
 /// Every table with a tenant.
 pub const TENANT_TABLES: [&str; 45] = [
@@ -123,7 +123,8 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
     for (table, column) in TEXT_TABLES {
         let broken = format!(
             "x.{column} IS NOT NULL AND NOT EXISTS \
-             (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.{column})"
+             (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = {})",
+            text_rows::row_id_sql(db.dialect, &format!("x.{column}"))
         );
         let problem = format!("the row of {table} names a text block that does not exist");
         report_broken(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
@@ -155,10 +156,13 @@ async fn broken_ids(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<()
 
 /// Finds text blocks without a span or a trace.
 async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    let unused = "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
-        EXCEPT SELECT s.body_id FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
-        EXCEPT SELECT t.body_id FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x";
-    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace refers to it")
+    let [of_spans, of_traces] = ["s.body_id", "t.body_id"].map(|it| text_rows::row_id_sql(db.dialect, it));
+    let unused = format!(
+        "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
+         EXCEPT SELECT {of_spans} FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
+         EXCEPT SELECT {of_traces} FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x"
+    );
+    report(db, tenant, findings, "texts", ("text block", "id"), &unused, "no span and no trace refers to it")
         .await
 }
 

@@ -1,6 +1,7 @@
 //! The rows of one chunk.
 
 use entities::{body, evaluation, event, span, trace};
+use uuid::Uuid;
 
 use crate::vectors::VectorRow;
 
@@ -35,6 +36,18 @@ impl TraceChunk {
         }
         for vector in &mut self.vectors {
             vector.set_key(key);
+        }
+    }
+
+    /// Sets the reference to the only text block of the chunk.
+    pub(crate) fn set_block(&mut self, reference: Uuid) {
+        for block in &mut self.bodies {
+            block.id = reference;
+        }
+        let trace = &mut self.trace;
+        let of_trace = [&mut trace.body_id, &mut trace.input_body_id, &mut trace.output_body_id];
+        for id in of_trace.into_iter().chain(self.spans.iter_mut().map(|it| &mut it.body_id)).flatten() {
+            *id = reference;
         }
     }
 }

@@ -9,20 +9,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entities::{audit_record, body, dialect::Dialect, job, trace};
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QuerySelect,
-    Statement,
-};
+use entities::{audit_record, dialect::Dialect, job, trace};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QuerySelect, Statement};
 use uuid::Uuid;
 
-use super::{IDS_PER_STATEMENT, by_id};
+use super::by_id;
 use crate::{
     audit,
     db::Db,
     evaluations, jobs,
     metrics::{self, delta::Delta},
     quotas::{self, Quota},
+    text_rows,
     trace_filters::{PROJECT_DAY_INDEX, STARTED_DAY, STARTED_DAY_MICROS},
 };
 
@@ -88,7 +86,7 @@ pub async fn remove(
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
     let (mut removal, mut left) = (Removal::default(), MAX_ROWS_PER_TRANSACTION);
-    let (mut delta, mut released) = (Delta::default(), BTreeMap::new());
+    let (mut delta, mut released, mut texts) = (Delta::default(), BTreeMap::new(), BTreeSet::new());
     // Writers lock traces in the same order.
     for id in ids.iter().collect::<BTreeSet<_>>() {
         let row = by_id(&txn, tenant, *id).lock_exclusive().one(&txn).await?;
@@ -97,17 +95,19 @@ pub async fn remove(
             audit::add(&txn, record).await?;
         }
         evaluations::fail_of_removed_trace(&txn, tenant, *id, now, &mut released).await?;
-        left -= remove_children(&txn, &row, left).await?;
+        left -= remove_children(&txn, &row, left, &mut texts).await?;
         if left == 0 {
             removal.more = true;
             jobs::insert_once(&txn, continuation(&row)).await?;
             break;
         }
-        remove_bodies(&txn, tenant, row.body_id).await?;
+        texts.extend(row.body_id);
         trace::Entity::delete_by_id((tenant, row.key)).exec(&txn).await?;
         delta.take(&row);
         removal.traces += 1;
     }
+    // A page may contain texts of many of the traces.
+    text_rows::remove(&txn, tenant, texts).await?;
     metrics::add(&txn, tenant, delta, now).await?;
     // Last: transactions that request evaluations lock the traces first, and then the quota.
     for (month, count) in released {
@@ -138,11 +138,12 @@ pub async fn started_before(
     db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// Removes up to `limit` rows that depend on a trace. Returns their number.
+/// Removes up to `limit` rows that depend on a trace. Returns their number, and adds their text blocks to `texts`.
 async fn remove_children(
     txn: &DatabaseTransaction,
     trace: &trace::Model,
     limit: usize,
+    texts: &mut BTreeSet<Uuid>,
 ) -> Result<usize, DbErr> {
     let tenant = trace.tenant_id;
     let mut removed = 0;
@@ -174,26 +175,10 @@ async fn remove_children(
         if *has_body {
             // Rows that are left for the next transaction may have texts in the same text blocks. Their texts
             // are unavailable until they are removed too.
-            let bodies: Vec<Option<Uuid>> =
-                rows.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
-            remove_bodies(txn, tenant, bodies.into_iter().flatten()).await?;
+            for row in &rows {
+                texts.extend(row.try_get_by_index::<Option<Uuid>>(0)?);
+            }
         }
     }
     Ok(removed)
-}
-
-async fn remove_bodies(
-    txn: &DatabaseTransaction,
-    tenant: Uuid,
-    ids: impl IntoIterator<Item = Uuid>,
-) -> Result<(), DbErr> {
-    let ids: Vec<Uuid> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    for block in ids.chunks(IDS_PER_STATEMENT) {
-        body::Entity::delete_many()
-            .filter(body::Column::TenantId.eq(tenant))
-            .filter(body::Column::Id.is_in(block.iter().copied()))
-            .exec(txn)
-            .await?;
-    }
-    Ok(())
 }

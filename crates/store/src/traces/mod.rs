@@ -13,6 +13,7 @@ mod rules;
 mod sessions;
 mod statements;
 mod text;
+mod text_pages;
 mod write;
 
 use std::collections::{HashMap, HashSet};

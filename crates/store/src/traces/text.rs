@@ -1,25 +1,21 @@
 //! Reads the texts of traces and spans from text blocks.
-//!
-//! Statements are SQL, because blocks are read in bulk, by the position of their columns.
 
 use std::collections::{HashMap, HashSet};
 
-use entities::{body, dialect::Dialect, span, trace};
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
+use entities::{span, trace};
+use sea_orm::DbErr;
 use uuid::Uuid;
 
-use super::IDS_PER_STATEMENT;
 use crate::{
-    bulk::{self, Bulk},
     db::Db,
     error::Result,
     memory::{MemoryAccount, Uncounted},
     text_block::{Entry, unpack, unpacked_bytes},
+    text_rows::{self, MAX_SMALL_ROW_BYTES},
 };
 
-/// Compressed size up to which a text block is read together with others, and decompressed size up to which
-/// a block is not counted individually. A larger block holds a single text.
-pub const SMALL_BLOCK_BYTES: usize = 72 * 1024;
+/// Decompressed size up to which a block is not counted individually. A larger block holds a single text.
+pub const SMALL_BLOCK_BYTES: usize = MAX_SMALL_ROW_BYTES;
 
 /// Texts of a trace.
 #[derive(Clone, Debug, Default)]
@@ -87,34 +83,13 @@ impl TextBlocks {
     /// # Errors
     /// Fails when the database fails.
     pub async fn load(db: &Db, tenant: Uuid, ids: impl Iterator<Item = Uuid>) -> Result<Self, DbErr> {
-        let mut ids: Vec<Uuid> = ids.collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let empty = match db.dialect {
-            Dialect::Sqlite => "x''",
-            Dialect::Postgres => "''::bytea",
+        let found = text_rows::read(db, tenant, ids, MAX_SMALL_ROW_BYTES).await?;
+        let (large, small): (HashMap<_, _>, HashMap<_, _>) =
+            found.into_iter().partition(|it| it.1.is_empty());
+        let large = match large.is_empty() {
+            true => HashMap::new(),
+            false => text_rows::row_sizes(db, tenant, large.into_keys()).await?,
         };
-        let (mut small, mut large) = (HashMap::with_capacity(ids.len()), HashMap::new());
-        for block in ids.chunks(IDS_PER_STATEMENT) {
-            let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
-            let places = places.join(",");
-            // Text blocks are never empty, so an empty one stands for a large one.
-            let sql = format!(
-                "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= {SMALL_BLOCK_BYTES} THEN b.data ELSE {empty} END \
-                 FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})"
-            );
-            let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
-            let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
-            for row in rows {
-                match row.data.is_empty() {
-                    true => _ = large.insert(row.id, 0),
-                    false => _ = small.insert(row.id, row.data),
-                }
-            }
-        }
-        if !large.is_empty() {
-            large = sizes(db, tenant, large.into_keys()).await?;
-        }
         Ok(Self { tenant, small, large, open: HashMap::new() })
     }
 
@@ -205,7 +180,7 @@ impl TextBlocks {
         let Some(size) = self.large.get(&id).copied() else { return Ok((Vec::new(), 0)) };
         // The driver holds a second copy of the bytes during the read.
         memory.reserve(2 * size).await?;
-        let read = bodies(db, self.tenant, std::iter::once(id)).await;
+        let read = text_rows::read(db, self.tenant, [id], usize::MAX).await;
         let unpacked = match read.map(|mut it| it.remove(&id)) {
             Ok(Some(data)) => unpack_counted(&data, count, memory).await,
             Ok(None) => Ok((Vec::new(), 0)),
@@ -262,7 +237,7 @@ impl PackedSpans {
     /// # Errors
     /// Fails when the database fails.
     pub async fn of(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Self, DbErr> {
-        let packed = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        let packed = text_rows::read(db, tenant, rows.iter().filter_map(|it| it.body_id), usize::MAX).await?;
         Ok(Self { packed, open: HashMap::new() })
     }
 
@@ -278,7 +253,7 @@ impl PackedSpans {
         asked: Option<Uuid>,
         most: usize,
     ) -> Result<Self, DbErr> {
-        let sizes = sizes(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        let sizes = text_rows::row_sizes(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
         let (mut bytes, mut wanted) = (0, HashSet::new());
         for row in rows {
             let Some(id) = row.body_id.filter(|_| bytes < most || asked == Some(row.id)) else { continue };
@@ -286,7 +261,7 @@ impl PackedSpans {
                 bytes += sizes.get(&id).copied().unwrap_or_default();
             }
         }
-        Ok(Self { packed: bodies(db, tenant, wanted.into_iter()).await?, open: HashMap::new() })
+        Ok(Self { packed: text_rows::read(db, tenant, wanted, usize::MAX).await?, open: HashMap::new() })
     }
 
     /// Removes and returns the texts of one of the spans; empty if its text block is missing.
@@ -302,49 +277,6 @@ impl PackedSpans {
         let entry = self.open.get_mut(&id).and_then(|it| it.get_mut(index));
         Ok(entry.map(std::mem::take).unwrap_or_default())
     }
-}
-
-async fn bodies(
-    db: &Db,
-    tenant: Uuid,
-    ids: impl Iterator<Item = Uuid>,
-) -> Result<HashMap<Uuid, Vec<u8>>, DbErr> {
-    let mut ids: Vec<Uuid> = ids.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut found = HashMap::with_capacity(ids.len());
-    for block in ids.chunks(IDS_PER_STATEMENT) {
-        let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
-        let (columns, places) = (body::Model::select("b"), places.join(","));
-        let sql = format!("SELECT {columns} FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})");
-        let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
-        let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
-        found.extend(rows.into_iter().map(|it| (it.id, it.data)));
-    }
-    Ok(found)
-}
-
-/// Returns the compressed sizes of these text blocks.
-async fn sizes(
-    db: &Db,
-    tenant: Uuid,
-    ids: impl Iterator<Item = Uuid>,
-) -> Result<HashMap<Uuid, usize>, DbErr> {
-    let mut ids: Vec<Uuid> = ids.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut found = HashMap::with_capacity(ids.len());
-    for block in ids.chunks(IDS_PER_STATEMENT) {
-        let query = body::Entity::find()
-            .select_only()
-            .column(body::Column::Id)
-            .expr(Expr::cust("CAST(length(data) AS BIGINT)"))
-            .filter(body::Column::TenantId.eq(tenant))
-            .filter(body::Column::Id.is_in(block.iter().copied()));
-        let rows: Vec<(Uuid, i64)> = query.into_tuple().all(&db.read).await?;
-        found.extend(rows.into_iter().map(|(id, size)| (id, usize::try_from(size).unwrap_or(usize::MAX))));
-    }
-    Ok(found)
 }
 
 fn damaged(error: std::io::Error) -> DbErr {

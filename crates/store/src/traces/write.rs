@@ -15,6 +15,7 @@ use super::{
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
     statements::{Key, PostgresStore, SqliteStore, WriteStatements},
+    text_pages,
 };
 use crate::{
     bulk::OnConflict,
@@ -211,6 +212,7 @@ impl<'a> Group<'a> {
         for (key, place) in self.keys.take(firsts.len(), self.now).zip(&firsts) {
             self.chunks[*place].set_key(key);
         }
+        text_pages::place(self.chunks, &firsts);
         let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.chunks[*it].trace).collect();
         let new = store.insert_new_traces(&rows).await?;
         quota::uncount_stored_traces(store, counted, &new, self.allowance, self.now).await?;
@@ -268,7 +270,8 @@ impl<'a> Group<'a> {
         let new = || self.inserted(late);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
-        let bodies: Vec<_> = new().flat_map(|it| &it.bodies).collect();
+        let (pages, blocks) = text_pages::rows(new());
+        let bodies: Vec<_> = pages.iter().chain(blocks).collect();
         store.insert(&bodies, OnConflict::Fail).await?;
         let events: Vec<&event::Model> = new().flat_map(|it| &it.events).collect();
         store.insert(&events, OnConflict::Fail).await?;
@@ -331,6 +334,7 @@ impl<'a> Group<'a> {
             // The trace was removed after the insert conflicted with it; spans without it would be orphans.
             let known = stored.get(&chunk.trace.id).ok_or(sqlx::Error::RowNotFound)?;
             chunk.set_key(known.key);
+            text_pages::place_alone(chunk);
             self.outcomes[*i] = match &chunk.trace.digest {
                 Some(digest) => ChunkOutcome::Duplicate { identical: known.digest.as_ref() == Some(digest) },
                 None => ChunkOutcome::Merged,

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-use entities::{body, dialect::Dialect};
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
@@ -12,13 +11,12 @@ use crate::{
     bulk,
     db::Db,
     text_block::{Entry, unpack},
+    text_rows::{self, MAX_SMALL_ROW_BYTES},
     trace_ids,
 };
 
 /// Maximum number of text blocks that one statement reads: at most 5 MiB of compressed texts.
 const BLOCKS_PER_STATEMENT: usize = 64;
-/// Compressed size up to which a text block is read together with others.
-const MAX_SMALL_BLOCK_BYTES: i64 = 72 * 1024;
 
 /// A span without a vector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -167,7 +165,7 @@ impl BlocksToEmbed {
                 let rest = self.waiting.split_off(self.waiting.len().min(BLOCKS_PER_STATEMENT));
                 let groups = std::mem::replace(&mut self.waiting, rest);
                 let ids: Vec<Uuid> = groups.iter().map(|it| it.0).collect();
-                let mut found = read_blocks(db, self.tenant, &ids, MAX_SMALL_BLOCK_BYTES).await?;
+                let mut found = text_rows::read(db, self.tenant, ids, MAX_SMALL_ROW_BYTES).await?;
                 let mut small = Vec::with_capacity(groups.len());
                 for (id, spans) in groups {
                     match found.remove(&id) {
@@ -179,36 +177,11 @@ impl BlocksToEmbed {
                     return Ok(small);
                 }
             } else if let Some((id, spans)) = self.large.pop() {
-                let data = read_blocks(db, self.tenant, &[id], i64::MAX).await?.remove(&id);
+                let data = text_rows::read(db, self.tenant, [id], usize::MAX).await?.remove(&id);
                 return Ok(vec![SpansOfBlock { spans, data: data.unwrap_or_default() }]);
             } else {
                 return Ok(Vec::new());
             }
         }
     }
-}
-
-/// Returns the text blocks with these IDs. Those with more than `max_bytes` are empty.
-async fn read_blocks(
-    db: &Db,
-    tenant: Uuid,
-    ids: &[Uuid],
-    max_bytes: i64,
-) -> Result<HashMap<Uuid, Vec<u8>>, DbErr> {
-    let empty = match db.dialect {
-        Dialect::Sqlite => "x''",
-        Dialect::Postgres => "''::bytea",
-    };
-    let mut values: Vec<Value> = vec![tenant.into(), max_bytes.into()];
-    let first = values.len() + 1;
-    values.extend(bulk::padded(ids).map(Value::from));
-    let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
-    // Text blocks are never empty, so an empty one stands for a large one.
-    let sql = format!(
-        "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= $2 THEN b.data ELSE {empty} END \
-         FROM body b WHERE b.tenant_id = $1 AND b.id IN ({})",
-        places.join(",")
-    );
-    let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
-    Ok(rows.into_iter().map(|it| (it.id, it.data)).collect())
 }

@@ -1,0 +1,119 @@
+//! Texts of several traces in one row.
+
+use api::Role;
+use entities::body;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use serde_json::{Value, json};
+use store::{text_block, text_page};
+use tests::{TestApp, on_both_databases};
+
+use crate::{orphans, text_references};
+
+/// Returns an item with about 2 KB of text that does not compress well.
+fn item(id: usize) -> Value {
+    let text: Vec<String> =
+        (0..128).map(|it| format!("{:x}", (id + 1) * 7_919 * (it + 1) * 104_729)).collect();
+    json!({"id": id.to_string(), "spans": [{"id": "s", "name": "call", "input": text.join(" "), "output": format!("answer {id}")}]})
+}
+
+/// Returns the IDs of the traces.
+async fn send(app: &TestApp, ids: impl Iterator<Item = usize>) -> Vec<String> {
+    let traces: Vec<Value> = ids.map(item).collect();
+    let reply = app.full_key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+    let results = reply["results"].as_array().unwrap();
+    results.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn check_texts(app: &TestApp, traces: impl Iterator<Item = (usize, &String)>) {
+    for (index, id) in traces {
+        let trace = app.full_key().get(&format!("/v1/traces/{id}")).await.ok();
+        let span = &trace["spans"][0];
+        let sent = &item(index)["spans"][0];
+        assert_eq!((&span["input"], &span["output"]), (&sent["input"], &sent["output"]));
+    }
+}
+
+async fn text_rows(app: &TestApp) -> Vec<body::Model> {
+    body::Entity::find().filter(body::Column::TenantId.eq(app.tenant)).all(&app.app.db.write).await.unwrap()
+}
+
+async fn remove(app: &TestApp, trace: &str) {
+    assert_eq!(app.session(Role::Owner).delete(&format!("/v1/traces/{trace}")).await.status, 204);
+}
+
+/// Checks that each stored block is referred to, and each reference leads to a block.
+async fn check_references(app: &TestApp) {
+    let references = text_references(app).await;
+    let rows = text_rows(app).await;
+    for row in &rows {
+        let blocks = match text_page::is_in_page(row.id) {
+            true => text_page::blocks(&row.data).unwrap(),
+            false => vec![row.data.as_slice()],
+        };
+        for (number, block) in blocks.into_iter().enumerate() {
+            let number = u16::try_from(number).unwrap();
+            let reference =
+                if text_page::is_in_page(row.id) { text_page::reference(row.id, number) } else { row.id };
+            assert_eq!(references.contains(&reference), !block.is_empty());
+            assert!(block.is_empty() || text_block::unpack(block, usize::MAX).is_ok());
+        }
+    }
+    let stored: Vec<_> = rows.iter().map(|it| it.id).collect();
+    assert!(references.iter().all(|it| stored.contains(&text_page::row_of(*it))));
+    assert_eq!(orphans(app).await, [0, 0, 0]);
+}
+
+on_both_databases! {
+    async fn traces_of_a_batch_share_pages(app: TestApp) {
+        let traces = send(app, 0..100).await;
+        let rows = text_rows(app).await;
+        assert!((2..=10).contains(&rows.len()), "{} rows", rows.len());
+        assert!(rows.iter().all(|it| it.data.len() <= text_page::MAX_PAGE_BYTES + 1_024));
+        check_texts(app, traces.iter().enumerate()).await;
+        check_references(app).await;
+        let listed = app.full_key().get("/v1/traces?limit=100").await.ok();
+        let outputs: Vec<&str> = listed["traces"].as_array().unwrap().iter().map(|it| it["output"].as_str().unwrap()).collect();
+        assert!((0..100).all(|it| outputs.contains(&format!("answer {it}").as_str())), "{outputs:?}");
+    }
+
+    async fn removed_trace_leaves_the_texts_of_its_page(app: TestApp) {
+        let traces = send(app, 0..10).await;
+        let bytes: usize = text_rows(app).await.iter().map(|it| it.data.len()).sum();
+        remove(app, &traces[3]).await;
+        let left: usize = text_rows(app).await.iter().map(|it| it.data.len()).sum();
+        assert!(left < bytes - 500, "{bytes} bytes before, {left} after");
+        check_texts(app, traces.iter().enumerate().filter(|it| it.0 != 3)).await;
+        check_references(app).await;
+        for (index, trace) in traces.iter().enumerate().filter(|it| it.0 != 3) {
+            remove(app, trace).await;
+            check_texts(app, traces.iter().enumerate().filter(|it| it.0 != 3 && it.0 > index)).await;
+            check_references(app).await;
+        }
+        assert!(text_rows(app).await.is_empty());
+    }
+
+    /// Traces that are stored already have places in the page of the new ones, which stay empty.
+    async fn repeated_traces_store_no_texts(app: TestApp) {
+        let first = send(app, 0..5).await;
+        let both = send(app, 3..9).await;
+        assert_eq!(first[3..], both[..2]);
+        check_texts(app, first.iter().chain(&both[2..]).enumerate()).await;
+        check_references(app).await;
+        let again = send(app, 0..9).await;
+        check_references(app).await;
+        check_texts(app, again.iter().enumerate()).await;
+    }
+
+    /// A damaged page makes the texts of its traces unreadable, and those of no others.
+    async fn damaged_page_does_not_hide_other_texts(app: TestApp) {
+        let damaged = send(app, 0..3).await;
+        let mut row = text_rows(app).await.remove(0);
+        row.data.pop();
+        let change = body::ActiveModel { data: sea_orm::ActiveValue::Set(row.data), ..Default::default() };
+        body::Entity::update_many().set(change).filter(body::Column::TenantId.eq(app.tenant)).exec(&app.app.db.write).await.unwrap();
+        let sound = send(app, 3..6).await;
+        check_texts(app, sound.iter().zip(3..).map(|(id, index)| (index, id))).await;
+        assert_eq!(app.full_key().get(&format!("/v1/traces/{}", damaged[0])).await.status, 500);
+        remove(app, &damaged[0]).await;
+    }
+}
