@@ -88,15 +88,77 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Parses an `ExportTraceServiceRequest` in protobuf, already decompressed.
+/// The encoding of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Protobuf.
+    Protobuf,
+    /// OTLP's JSON encoding. The harmless deviations of known senders are accepted too.
+    Json,
+}
+
+/// A decompressed request with an `ExportTraceServiceRequest`, small enough to be decoded.
+#[derive(Debug)]
+pub struct Export<B> {
+    body: B,
+    encoding: Encoding,
+    decoded_bytes: usize,
+}
+
+impl<B: AsRef<[u8]>> Export<B> {
+    /// Computes the memory of the decoded request.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Malformed`] when it exceeds the limit.
+    pub fn measure(encoding: Encoding, body: B) -> Result<Self, Malformed> {
+        let decoded_bytes = match encoding {
+            Encoding::Protobuf => weight::decoded_bytes(body.as_ref()),
+            Encoding::Json => weight::decoded_bytes_of_json(body.as_ref()),
+        };
+        if decoded_bytes > weight::MAX_DECODED_BYTES {
+            return Err(too_large());
+        }
+        Ok(Self { body, encoding, decoded_bytes })
+    }
+
+    /// Returns the memory of the decoded request in bytes, without texts.
+    pub fn decoded_bytes(&self) -> usize {
+        self.decoded_bytes
+    }
+
+    /// Decodes the request.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Malformed`] when the body is not a request of this type.
+    pub fn decode(self) -> Result<Decoded, Malformed> {
+        match self.encoding {
+            Encoding::Protobuf => decode_protobuf(self.body.as_ref()),
+            Encoding::Json => decode_json(self.body.as_ref()),
+        }
+    }
+}
+
+/// Measures and decodes a request in protobuf.
 ///
 /// # Errors
 ///
-/// Fails with [`Malformed`] when the bytes are not a message of this type.
+/// Fails with [`Malformed`] when the body is too large or not a request of this type.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
-    if !weight::is_within_limit(body) {
-        return Err(too_large());
-    }
+    Export::measure(Encoding::Protobuf, body)?.decode()
+}
+
+/// Measures and decodes a request in JSON.
+///
+/// # Errors
+///
+/// Same as [`from_protobuf`].
+pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
+    Export::measure(Encoding::Json, body)?.decode()
+}
+
+fn decode_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
     let request = ExportTraceServiceRequest::decode(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
     let mut decoded = Decoded::default();
@@ -104,20 +166,10 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
     Ok(decoded)
 }
 
-/// Parses an `ExportTraceServiceRequest` in OTLP's JSON encoding, already decompressed.
-///
-/// Accepts the strict mapping and the harmless deviations of known senders.
-///
-/// # Errors
-///
-/// Fails with [`Malformed`] when the text is not JSON or not a message of this type.
-pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
+fn decode_json(body: &[u8]) -> Result<Decoded, Malformed> {
     // Serde would also accept a list for a message, field by field.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
-    }
-    if !weight::is_json_within_limit(body) {
-        return Err(too_large());
     }
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
@@ -129,26 +181,6 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
         }
     }
     Ok(decoded)
-}
-
-/// Returns the memory of a decoded protobuf request in bytes, without texts.
-///
-/// # Errors
-///
-/// Fails with [`Malformed`] when it exceeds the limit of [`from_protobuf`].
-pub fn decoded_bytes(body: &[u8]) -> Result<usize, Malformed> {
-    Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::MAX_DECODED_BYTES).ok_or_else(too_large)
-}
-
-/// Like [`decoded_bytes`], for JSON.
-///
-/// # Errors
-///
-/// Same as [`decoded_bytes`].
-pub fn decoded_bytes_of_json(body: &[u8]) -> Result<usize, Malformed> {
-    Some(weight::decoded_bytes_of_json(body))
-        .filter(|it| *it <= weight::MAX_DECODED_BYTES)
-        .ok_or_else(too_large)
 }
 
 fn too_large() -> Malformed {

@@ -64,14 +64,8 @@ impl Structure {
     }
 }
 
-/// Whether the decoded request stays within the limit. A damaged request is measured up to the damage,
-/// where decoding stops too.
-pub(super) fn is_within_limit(body: &[u8]) -> bool {
-    decoded_bytes(body) <= MAX_DECODED_BYTES
-}
-
 /// Returns the memory of the decoded structures of a protobuf request in bytes; stops counting beyond the
-/// limit.
+/// limit. A damaged request is measured up to the damage, where decoding stops too.
 pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     let mut total = 0_usize;
     let mut open = vec![(Structure::Request, body)];
@@ -95,11 +89,6 @@ pub(super) fn decoded_bytes(body: &[u8]) -> usize {
         }
     }
     total
-}
-
-/// Like [`is_within_limit`], for JSON.
-pub(super) fn is_json_within_limit(body: &[u8]) -> bool {
-    decoded_bytes_of_json(body) <= MAX_DECODED_BYTES
 }
 
 /// Like [`decoded_bytes`], for JSON.
@@ -163,6 +152,10 @@ mod tests {
         one.repeat(times)
     }
 
+    fn is_within_limit(body: &[u8]) -> bool {
+        decoded_bytes(body) <= MAX_DECODED_BYTES
+    }
+
     #[test]
     fn usual_request_is_within_memory_limit() {
         let span = repeated(9, b"\x0a\x01k\x12\x03\x0a\x01v", 40);
@@ -176,7 +169,7 @@ mod tests {
         assert!(!is_within_limit(&repeated(1, &repeated(2, &spans, 1), 1)));
         let values = repeated(9, &repeated(2, &repeated(5, &repeated(1, b"", 4_000_000), 1), 1), 1);
         assert!(!is_within_limit(&repeated(1, &repeated(2, &repeated(2, &values, 1), 1), 1)));
-        assert!(!is_json_within_limit(&b"{}".repeat(3_000_000)));
+        assert!(decoded_bytes_of_json(&b"{}".repeat(3_000_000)) > MAX_DECODED_BYTES);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceResponse,
 };
 use prost::Message;
-use semantics::otlp;
+use semantics::otlp::{Encoding, Export, Malformed};
 use store::{rates::RateBucket, traces::ChunkOutcome};
 
 use crate::{
@@ -28,13 +28,6 @@ use crate::{
         spans::{Receipt, to_chunks},
     },
 };
-
-/// The encoding of a request and its response.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OtlpEncoding {
-    Protobuf,
-    Json,
-}
 
 /// Returns the routes of OTLP.
 pub fn routes() -> Vec<Route> {
@@ -76,23 +69,16 @@ pub async fn traces(
 ) -> Result<Response> {
     let encoding = parse_encoding(&headers)?;
     let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    let structures = match encoding {
-        OtlpEncoding::Protobuf => otlp::decoded_bytes(&body.bytes),
-        OtlpEncoding::Json => otlp::decoded_bytes_of_json(&body.bytes),
-    };
-    let structures = structures.map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
-    body.reserve(structures).await?;
+    let malformed = |it: Malformed| Problem::new(ErrorCode::InvalidBody, it.message);
+    let export = Export::measure(encoding, body.bytes.clone()).map_err(malformed)?;
+    body.reserve(export.decoded_bytes()).await?;
     let default_project = target_project::default_project(&app, &caller).await?;
     let named = match target_project::name_in_header(&headers)? {
         Some(name) => Some(target_project::by_name(&app, &caller, &name).await?),
         None => None,
     };
     let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-    let decoded = match encoding {
-        OtlpEncoding::Protobuf => otlp::from_protobuf(&body.bytes),
-        OtlpEncoding::Json => otlp::from_json(&body.bytes),
-    }
-    .map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
+    let decoded = export.decode().map_err(malformed)?;
     // The body is dropped; its memory stays reserved until its spans are committed.
     let bytes = body.bytes.len();
     let memory = body.into_memory();
@@ -146,10 +132,10 @@ pub async fn logs(headers: HeaderMap) -> Result<Response> {
     Ok(respond(parse_encoding(&headers)?, 0, Some("log records are not stored".to_owned())))
 }
 
-fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
+fn parse_encoding(headers: &HeaderMap) -> Result<Encoding> {
     match read::media_type(headers).as_deref() {
-        Some("application/x-protobuf") => Ok(OtlpEncoding::Protobuf),
-        Some("application/json") => Ok(OtlpEncoding::Json),
+        Some("application/x-protobuf") => Ok(Encoding::Protobuf),
+        Some("application/json") => Ok(Encoding::Json),
         _ => Err(problem(
             ErrorCode::UnsupportedMediaType,
             "the Content-Type must be application/x-protobuf or application/json",
@@ -159,18 +145,18 @@ fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
 
 /// Encodes the response. The messages for the three signals have the same shape: the number of rejected
 /// items and the reason.
-fn respond(encoding: OtlpEncoding, rejected: usize, message: Option<String>) -> Response {
+fn respond(encoding: Encoding, rejected: usize, message: Option<String>) -> Response {
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
     let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {
         rejected_spans: rejected,
         error_message: message.unwrap_or_default(),
     });
     match encoding {
-        OtlpEncoding::Protobuf => {
+        Encoding::Protobuf => {
             let body = ExportTraceServiceResponse { partial_success: partial }.encode_to_vec();
             ([(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
         }
-        OtlpEncoding::Json => {
+        Encoding::Json => {
             let body = match partial {
                 // 64-bit integers are strings in the JSON form of protobuf.
                 Some(it) => serde_json::json!({"partialSuccess": {
