@@ -26,6 +26,17 @@ const RESULTS_PER_QUERY: usize = 20;
 /// Number of spans per trace.
 const SPANS_PER_TRACE: usize = 500;
 
+/// What a query asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Query {
+    /// Vectors of one cluster.
+    Near,
+    /// Vectors of one cluster, of spans that a filter selects, one in a hundred.
+    Rare,
+    /// A vector of no cluster.
+    Unrelated,
+}
+
 /// Generator of clustered vectors.
 struct Vectors {
     random: fastrand::Rng,
@@ -42,10 +53,17 @@ impl Vectors {
     fn next(&mut self) -> Vec<f32> {
         let centre = &self.centres[self.random.usize(..VECTOR_CLUSTERS)];
         let noise = noise(&mut self.random);
-        let sum: Vec<f32> = centre.iter().zip(noise).map(|(a, b)| a + 0.9 * b).collect();
-        let length = sum.iter().map(|it| it * it).sum::<f32>().sqrt();
-        sum.into_iter().map(|it| it / length).collect()
+        unit(centre.iter().zip(noise).map(|(a, b)| a + 0.9 * b).collect())
     }
+
+    fn next_unrelated(&mut self) -> Vec<f32> {
+        unit(noise(&mut self.random))
+    }
+}
+
+fn unit(numbers: Vec<f32>) -> Vec<f32> {
+    let length = numbers.iter().map(|it| it * it).sum::<f32>().sqrt();
+    numbers.into_iter().map(|it| it / length).collect()
 }
 
 /// Returns numbers that are roughly normally distributed.
@@ -114,13 +132,14 @@ async fn ask(
     project: Uuid,
     known: &HashMap<Uuid, (bool, Vec<f32>)>,
     made: &mut Vectors,
-    rare: bool,
+    query: Query,
 ) {
+    let rare = query == Query::Rare;
     let (mut times, mut pages) = (Vec::new(), Vec::new());
     let processor = Processor::of(std::process::id(), None);
     let mut after_first = processor.seconds();
     for _ in 0..QUERIES_PER_PROJECT {
-        let question = made.next();
+        let question = if query == Query::Unrelated { made.next_unrelated() } else { made.next() };
         let mut body = json!({"vector": question, "project_id": project, "limit": RESULTS_PER_QUERY});
         if rare {
             body["model"] = "rare".into();
@@ -158,8 +177,9 @@ async fn run(on: On) {
     println!("{on:?}");
     for (name, spans) in [("small", 5_000), ("large", 100_000)] {
         let (project, known) = fill(&app, name, spans, &mut made).await;
-        ask(&app, name, project, &known, &mut made, false).await;
-        ask(&app, &format!("{name}, 1 % by a filter"), project, &known, &mut made, true).await;
+        ask(&app, name, project, &known, &mut made, Query::Near).await;
+        ask(&app, &format!("{name}, 1 % by a filter"), project, &known, &mut made, Query::Rare).await;
+        ask(&app, &format!("{name}, unrelated"), project, &known, &mut made, Query::Unrelated).await;
     }
     println!("  vectors in memory: {:.0} MiB", app.app.search.bytes() as f64 / 1_048_576.0);
     app.stop().await;

@@ -27,6 +27,9 @@ use super::{
 const NARROWED_CANDIDATES: (usize, usize) = (16, 1_024);
 /// Number of vectors compared exactly at first, in addition to the requested number.
 const EXTRA_CANDIDATES: usize = 32;
+/// Maximum number of vectors of a project compared exactly for the first page, per requested vector and at least. Only for a
+/// query to which all vectors are about equally unrelated are there more that may be among the nearest.
+const MAX_COMPARED_CANDIDATES: (usize, usize) = (64, 4_096);
 /// Maximum number of vectors compared exactly at once.
 const MAX_CANDIDATES_PER_READ: usize = 1_024;
 
@@ -277,7 +280,8 @@ impl Nearest<'_> {
         Ok(candidates)
     }
 
-    /// Compares the candidates, the most promising first, as long as one may be among the nearest.
+    /// Compares the candidates, the most promising first, as long as one may be among the nearest, but for the first page
+    /// not more than a maximum. A later page must contain all vectors that the first one did not.
     async fn take_all(
         &mut self,
         db: &Db,
@@ -285,6 +289,10 @@ impl Nearest<'_> {
         blocks: &[Arc<VectorBlock>],
         mut candidates: &[Candidate],
     ) -> Result<(), DbError> {
+        if self.params.after.is_none() {
+            let most = (MAX_COMPARED_CANDIDATES.0 * self.params.limit).max(MAX_COMPARED_CANDIDATES.1);
+            candidates = &candidates[..most.min(candidates.len())];
+        }
         let mut size = self.params.limit + EXTRA_CANDIDATES;
         while !candidates.is_empty() {
             let (batch, rest) = candidates.split_at(size.min(candidates.len()));
