@@ -26,6 +26,7 @@ mod m0021_trace_index;
 mod m0022_listed_by_runs;
 mod m0023_vectors_by_arrival;
 mod m0024_trace_ids;
+mod m0025_text_pages;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -60,6 +61,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0022_listed_by_runs::Migration),
             Box::new(m0023_vectors_by_arrival::Migration),
             Box::new(m0024_trace_ids::Migration),
+            Box::new(m0025_text_pages::Migration),
         ]
     }
 }

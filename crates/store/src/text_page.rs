@@ -1,11 +1,11 @@
 //! Text pages: rows of `body` with the text blocks of several traces.
 //!
 //! A block of a short trace takes less than half a page of the database, so that a row for each would leave a fifth of
-//! the file unused. A page begins with the number of its blocks and the length of each, as 16-bit little-endian
+//! the file unused. A text page begins with the number of its blocks and the length of each, as 16-bit little-endian
 //! integers; the blocks follow in the same order. An empty block was removed, or never stored.
 //!
-//! A reference to a block of a page is the ID of the row, a UUID of version 8 (RFC 9562, section 5.8), with the number of
-//! the block in its last 16 bits. Every other reference is the ID of a row that contains one block and nothing else.
+//! The ID of a block in a page is the ID of the row, a UUID of version 8 (RFC 9562, section 5.8), with the number of the
+//! block in its last 16 bits. The ID of every other block is the ID of a row that contains this block and nothing else.
 
 use uuid::Uuid;
 
@@ -17,48 +17,48 @@ pub const MAX_PAGE_BYTES: usize = 32 * 1024;
 pub const MAX_PAGED_BLOCK_BYTES: usize = 16 * 1024;
 
 const BLOCK_NUMBER_BITS: u128 = 0xffff;
-const VERSION_BITS: u128 = 0xf << 76;
-const PAGE_VERSION: u128 = 0x8 << 76;
-/// Size in bytes of the number of blocks, and of each length.
-const NUMBER_BYTES: usize = 2;
+const UUID_VERSION_BITS: u128 = 0xf << 76;
+const PAGE_UUID_VERSION: u128 = 0x8 << 76;
+/// Size in bytes of an integer of the page's head.
+const HEAD_INTEGER_BYTES: usize = 2;
 
 /// Returns the ID of a new page, ordered by time.
 pub fn new_page_id() -> Uuid {
-    Uuid::from_u128(new_id().as_u128() & !VERSION_BITS & !BLOCK_NUMBER_BITS | PAGE_VERSION)
+    Uuid::from_u128(new_id().as_u128() & !UUID_VERSION_BITS & !BLOCK_NUMBER_BITS | PAGE_UUID_VERSION)
 }
 
-/// Returns the reference to a block of a page.
-pub fn reference(page: Uuid, block: u16) -> Uuid {
-    Uuid::from_u128(page.as_u128() | u128::from(block))
+/// Returns the ID of a block of a page.
+pub fn block_id(page: Uuid, number: u16) -> Uuid {
+    Uuid::from_u128(page.as_u128() | u128::from(number))
 }
 
-/// Returns whether a reference leads to a block of a page.
-pub fn is_in_page(reference: Uuid) -> bool {
-    reference.as_u128() & VERSION_BITS == PAGE_VERSION
+/// Returns whether a block is in a page. Of the ID of a row: whether the row is a page.
+pub fn is_in_page(block_id: Uuid) -> bool {
+    block_id.as_u128() & UUID_VERSION_BITS == PAGE_UUID_VERSION
 }
 
 /// Returns the ID of the row that contains a block.
-pub fn row_of(reference: Uuid) -> Uuid {
-    match is_in_page(reference) {
-        true => Uuid::from_u128(reference.as_u128() & !BLOCK_NUMBER_BITS),
-        false => reference,
+pub fn row_of(block_id: Uuid) -> Uuid {
+    match is_in_page(block_id) {
+        true => Uuid::from_u128(block_id.as_u128() & !BLOCK_NUMBER_BITS),
+        false => block_id,
     }
 }
 
 /// Returns the number of a block in its page.
-pub fn block_number(reference: Uuid) -> u16 {
-    let [.., high, low] = reference.into_bytes();
+pub fn number_in_page(block_id: Uuid) -> u16 {
+    let [.., high, low] = block_id.into_bytes();
     u16::from_be_bytes([high, low])
 }
 
 /// Returns a page with these blocks, each of at most [`MAX_PAGED_BLOCK_BYTES`].
 pub fn build(blocks: &[&[u8]]) -> Vec<u8> {
-    let number = |it: usize| u16::try_from(it).unwrap_or(u16::MAX).to_le_bytes();
-    let mut page = Vec::with_capacity(
-        NUMBER_BYTES * (1 + blocks.len()) + blocks.iter().map(|it| it.len()).sum::<usize>(),
-    );
-    page.extend(number(blocks.len()));
-    page.extend(blocks.iter().flat_map(|it| number(it.len())));
+    debug_assert!(blocks.iter().all(|it| it.len() <= MAX_PAGED_BLOCK_BYTES));
+    let integer = |it: usize| u16::try_from(it).unwrap_or(u16::MAX).to_le_bytes();
+    let head_bytes = HEAD_INTEGER_BYTES * (1 + blocks.len());
+    let mut page = Vec::with_capacity(head_bytes + blocks.iter().map(|it| it.len()).sum::<usize>());
+    page.extend(integer(blocks.len()));
+    page.extend(blocks.iter().flat_map(|it| integer(it.len())));
     for block in blocks {
         page.extend_from_slice(block);
     }
@@ -67,11 +67,11 @@ pub fn build(blocks: &[&[u8]]) -> Vec<u8> {
 
 /// Returns the blocks of a page; `None` if it is damaged.
 pub fn blocks(page: &[u8]) -> Option<Vec<&[u8]>> {
-    let (count, rest) = page.split_first_chunk::<NUMBER_BYTES>()?;
-    let (lengths, mut rest) =
-        rest.split_at_checked(usize::from(u16::from_le_bytes(*count)) * NUMBER_BYTES)?;
-    let mut blocks = Vec::with_capacity(lengths.len() / NUMBER_BYTES);
-    for length in lengths.as_chunks::<NUMBER_BYTES>().0 {
+    let (count, rest) = page.split_first_chunk::<HEAD_INTEGER_BYTES>()?;
+    let lengths_bytes = usize::from(u16::from_le_bytes(*count)) * HEAD_INTEGER_BYTES;
+    let (lengths, mut rest) = rest.split_at_checked(lengths_bytes)?;
+    let mut blocks = Vec::with_capacity(lengths.len() / HEAD_INTEGER_BYTES);
+    for length in lengths.as_chunks::<HEAD_INTEGER_BYTES>().0 {
         let (block, others) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
         blocks.push(block);
         rest = others;
@@ -84,11 +84,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_lead_to_their_page() {
+    fn block_ids_lead_to_their_page() {
         let page = new_page_id();
-        assert_eq!((row_of(page), block_number(page), is_in_page(page)), (page, 0, true));
-        let last = reference(page, u16::MAX);
-        assert_eq!((row_of(last), block_number(last), is_in_page(last)), (page, u16::MAX, true));
+        assert_eq!((row_of(page), number_in_page(page), is_in_page(page)), (page, 0, true));
+        let last = block_id(page, u16::MAX);
+        assert_eq!((row_of(last), number_in_page(last), is_in_page(last)), (page, u16::MAX, true));
         assert_eq!(last.get_variant(), uuid::Variant::RFC4122);
         let own_row = new_id();
         assert_eq!((row_of(own_row), is_in_page(own_row)), (own_row, false));

@@ -15,32 +15,32 @@ use crate::{bulk, db::Db, text_page};
 
 /// Size in bytes up to which a row is read together with others. A larger row is a block with a single text.
 pub const MAX_SMALL_ROW_BYTES: usize = 72 * 1024;
-/// Number of rows that one statement reads: at most 5 MiB if they are small.
-const ROWS_PER_STATEMENT: usize = 64;
-/// Number of rows that one statement measures or removes.
+/// Maximum number of rows that one statement reads: at most 5 MiB if they are small.
+pub const ROWS_PER_STATEMENT: usize = 64;
+/// Maximum number of rows that one statement measures or removes.
 const IDS_PER_STATEMENT: usize = 500;
 
-/// Returns the blocks with these references, except missing ones. A block in a row with more than `max_row_bytes` is empty.
+/// Returns the blocks with these IDs, except missing ones. A block in a row with more than `max_row_bytes` is empty.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn read(
     db: &Db,
     tenant: Uuid,
-    references: impl IntoIterator<Item = Uuid>,
+    block_ids: impl IntoIterator<Item = Uuid>,
     max_row_bytes: usize,
 ) -> Result<HashMap<Uuid, Vec<u8>>, DbErr> {
-    let references: BTreeSet<Uuid> = references.into_iter().collect();
-    let mut found = HashMap::with_capacity(references.len());
+    let block_ids: BTreeSet<Uuid> = block_ids.into_iter().collect();
+    let mut found = HashMap::with_capacity(block_ids.len());
     let empty = match db.dialect {
         Dialect::Sqlite => "x''",
         Dialect::Postgres => "''::bytea",
     };
-    for ids in rows_of(&references).chunks(ROWS_PER_STATEMENT) {
+    for row_ids in rows_of(&block_ids).chunks(ROWS_PER_STATEMENT) {
         let max_row_bytes = i64::try_from(max_row_bytes).unwrap_or(i64::MAX);
         let mut values: Vec<Value> = vec![tenant.into(), max_row_bytes.into()];
         let first = values.len() + 1;
-        values.extend(bulk::padded(ids).map(Value::from));
+        values.extend(bulk::padded(row_ids).map(Value::from));
         let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
         // Rows are never empty, so an empty one stands for a large one.
         let sql = format!(
@@ -49,91 +49,100 @@ pub async fn read(
             places.join(",")
         );
         for row in bulk::fetch::<body::Model>(&db.read, sql, values).await? {
-            if !text_page::is_in_page(row.id) || row.data.is_empty() {
-                found.extend(references_to(&references, row.id).map(|it| (it, row.data.clone())));
-                continue;
-            }
-            let blocks = text_page::blocks(&row.data);
-            for reference in references_to(&references, row.id) {
-                let block = match &blocks {
-                    Some(blocks) => blocks.get(usize::from(text_page::block_number(reference))).copied(),
-                    // Its texts cannot be decompressed, which reports the damage to readers of each trace.
-                    None => Some(row.data.as_slice()),
-                };
-                if let Some(block) = block.filter(|it| !it.is_empty()) {
-                    found.insert(reference, block.to_vec());
-                }
+            if text_page::is_in_page(row.id) {
+                found.extend(blocks_of_page(&row, blocks_in(&block_ids, row.id)));
+            } else {
+                found.insert(row.id, row.data);
             }
         }
     }
     Ok(found)
 }
 
-/// Returns the sizes in bytes of the rows with these blocks.
+/// Returns the blocks with these IDs of a page. All are empty if the page is.
+fn blocks_of_page(page: &body::Model, block_ids: impl Iterator<Item = Uuid>) -> Vec<(Uuid, Vec<u8>)> {
+    if page.data.is_empty() {
+        return block_ids.map(|it| (it, Vec::new())).collect();
+    }
+    let blocks = text_page::blocks(&page.data);
+    let block = |id: Uuid| match &blocks {
+        Some(blocks) => {
+            let number = usize::from(text_page::number_in_page(id));
+            blocks.get(number).copied().filter(|it| !it.is_empty())
+        }
+        // A page is not a block, so that each reader of its texts reports the damage.
+        None => Some(page.data.as_slice()),
+    };
+    block_ids.filter_map(|it| Some((it, block(it)?.to_vec()))).collect()
+}
+
+/// Returns the size in bytes of the row of each of these blocks.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn row_sizes(
     db: &Db,
     tenant: Uuid,
-    references: impl IntoIterator<Item = Uuid>,
+    block_ids: impl IntoIterator<Item = Uuid>,
 ) -> Result<HashMap<Uuid, usize>, DbErr> {
-    let references: BTreeSet<Uuid> = references.into_iter().collect();
-    let mut found = HashMap::with_capacity(references.len());
-    for ids in rows_of(&references).chunks(IDS_PER_STATEMENT) {
+    let block_ids: BTreeSet<Uuid> = block_ids.into_iter().collect();
+    let mut found = HashMap::with_capacity(block_ids.len());
+    for row_ids in rows_of(&block_ids).chunks(IDS_PER_STATEMENT) {
         let query = body::Entity::find()
             .select_only()
             .column(body::Column::Id)
             .expr(Expr::cust("CAST(length(data) AS BIGINT)"))
             .filter(body::Column::TenantId.eq(tenant))
-            .filter(body::Column::Id.is_in(ids.iter().copied()));
+            .filter(body::Column::Id.is_in(row_ids.iter().copied()));
         let rows: Vec<(Uuid, i64)> = query.into_tuple().all(&db.read).await?;
         for (id, size) in rows {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
-            found.extend(references_to(&references, id).map(|it| (it, size)));
+            found.extend(blocks_in(&block_ids, id).map(|it| (it, size)));
         }
     }
     Ok(found)
 }
 
-/// Removes the blocks with these references. A page is removed with its last block.
+/// Removes the blocks with these IDs. A page is removed with its last block. To avoid deadlocks, a transaction calls this
+/// once, after it has locked all of its traces.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn remove(
     txn: &DatabaseTransaction,
     tenant: Uuid,
-    references: impl IntoIterator<Item = Uuid>,
+    block_ids: impl IntoIterator<Item = Uuid>,
 ) -> Result<(), DbErr> {
-    let mut ids = Vec::new();
+    let mut unused = Vec::new();
     let mut pages: BTreeMap<Uuid, BTreeSet<usize>> = BTreeMap::new();
-    for reference in references {
-        match text_page::is_in_page(reference) {
+    for id in block_ids {
+        match text_page::is_in_page(id) {
             true => {
-                let number = usize::from(text_page::block_number(reference));
-                pages.entry(text_page::row_of(reference)).or_default().insert(number);
+                let number = usize::from(text_page::number_in_page(id));
+                pages.entry(text_page::row_of(id)).or_default().insert(number);
             }
-            false => ids.push(reference),
+            false => unused.push(id),
         }
     }
     // Pages are locked in the order of their IDs, so that two transactions cannot deadlock.
     for (id, removed) in pages {
-        let Some(mut page) = body::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await? else {
+        let Some(page) = body::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await? else {
             continue;
         };
-        // What is left of a damaged page cannot be read either.
-        let mut blocks = text_page::blocks(&page.data).unwrap_or_default();
+        let mut blocks = text_page::blocks(&page.data).unwrap_or_else(|| {
+            tracing::error!(%tenant, page = %id, "a text page is damaged; the texts of all of its traces are removed");
+            Vec::new()
+        });
         for (number, block) in blocks.iter_mut().enumerate() {
             if removed.contains(&number) {
                 *block = &[];
             }
         }
         if blocks.iter().all(|it| it.is_empty()) {
-            ids.push(id);
+            unused.push(id);
             continue;
         }
-        page.data = text_page::build(&blocks);
-        let change = body::ActiveModel { data: Set(page.data), ..Default::default() };
+        let change = body::ActiveModel { data: Set(text_page::build(&blocks)), ..Default::default() };
         body::Entity::update_many()
             .set(change)
             .filter(body::Column::TenantId.eq(tenant))
@@ -141,17 +150,17 @@ pub async fn remove(
             .exec(txn)
             .await?;
     }
-    for block in ids.chunks(IDS_PER_STATEMENT) {
+    for row_ids in unused.chunks(IDS_PER_STATEMENT) {
         body::Entity::delete_many()
             .filter(body::Column::TenantId.eq(tenant))
-            .filter(body::Column::Id.is_in(block.iter().copied()))
+            .filter(body::Column::Id.is_in(row_ids.iter().copied()))
             .exec(txn)
             .await?;
     }
     Ok(())
 }
 
-/// Returns an SQL expression for the ID of the row with the block to which a column refers.
+/// Returns an SQL expression for the ID of the row of a block, from the column with the block's ID.
 pub fn row_id_sql(dialect: Dialect, column: &str) -> String {
     match dialect {
         Dialect::Sqlite => format!(
@@ -164,15 +173,15 @@ pub fn row_id_sql(dialect: Dialect, column: &str) -> String {
 }
 
 /// Returns the IDs of the rows with these blocks.
-fn rows_of(references: &BTreeSet<Uuid>) -> Vec<Uuid> {
-    let mut ids: Vec<Uuid> = references.iter().map(|it| text_page::row_of(*it)).collect();
-    // References to the same page are next to each other.
-    ids.dedup();
-    ids
+fn rows_of(block_ids: &BTreeSet<Uuid>) -> Vec<Uuid> {
+    let mut row_ids: Vec<Uuid> = block_ids.iter().map(|it| text_page::row_of(*it)).collect();
+    // Blocks of the same page are next to each other.
+    row_ids.dedup();
+    row_ids
 }
 
-/// Returns the references to blocks in this row.
-fn references_to(references: &BTreeSet<Uuid>, row: Uuid) -> impl Iterator<Item = Uuid> {
-    let last = if text_page::is_in_page(row) { text_page::reference(row, u16::MAX) } else { row };
-    references.range(row..=last).copied()
+/// Returns those of the blocks that are in this row.
+fn blocks_in(block_ids: &BTreeSet<Uuid>, row: Uuid) -> impl Iterator<Item = Uuid> {
+    let last = if text_page::is_in_page(row) { text_page::block_id(row, u16::MAX) } else { row };
+    block_ids.range(row..=last).copied()
 }

@@ -33,20 +33,20 @@ async fn orphans(app: &TestApp) -> [i64; 3] {
         );
         *count = number(app, &sql).await;
     }
-    let referred: HashSet<Uuid> = text_references(app).await.into_iter().map(text_page::row_of).collect();
+    let referred: HashSet<Uuid> = text_block_ids(app).await.into_iter().map(text_page::row_of).collect();
     let stored = ids(app, "SELECT id FROM body WHERE tenant_id = $1").await;
     counts[2] = stored.iter().filter(|it| !referred.contains(it)).count().try_into().unwrap();
     counts
 }
 
-/// Returns the references of spans and traces to text blocks.
-async fn text_references(app: &TestApp) -> Vec<Uuid> {
-    let mut references = Vec::new();
+/// Returns the IDs of the text blocks to which spans and traces refer.
+async fn text_block_ids(app: &TestApp) -> Vec<Uuid> {
+    let mut block_ids = Vec::new();
     for table in ["span", "trace"] {
         let sql = format!("SELECT body_id FROM {table} WHERE tenant_id = $1 AND body_id IS NOT NULL");
-        references.extend(ids(app, &sql).await);
+        block_ids.extend(ids(app, &sql).await);
     }
-    references
+    block_ids
 }
 
 async fn ids(app: &TestApp, sql: &str) -> Vec<Uuid> {

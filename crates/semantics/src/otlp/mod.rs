@@ -88,33 +88,33 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The encoding of a request.
+/// The encoding of a trace export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub enum OtlpEncoding {
     /// Protobuf.
     Protobuf,
     /// OTLP's JSON encoding. The harmless deviations of known senders are accepted too.
     Json,
 }
 
-/// A decompressed request with an `ExportTraceServiceRequest`, small enough to be decoded.
+/// An OTLP trace export, decompressed, whose decoded size is within the limit.
 #[derive(Debug)]
-pub struct Export<B> {
+pub struct MeasuredExport<B> {
     body: B,
-    encoding: Encoding,
+    encoding: OtlpEncoding,
     decoded_bytes: usize,
 }
 
-impl<B: AsRef<[u8]>> Export<B> {
+impl<B: AsRef<[u8]>> MeasuredExport<B> {
     /// Computes the memory of the decoded request.
     ///
     /// # Errors
     ///
     /// Fails with [`Malformed`] when it exceeds the limit.
-    pub fn measure(encoding: Encoding, body: B) -> Result<Self, Malformed> {
+    pub fn measure(encoding: OtlpEncoding, body: B) -> Result<Self, Malformed> {
         let decoded_bytes = match encoding {
-            Encoding::Protobuf => weight::decoded_bytes(body.as_ref()),
-            Encoding::Json => weight::decoded_bytes_of_json(body.as_ref()),
+            OtlpEncoding::Protobuf => weight::decoded_bytes(body.as_ref()),
+            OtlpEncoding::Json => weight::decoded_bytes_of_json(body.as_ref()),
         };
         if decoded_bytes > weight::MAX_DECODED_BYTES {
             return Err(too_large());
@@ -134,8 +134,8 @@ impl<B: AsRef<[u8]>> Export<B> {
     /// Fails with [`Malformed`] when the body is not a request of this type.
     pub fn decode(self) -> Result<Decoded, Malformed> {
         match self.encoding {
-            Encoding::Protobuf => decode_protobuf(self.body.as_ref()),
-            Encoding::Json => decode_json(self.body.as_ref()),
+            OtlpEncoding::Protobuf => decode_protobuf(self.body.as_ref()),
+            OtlpEncoding::Json => decode_json(self.body.as_ref()),
         }
     }
 }
@@ -146,7 +146,7 @@ impl<B: AsRef<[u8]>> Export<B> {
 ///
 /// Fails with [`Malformed`] when the body is too large or not a request of this type.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
-    Export::measure(Encoding::Protobuf, body)?.decode()
+    MeasuredExport::measure(OtlpEncoding::Protobuf, body)?.decode()
 }
 
 /// Measures and decodes a request in JSON.
@@ -155,7 +155,7 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
 ///
 /// Same as [`from_protobuf`].
 pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
-    Export::measure(Encoding::Json, body)?.decode()
+    MeasuredExport::measure(OtlpEncoding::Json, body)?.decode()
 }
 
 fn decode_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {

@@ -39,15 +39,14 @@ impl TraceChunk {
         }
     }
 
-    /// Sets the reference to the only text block of the chunk.
-    pub(crate) fn set_block(&mut self, reference: Uuid) {
-        for block in &mut self.bodies {
-            block.id = reference;
-        }
+    /// Gives the only text block of the chunk another ID, in all rows that refer to it.
+    pub(crate) fn set_block_id(&mut self, block_id: Uuid) {
+        let [block] = self.bodies.as_mut_slice() else { return };
+        block.id = block_id;
         let trace = &mut self.trace;
         let of_trace = [&mut trace.body_id, &mut trace.input_body_id, &mut trace.output_body_id];
         for id in of_trace.into_iter().chain(self.spans.iter_mut().map(|it| &mut it.body_id)).flatten() {
-            *id = reference;
+            *id = block_id;
         }
     }
 }

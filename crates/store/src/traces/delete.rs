@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
-/// that begins with them (of spans and vectors: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the body that has the row's texts.
+/// that begins with them (of spans and vectors: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the text block that has the row's texts.
 /// A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
 /// index: SQLite would choose the primary key, which has the rows of all traces.
 ///

@@ -8,12 +8,12 @@ mod delete;
 mod detail;
 mod export;
 mod list;
+mod page_assignment;
 mod quota;
 mod rules;
 mod sessions;
 mod statements;
 mod text;
-mod text_pages;
 mod write;
 
 use std::collections::{HashMap, HashSet};

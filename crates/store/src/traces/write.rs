@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::{
     chunk::TraceChunk,
+    page_assignment,
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
     statements::{Key, PostgresStore, SqliteStore, WriteStatements},
-    text_pages,
 };
 use crate::{
     bulk::OnConflict,
@@ -212,7 +212,7 @@ impl<'a> Group<'a> {
         for (key, place) in self.keys.take(firsts.len(), self.now).zip(&firsts) {
             self.chunks[*place].set_key(key);
         }
-        text_pages::place(self.chunks, &firsts);
+        page_assignment::assign_pages(self.chunks, &firsts);
         let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.chunks[*it].trace).collect();
         let new = store.insert_new_traces(&rows).await?;
         quota::uncount_stored_traces(store, counted, &new, self.allowance, self.now).await?;
@@ -270,7 +270,7 @@ impl<'a> Group<'a> {
         let new = || self.inserted(late);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
-        let (pages, blocks) = text_pages::rows(new());
+        let (pages, blocks) = page_assignment::rows(new());
         let bodies: Vec<_> = pages.iter().chain(blocks).collect();
         store.insert(&bodies, OnConflict::Fail).await?;
         let events: Vec<&event::Model> = new().flat_map(|it| &it.events).collect();
@@ -334,7 +334,7 @@ impl<'a> Group<'a> {
             // The trace was removed after the insert conflicted with it; spans without it would be orphans.
             let known = stored.get(&chunk.trace.id).ok_or(sqlx::Error::RowNotFound)?;
             chunk.set_key(known.key);
-            text_pages::place_alone(chunk);
+            page_assignment::give_own_row(chunk);
             self.outcomes[*i] = match &chunk.trace.digest {
                 Some(digest) => ChunkOutcome::Duplicate { identical: known.digest.as_ref() == Some(digest) },
                 None => ChunkOutcome::Merged,

@@ -11,12 +11,9 @@ use crate::{
     bulk,
     db::Db,
     text_block::{Entry, unpack},
-    text_rows::{self, MAX_SMALL_ROW_BYTES},
+    text_rows::{self, MAX_SMALL_ROW_BYTES, ROWS_PER_STATEMENT},
     trace_ids,
 };
-
-/// Maximum number of text blocks that one statement reads: at most 5 MiB of compressed texts.
-const BLOCKS_PER_STATEMENT: usize = 64;
 
 /// A span without a vector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -162,7 +159,7 @@ impl BlocksToEmbed {
     pub async fn next(&mut self, db: &Db) -> Result<Vec<SpansOfBlock>, DbErr> {
         loop {
             if !self.waiting.is_empty() {
-                let rest = self.waiting.split_off(self.waiting.len().min(BLOCKS_PER_STATEMENT));
+                let rest = self.waiting.split_off(self.waiting.len().min(ROWS_PER_STATEMENT));
                 let groups = std::mem::replace(&mut self.waiting, rest);
                 let ids: Vec<Uuid> = groups.iter().map(|it| it.0).collect();
                 let mut found = text_rows::read(db, self.tenant, ids, MAX_SMALL_ROW_BYTES).await?;

@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceResponse,
 };
 use prost::Message;
-use semantics::otlp::{Encoding, Export, Malformed};
+use semantics::otlp::{Malformed, MeasuredExport, OtlpEncoding};
 use store::{rates::RateBucket, traces::ChunkOutcome};
 
 use crate::{
@@ -70,7 +70,7 @@ pub async fn traces(
     let encoding = parse_encoding(&headers)?;
     let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
     let malformed = |it: Malformed| Problem::new(ErrorCode::InvalidBody, it.message);
-    let export = Export::measure(encoding, body.bytes.clone()).map_err(malformed)?;
+    let export = MeasuredExport::measure(encoding, body.bytes.clone()).map_err(malformed)?;
     body.reserve(export.decoded_bytes()).await?;
     let default_project = target_project::default_project(&app, &caller).await?;
     let named = match target_project::name_in_header(&headers)? {
@@ -132,10 +132,10 @@ pub async fn logs(headers: HeaderMap) -> Result<Response> {
     Ok(respond(parse_encoding(&headers)?, 0, Some("log records are not stored".to_owned())))
 }
 
-fn parse_encoding(headers: &HeaderMap) -> Result<Encoding> {
+fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
     match read::media_type(headers).as_deref() {
-        Some("application/x-protobuf") => Ok(Encoding::Protobuf),
-        Some("application/json") => Ok(Encoding::Json),
+        Some("application/x-protobuf") => Ok(OtlpEncoding::Protobuf),
+        Some("application/json") => Ok(OtlpEncoding::Json),
         _ => Err(problem(
             ErrorCode::UnsupportedMediaType,
             "the Content-Type must be application/x-protobuf or application/json",
@@ -145,18 +145,18 @@ fn parse_encoding(headers: &HeaderMap) -> Result<Encoding> {
 
 /// Encodes the response. The messages for the three signals have the same shape: the number of rejected
 /// items and the reason.
-fn respond(encoding: Encoding, rejected: usize, message: Option<String>) -> Response {
+fn respond(encoding: OtlpEncoding, rejected: usize, message: Option<String>) -> Response {
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
     let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {
         rejected_spans: rejected,
         error_message: message.unwrap_or_default(),
     });
     match encoding {
-        Encoding::Protobuf => {
+        OtlpEncoding::Protobuf => {
             let body = ExportTraceServiceResponse { partial_success: partial }.encode_to_vec();
             ([(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
         }
-        Encoding::Json => {
+        OtlpEncoding::Json => {
             let body = match partial {
                 // 64-bit integers are strings in the JSON form of protobuf.
                 Some(it) => serde_json::json!({"partialSuccess": {
