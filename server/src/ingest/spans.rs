@@ -66,8 +66,13 @@ fn trace_chunk(
     let trace_id = drafts.first().map_or(Uuid::nil(), |it| Uuid::from_bytes(it.trace_id));
     // Lists show the root's texts, so these come first in the block and are decompressed alone.
     drafts.sort_by_key(|it| it.parent_span_id.is_some());
-    let mut seen = HashSet::with_capacity(drafts.len());
-    drafts.retain(|it| seen.insert(exported_spans::id_of(it)));
+    let (mut seen, mut ids) = (HashSet::with_capacity(drafts.len()), Vec::with_capacity(drafts.len()));
+    drafts.retain(|it| {
+        let id = exported_spans::id_of(it);
+        let is_new = seen.insert(id);
+        ids.extend(is_new.then_some(id));
+        is_new
+    });
 
     let mut trace = empty_trace(receipt, trace_id);
     let mut own_texts = None;
@@ -76,8 +81,7 @@ fn trace_chunk(
     let mut events = Vec::new();
     let mut event_ids = HashSet::new();
     let mut evaluations = Vec::new();
-    for mut draft in drafts {
-        let id = exported_spans::id_of(&draft);
+    for (mut draft, id) in drafts.into_iter().zip(ids) {
         let (owner, span_key) = ((receipt.tenant_id, receipt.project_id), (trace_id, id));
         evaluations.extend(external_evaluations::rows(&draft.evaluations, owner, span_key, receipt.now));
         let end = draft.end_us.unwrap_or(receipt.now);
