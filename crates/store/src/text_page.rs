@@ -1,7 +1,7 @@
 //! Text pages: rows of `body` with the text blocks of several traces.
 //!
 //! A block of a short trace takes less than half a page of the database, so that a row for each would leave a fifth of
-//! the file unused. A text page begins with the number of its blocks and the length of each, as 16-bit little-endian
+//! the table unused. A text page begins with the number of its blocks and the length of each, as 16-bit little-endian
 //! integers; the blocks follow in the same order. An empty block was removed, or never stored.
 //!
 //! The ID of a block in a page is the ID of the row, a UUID of version 8 (RFC 9562, section 5.8), with the number of the

@@ -27,8 +27,8 @@ use super::{
 const NARROWED_CANDIDATES: (usize, usize) = (16, 1_024);
 /// Number of vectors compared exactly at first, in addition to the requested number.
 const EXTRA_CANDIDATES: usize = 32;
-/// Maximum number of vectors of a project compared exactly for the first page, per requested vector and at least. Only for a
-/// query to which all vectors are about equally unrelated are there more that may be among the nearest.
+/// Maximum number of vectors of a project compared exactly for the first page, per requested vector and at least. More of them
+/// may be among the nearest if thousands are about equally near, for example all vectors if none is similar to the query.
 const MAX_COMPARED_CANDIDATES: (usize, usize) = (64, 4_096);
 /// Maximum number of vectors compared exactly at once.
 const MAX_CANDIDATES_PER_READ: usize = 1_024;
