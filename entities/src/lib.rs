@@ -42,6 +42,7 @@ pub mod rate_window;
 pub mod rule_decision;
 pub mod setting;
 pub mod span;
+pub mod span_block;
 pub mod span_vector;
 pub mod tenant;
 pub mod trace;

@@ -1,4 +1,5 @@
-//! Table `span`: the narrow row from which totals are computed. Texts are in [`crate::body`].
+//! Table `span`: the narrow rows from which totals are computed, of long traces and of those that earlier versions stored.
+//! The spans of other traces are in [`crate::span_block`]. Texts are in [`crate::body`].
 
 use sea_orm::entity::prelude::*;
 
@@ -47,7 +48,7 @@ pub struct Model {
     pub cost_counted: bool,
     /// Hash of the provider's response ID.
     pub response_hash: Option<i64>,
-    /// The 8 bytes of its OpenTelemetry span ID; null for JSON ingest.
+    /// The 8 bytes of its OpenTelemetry span ID, from which `id` is derived; null for JSON ingest.
     pub otel_span_id: Option<Vec<u8>>,
     /// Trace hints (session, user, tags), as JSON; null if there are none.
     pub hints: Option<String>,

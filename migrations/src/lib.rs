@@ -27,6 +27,7 @@ mod m0022_listed_by_runs;
 mod m0023_vectors_by_arrival;
 mod m0024_trace_ids;
 mod m0025_text_pages;
+mod m0026_span_blocks;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -62,6 +63,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0023_vectors_by_arrival::Migration),
             Box::new(m0024_trace_ids::Migration),
             Box::new(m0025_text_pages::Migration),
+            Box::new(m0026_span_blocks::Migration),
         ]
     }
 }

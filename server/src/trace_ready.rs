@@ -9,6 +9,7 @@ use std::sync::Arc;
 use entities::job;
 use queue::{Job, JobResult, RunJob, WorkerPool, merge_waiting, new_job};
 use serde::{Deserialize, Serialize};
+use store::traces;
 use uuid::Uuid;
 
 use crate::{
@@ -60,16 +61,17 @@ impl Job for TracesReady {
     const POOL: &'static WorkerPool = &pools::INGEST_POOL;
 }
 
-/// Returns the job that checks the traces.
-pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Model {
-    let groups = vec![ReadyGroup { ready_at, traces }];
+/// Returns the job that checks the traces with these keys.
+pub fn job(tenant: Uuid, ready_at: i64, keys: Vec<i64>, now: i64) -> job::Model {
+    let groups = vec![ReadyGroup { ready_at, keys, traces: Vec::new() }];
     new_job(tenant, &TracesReady { groups }, ready_at, now)
 }
 
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         let Self { ready_at, traces } = self;
-        match (TracesReady { groups: vec![ReadyGroup { ready_at, traces }] }).work(app, row).await {
+        let groups = vec![ReadyGroup { ready_at, traces, ..ReadyGroup::default() }];
+        match (TracesReady { groups }).work(app, row).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
         }
@@ -97,11 +99,14 @@ impl TracesReady {
     /// Returns how many of these payloads are merged, counted from the first, and the merged job.
     fn merge_due(&self, waiting: &[String], now: i64) -> (usize, Self) {
         let (mut merged, mut groups) = (0, self.groups.clone());
-        let mut traces: usize = groups.iter().map(|it| it.traces.len()).sum();
+        let count = |groups: &[ReadyGroup]| -> usize {
+            groups.iter().map(|it| it.keys.len() + it.traces.len()).sum()
+        };
+        let mut traces = count(&groups);
         for payload in waiting {
             // A job that cannot be read fails alone.
             let Ok(other) = serde_json::from_str::<Self>(payload) else { break };
-            traces += other.groups.iter().map(|it| it.traces.len()).sum::<usize>();
+            traces += count(&other.groups);
             if traces > MAX_MERGED_TRACES || other.groups.iter().any(|it| it.ready_at > now) {
                 break;
             }
@@ -111,11 +116,15 @@ impl TracesReady {
         (merged, Self { groups })
     }
 
-    async fn work(&self, app: &App, row: &job::Model) -> Result<()> {
+    async fn work(mut self, app: &App, row: &job::Model) -> Result<()> {
         let (tenant, is_first_attempt) = (row.tenant_id, row.attempts <= 1);
+        for group in self.groups.iter_mut().filter(|it| !it.traces.is_empty()) {
+            let ids = std::mem::take(&mut group.traces);
+            group.keys.append(&mut traces::keys_of(app.db.current(), tenant, &ids).await?);
+        }
         rule_firing::mark_ready_and_fire(app, tenant, &self.groups, is_first_attempt).await?;
-        let traces: Vec<Uuid> = self.groups.iter().flat_map(|it| &it.traces).copied().collect();
-        triggers::traces_ready(app, tenant, &traces).await
+        let keys: Vec<i64> = self.groups.iter().flat_map(|it| &it.keys).copied().collect();
+        triggers::traces_ready(app, tenant, &keys).await
     }
 }
 
@@ -124,8 +133,8 @@ mod tests {
     use super::*;
 
     fn job(ready_at: i64, traces: usize) -> TracesReady {
-        let traces = (0..traces as u128).map(Uuid::from_u128).collect();
-        TracesReady { groups: vec![ReadyGroup { ready_at, traces }] }
+        let keys = (0..).take(traces).collect();
+        TracesReady { groups: vec![ReadyGroup { ready_at, keys, ..ReadyGroup::default() }] }
     }
 
     #[test]

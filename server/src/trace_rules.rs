@@ -38,10 +38,10 @@ impl TraceRules for ProductRules {
 
 /// Returns one job for all traces of a tenant that will be ready at the same time.
 fn readiness(group: &StoredGroup<'_>) -> impl Iterator<Item = job::Model> {
-    let mut due: HashMap<(Uuid, i64), Vec<Uuid>> = HashMap::new();
+    let mut due: HashMap<(Uuid, i64), Vec<i64>> = HashMap::new();
     for trace in group.inserted().map(|it| &it.trace).chain(group.merged) {
-        due.entry((trace.tenant_id, trace.ready_at)).or_default().push(trace.id);
+        due.entry((trace.tenant_id, trace.ready_at)).or_default().push(trace.key);
     }
     let now = group.now;
-    due.into_iter().map(move |((tenant, ready_at), traces)| trace_ready::job(tenant, ready_at, traces, now))
+    due.into_iter().map(move |((tenant, ready_at), keys)| trace_ready::job(tenant, ready_at, keys, now))
 }

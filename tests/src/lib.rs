@@ -13,6 +13,7 @@ pub mod postgres;
 pub mod process;
 pub mod raw;
 pub mod sse;
+pub mod stored_spans;
 pub mod terminal;
 
 pub use app::{On, TestApp};

@@ -158,10 +158,12 @@ async fn on_sqlite() -> Schema {
         sqlx::query(SQLITE_INDEXES).fetch_all(pool).await.unwrap(),
         sqlx::query(SQLITE_FOREIGN_KEYS).fetch_all(pool).await.unwrap(),
     );
-    // The key of a trace is its row ID, a primary key that is not in the list of indexes.
-    let row_id =
-        Index { unique: true, primary: true, columns: vec!["tenant_id".to_owned(), "key".to_owned()] };
-    schema.indexes.insert(("trace".to_owned(), "row ID".to_owned()), row_id);
+    // The key of a trace is the row ID of these tables, a primary key that is not in the list of indexes.
+    for (table, key) in [("trace", "key"), ("span_block", "trace_key")] {
+        let row_id =
+            Index { unique: true, primary: true, columns: vec!["tenant_id".to_owned(), key.to_owned()] };
+        schema.indexes.insert((table.to_owned(), "row ID".to_owned()), row_id);
+    }
     schema
 }
 

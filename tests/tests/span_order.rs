@@ -20,6 +20,7 @@ use tests::{
     app::TEST_START_MICROS,
     on_both_databases,
     otlp::{Span, request},
+    stored_spans,
 };
 use tokio::{runtime::Handle, task::JoinSet};
 use uuid::Uuid;
@@ -62,6 +63,8 @@ struct Case {
     requests: Vec<Vec<usize>>,
     /// Whether all requests are concurrent.
     at_once: bool,
+    /// The number of requests after which an upgrade happens: earlier versions stored each span in a row of its own.
+    upgrade_after: Option<usize>,
 }
 
 /// The random properties of a span.
@@ -140,9 +143,9 @@ fn cases() -> impl Strategy<Value = Case> {
             let order = Just((0..count).collect::<Vec<_>>()).prop_shuffle();
             let again = prop::collection::vec((0..count, any::<prop::sample::Index>()), 0..6);
             let cuts = prop::collection::vec(any::<bool>(), count);
-            (spans, order, again, cuts, any::<bool>())
+            (spans, order, again, cuts, any::<bool>(), rarely(0..4_usize))
         })
-        .prop_map(|(spans, order, again, cuts, at_once)| {
+        .prop_map(|(spans, order, again, cuts, at_once, upgrade_after)| {
             let mut requests = vec![Vec::new()];
             for (at, cut) in order.into_iter().zip(cuts) {
                 if cut && !requests[requests.len() - 1].is_empty() {
@@ -157,7 +160,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     None => requests.push(vec![span]),
                 }
             }
-            Case { spans, requests, at_once }
+            Case { spans, requests, at_once, upgrade_after }
         })
 }
 
@@ -257,7 +260,10 @@ impl Sides {
         if case.at_once {
             all(requests.map(|body| send(self.pieces.1.clone(), body))).await;
         } else {
-            for body in requests {
+            for (sent, body) in requests.enumerate() {
+                if case.upgrade_after == Some(sent) {
+                    stored_spans::move_into_rows(app, self.pieces.0).await;
+                }
                 send(self.pieces.1.clone(), body).await;
             }
         }

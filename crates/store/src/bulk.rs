@@ -9,15 +9,14 @@
 
 use std::fmt::Write;
 
-use entities::{body, evaluation, event, job, metric_delta, metric_node, span, trace};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, RuntimeErr, Statement, Value};
+use entities::{body, evaluation, event, job, metric_delta, metric_node, span, span_block, trace};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, RuntimeErr, Statement, Value};
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Sqlite, SqliteConnection,
     postgres::{PgArguments, PgRow},
     query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
-use uuid::Uuid;
 
 /// The handling of a row that is stored already, with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +118,10 @@ bulk_rows!(span::Model, "span", key "tenant_id, trace_key, id", {
     completion_tokens: "int8", cost: "int8", counted: "bool", cost_counted: "bool", response_hash: "int8", otel_span_id: "bytea",
     hints: "text", body_id: "uuid", body_index: "int4", created_at: "int8", cached_input_tokens: "int8",
     cache_write_tokens: "int8", reasoning_tokens: "int8", missing_texts: "int2",
+});
+
+bulk_rows!(span_block::Model, "span_block", key "tenant_id, trace_key", stored by "trace_key" "tenant_id, trace_key", {
+    tenant_id: "uuid", trace_key: "int8", trace_id: "uuid", body_ids: "bytea", data: "bytea",
 });
 
 bulk_rows!(event::Model, "event", key "tenant_id, trace_id, id", {
@@ -223,7 +226,7 @@ pub async fn insert_new_postgres<T: Bulk>(
 /// # Errors
 /// Fails when the database fails.
 pub async fn fetch<T: Bulk>(
-    db: &DatabaseConnection,
+    db: &impl ConnectionTrait,
     sql: String,
     values: Vec<Value>,
 ) -> Result<Vec<T>, DbErr> {
@@ -244,9 +247,17 @@ pub fn decode<T: Bulk>(row: &QueryResult) -> Result<T, DbErr> {
     decoded.map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
 }
 
-/// Returns the IDs, with the last one repeated up to a power of four, so that few statements differ and are
+/// Adds IDs or keys to the values of a statement, padded like [`padded`]. Returns their comma-separated placeholders.
+pub fn add_places<T: Copy + Default + Into<Value>>(values: &mut Vec<Value>, ids: &[T]) -> String {
+    let first = values.len() + 1;
+    values.extend(padded(ids).map(Into::into));
+    let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+    places.join(",")
+}
+
+/// Returns the IDs or keys, with the last one repeated up to a power of four, so that few statements differ and are
 /// prepared once.
-pub fn padded(ids: &[Uuid]) -> impl Iterator<Item = Uuid> {
+pub fn padded<T: Copy + Default>(ids: &[T]) -> impl Iterator<Item = T> {
     let mut count = 1;
     while count < ids.len() {
         count *= 4;

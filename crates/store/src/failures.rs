@@ -9,6 +9,7 @@ use api::failure::FailureFilter;
 use entities::{
     dialect::Dialect,
     failure::{Column, Entity, Model},
+    span,
 };
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
@@ -16,7 +17,11 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use crate::{db::Db, ids::first_id_at, trace_ids, traces::bit_of};
+use crate::{
+    db::Db,
+    ids::first_id_at,
+    traces::{self, bit_of},
+};
 
 /// Number of rows per statement, because databases limit the number of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -25,7 +30,7 @@ const ROWS_PER_STATEMENT: usize = 500;
 const TRACE_INDEX: &str = "ux_failure_trace";
 
 /// A span with an error.
-#[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingSpan {
     /// The trace.
     pub trace_id: Uuid,
@@ -43,27 +48,25 @@ pub struct FailingSpan {
     pub created_at: i64,
 }
 
+impl FailingSpan {
+    /// Returns `None` if the span has not failed.
+    fn of(span: span::Model) -> Option<Self> {
+        let failure = span.failure?;
+        let span::Model { trace_id, id, name, model, error, created_at, .. } = span;
+        Some(Self { trace_id, id, name, model, error, failure, created_at })
+    }
+}
+
 /// Returns the failing spans among the given pairs of trace and span.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn failing_spans(db: &Db, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> Result<Vec<FailingSpan>, DbErr> {
-    let mut found = Vec::with_capacity(spans.len());
+    let (primary, mut found) = (db.primary(), Vec::with_capacity(spans.len()));
     for block in spans.chunks(ROWS_PER_STATEMENT) {
-        // Joins in this order: each pair is one look-up in an index and one in the primary key.
-        let sql = format!(
-            "{}, found AS MATERIALIZED (SELECT (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = g.first_id) AS key, \
-             g.second_id AS id FROM given g) \
-             SELECT s.trace_id, s.id, s.name, s.model, s.error, s.failure, s.created_at FROM found f CROSS JOIN span s \
-             WHERE s.tenant_id = $1 AND s.trace_key = f.key AND s.id = f.id AND s.failure IS NOT NULL \
-             ORDER BY s.created_at, s.started_at, s.id",
-            given(block.len()),
-            trace_ids::relation(db.dialect)
-        );
-        let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values(tenant, block));
-        for row in db.current().query_all_raw(statement).await? {
-            found.push(FailingSpan::from_query_result(&row, "")?);
-        }
+        let mut spans = traces::some_spans(&primary, tenant, block).await?;
+        spans.sort_unstable_by_key(|it| (it.created_at, it.started_at, it.id));
+        found.extend(spans.into_iter().filter_map(FailingSpan::of));
     }
     Ok(found)
 }

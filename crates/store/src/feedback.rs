@@ -5,7 +5,7 @@
 //! sequentially, and a trace that is being removed gets no feedback.
 
 use api::feedback::FeedbackLabel;
-use entities::{feedback, span, trace};
+use entities::{feedback, trace};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter, QueryOrder, QuerySelect, QueryTrait,
@@ -58,7 +58,7 @@ pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbEr
         return Ok(FeedbackOutcome::NoTrace);
     };
     if let Some(id) = new.span_id
-        && span::Entity::find_by_id((tenant, row.key, id)).one(&txn).await?.is_none()
+        && !traces::has_span(&txn, &row, id).await?
     {
         return Ok(FeedbackOutcome::NoSpan);
     }

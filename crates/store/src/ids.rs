@@ -30,6 +30,17 @@ pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
     Uuid::new_v5(&namespace, text.as_bytes())
 }
 
+/// Derives the ID of a span from the 16 hexadecimal digits of its OpenTelemetry ID, within its trace.
+pub fn otel_span_id(trace: Uuid, otel: [u8; 8]) -> Uuid {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = [0_u8; 16];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(otel) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 15)];
+    }
+    Uuid::new_v5(&trace, &digits)
+}
+
 /// Hashes a text for an index column: the first 8 bytes of a name-based UUID, the same in every process and
 /// version.
 pub fn text_hash(text: &str) -> i64 {

@@ -42,6 +42,7 @@ pub mod row_text;
 pub mod sealed;
 pub mod settings;
 pub mod sizes;
+pub mod span_block;
 pub mod tenants;
 pub mod text_block;
 pub mod text_page;
@@ -55,7 +56,7 @@ pub mod webhooks;
 
 pub use db::{Db, is_duplicate, lost_a_race, sqlite_url};
 pub use error::{Result, StoreError};
-pub use ids::{derived_id, first_id_at, new_id, new_id_at, text_hash};
+pub use ids::{derived_id, first_id_at, new_id, new_id_at, otel_span_id, text_hash};
 pub use jobs::insert_once;
 pub use memory::{MemoryAccount, OutOfMemory, Uncounted};
 pub use sea_orm::{ConnectionTrait as Connection, DatabaseTransaction as Transaction, DbErr as DbError};

@@ -39,14 +39,11 @@ pub async fn read(
     for row_ids in rows_of(&block_ids).chunks(ROWS_PER_STATEMENT) {
         let max_row_bytes = i64::try_from(max_row_bytes).unwrap_or(i64::MAX);
         let mut values: Vec<Value> = vec![tenant.into(), max_row_bytes.into()];
-        let first = values.len() + 1;
-        values.extend(bulk::padded(row_ids).map(Value::from));
-        let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+        let places = bulk::add_places(&mut values, row_ids);
         // Rows are never empty, so an empty one stands for a large one.
         let sql = format!(
             "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= $2 THEN b.data ELSE {empty} END \
-             FROM body b WHERE b.tenant_id = $1 AND b.id IN ({})",
-            places.join(",")
+             FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})"
         );
         for row in bulk::fetch::<body::Model>(&db.read, sql, values).await? {
             if text_page::is_in_page(row.id) {

@@ -94,17 +94,17 @@ async fn evaluated_span(app: &App, tenant: Uuid, row: &evaluation::Model) -> Res
     Ok(action.and_then(|it| it.span_id).or(row.span_id))
 }
 
-/// Enqueues a job if failures of these traces trigger policies. Traces that are not ready are ignored.
+/// Enqueues a job if failures of the traces with these keys trigger policies. Traces that are not ready are ignored.
 ///
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn traces_ready(app: &App, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
+pub async fn traces_ready(app: &App, tenant: Uuid, keys: &[i64]) -> Result<()> {
     let policies = app.access_cache.policies(tenant).await?;
     if policies.of_failures().next().is_none() {
         return Ok(());
     }
-    let mut rows = traces::some(app.db.current(), tenant, ids).await?;
+    let mut rows = traces::some_by_key(&app.db, tenant, keys).await?;
     rows.retain(|trace| trace.ready && policies.of_failures().any(|it| concerns(it, trace)));
     if rows.is_empty() {
         return Ok(());

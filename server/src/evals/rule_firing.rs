@@ -46,18 +46,22 @@ const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
 const MAX_IMMEDIATE_MICROS: i64 = 2_000_000;
 
 /// Traces that become ready at the same time if no more spans arrive.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReadyGroup {
     /// Microseconds.
     pub ready_at: i64,
-    /// The traces.
+    /// The keys of the traces.
+    #[serde(default)]
+    pub keys: Vec<i64>,
+    /// The IDs of further traces, whose keys are not known yet: earlier versions enqueued IDs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Uuid>,
 }
 
 /// A trace that becomes ready, and the rules that match it.
 pub(super) type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
 
-/// Marks those traces as ready whose `ready_at` still equals that of their group, and creates the evaluations
+/// Marks those traces with known keys as ready whose `ready_at` still equals that of their group, and creates the evaluations
 /// of matching rules. `is_first_attempt` is false after an attempt that failed, or whose worker was lost: all evaluations
 /// are executed later then, because one of them may be the reason.
 ///
@@ -79,10 +83,10 @@ pub async fn mark_ready_and_fire(
         true => Vec::new(),
         false => selected(app, tenant, groups, &active_rules).await?,
     };
-    let firing: HashSet<(Uuid, i64)> = due.iter().map(|it| (it.0.id, it.0.ready_at)).collect();
-    for ReadyGroup { ready_at, traces } in groups {
-        let others: Vec<Uuid> =
-            traces.iter().filter(|it| !firing.contains(&(**it, *ready_at))).copied().collect();
+    let firing: HashSet<(i64, i64)> = due.iter().map(|it| (it.0.key, it.0.ready_at)).collect();
+    for ReadyGroup { ready_at, keys, .. } in groups {
+        let others: Vec<i64> =
+            keys.iter().filter(|it| !firing.contains(&(**it, *ready_at))).copied().collect();
         traces::mark_ready(&app.db.write, tenant, &others, *ready_at).await?;
     }
     if due.is_empty() {
@@ -123,8 +127,8 @@ async fn selected(
 ) -> Result<Vec<DueTrace>> {
     let conditions = conditions(active_rules);
     let mut rows = Vec::new();
-    for ReadyGroup { ready_at, traces } in groups {
-        rows.append(&mut traces::becoming_ready(&app.db, tenant, traces, *ready_at, &conditions).await?);
+    for ReadyGroup { ready_at, keys, .. } in groups {
+        rows.append(&mut traces::becoming_ready(&app.db, tenant, keys, *ready_at, &conditions).await?);
     }
     let of =
         |trace: &trace::Model| active_rules.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
@@ -173,13 +177,13 @@ impl RuleFiring<'_> {
         let now = app.clock.now();
         let txn = app.db.begin().await?;
         traces::lock_in_order(&txn, tenant, &ids).await?;
-        let mut by_time: BTreeMap<i64, Vec<Uuid>> = BTreeMap::new();
+        let mut by_time: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
         for (trace, _) in due {
-            by_time.entry(trace.ready_at).or_default().push(trace.id);
+            by_time.entry(trace.ready_at).or_default().push(trace.key);
         }
         let mut marked = HashSet::with_capacity(ids.len());
-        for (ready_at, ids) in by_time {
-            marked.extend(traces::mark_ready(&txn, tenant, &ids, ready_at).await?);
+        for (ready_at, keys) in by_time {
+            marked.extend(traces::mark_ready(&txn, tenant, &keys, ready_at).await?);
         }
         let evaluated = evaluations::evaluated_by_rules(&txn, tenant, &rules, &ids).await?;
         let mut firing = self.batch(due, &marked, &evaluated, now);
@@ -206,13 +210,13 @@ impl RuleFiring<'_> {
     fn batch(
         &self,
         due: &[DueTrace],
-        marked: &HashSet<Uuid>,
+        marked: &HashSet<i64>,
         evaluated: &HashSet<(Uuid, Uuid)>,
         now: i64,
     ) -> FiringBatch {
         let mut firing = FiringBatch { tenant: self.tenant, now, rows: Vec::new(), decisions: Vec::new() };
         let pairs = due.iter().flat_map(|(trace, rules)| rules.iter().map(move |rule| (rule, trace)));
-        for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.id)) {
+        for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.key)) {
             if evaluated.contains(&(rule.row.id, trace.id)) {
                 continue;
             }

@@ -9,7 +9,7 @@ use semantics::{
     otlp::export::{Record, TraceRecord, object},
 };
 use store::{
-    derived_id,
+    derived_id, otel_span_id,
     row_text::{label, row_text, tag_label},
     text_block::Entry,
     traces::bit_of,
@@ -17,7 +17,7 @@ use store::{
 use uuid::Uuid;
 
 use super::{
-    spans::{Receipt, span_id},
+    spans::Receipt,
     trace_item::MAX_TAGS,
     trace_rollup::{StoredHints, TraceValues},
 };
@@ -25,7 +25,7 @@ use super::{
 /// Returns the ID of a draft's span.
 pub fn id_of(draft: &SpanDraft) -> Uuid {
     let named = draft.record.as_ref().and_then(|it| it.id);
-    named.unwrap_or_else(|| span_id(Uuid::from_bytes(draft.trace_id), draft.span_id))
+    named.unwrap_or_else(|| otel_span_id(Uuid::from_bytes(draft.trace_id), draft.span_id))
 }
 
 /// Returns the row and the texts of an exported span.
@@ -38,7 +38,7 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
         trace_key: 0,
         trace_id,
         id,
-        parent_id: record.parent.or_else(|| draft.parent_span_id.map(|it| span_id(trace_id, it))),
+        parent_id: record.parent.or_else(|| draft.parent_span_id.map(|it| otel_span_id(trace_id, it))),
         name: row_text(draft.name),
         kind: without_nul(draft.span_type.into()),
         model: draft.model,

@@ -8,6 +8,7 @@ use semantics::{
     draft::{SpanDraft, TraceHints},
 };
 use store::{
+    otel_span_id,
     row_text::{label, row_text, tag_label},
     text_block::Entry,
     text_hash,
@@ -158,18 +159,6 @@ pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
     }
 }
 
-/// Returns the ID of an OTLP span: derived from its 16 hexadecimal digits within its trace.
-pub fn span_id(trace_id: Uuid, otel: [u8; 8]) -> Uuid {
-    let mut digits = [0_u8; 16];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(otel) {
-        pair[0] = HEX[usize::from(byte >> 4)];
-        pair[1] = HEX[usize::from(byte & 15)];
-    }
-    Uuid::new_v5(&trace_id, &digits)
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
 fn span_row(
     draft: SpanDraft,
     id: Uuid,
@@ -199,7 +188,7 @@ fn span_row(
         trace_key: 0,
         trace_id,
         id,
-        parent_id: draft.parent_span_id.map(|it| span_id(trace_id, it)),
+        parent_id: draft.parent_span_id.map(|it| otel_span_id(trace_id, it)),
         name: row_text(draft.name),
         kind: draft.span_type.into(),
         model: draft.model,

@@ -89,6 +89,18 @@ fn changed(table: &str, change: &str, back: &str, condition: &str) -> [String; 2
     [change, back].map(|it| format!("UPDATE {table} SET {it} WHERE {condition}"))
 }
 
+/// Damage that makes a span block unreadable, and its repair.
+fn damaged_block(condition: &str) -> [String; 2] {
+    let kept = "(SELECT data FROM kept)";
+    [
+        format!(
+            "CREATE TABLE kept AS SELECT data FROM span_block WHERE {condition}; \
+             UPDATE span_block SET data = body_ids WHERE {condition};"
+        ),
+        format!("UPDATE span_block SET data = {kept} WHERE {condition}; DROP TABLE kept;"),
+    ]
+}
+
 /// Damage, its repair, and the check that finds it.
 fn damages() -> Vec<(&'static str, [String; 2])> {
     let trace = |n: u32| format!("external_id = 'trace-{n}'");
@@ -109,7 +121,8 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
             changed("trace", "total_tokens = total_tokens + 7", "total_tokens = total_tokens - 7", &trace(2)),
         ),
         ("totals", changed("trace", "cost = cost + 1", "cost = cost - 1", &trace(3))),
-        ("totals", lost("span", &format!("trace_id = {some_trace} AND kind = 'tool'"))),
+        ("totals", lost("span_block", &format!("trace_id = {some_trace}"))),
+        ("totals", damaged_block(&format!("trace_id = {some_trace}"))),
         ("orphans", lost("trace", &trace(4))),
         ("trace_index", lost("trace_tail", "1 = 1")),
         ("texts", lost("body", "1 = 1")),
@@ -234,7 +247,11 @@ async fn stats_show_tables_and_indexes() {
                 .unwrap_or_else(|| panic!("no {name}: {sizes}"))
                 .clone()
         };
-        assert_eq!((&table("trace")["rows"], &table("span")["rows"]), (&json!(40), &json!(80)), "{sizes}");
+        assert_eq!(
+            (&table("trace")["rows"], &table("span_block")["rows"]),
+            (&json!(40), &json!(40)),
+            "{sizes}"
+        );
         let indexes = table("trace")["indexes"].as_array().unwrap().clone();
         assert!(indexes.iter().any(|it| it["name"] == "ix_trace_project_day"), "{indexes:?}");
         assert!(indexes.iter().all(|it| it["bytes"].as_i64() > Some(0)), "{indexes:?}");

@@ -8,7 +8,7 @@ use sea_orm::{
 };
 use serde_json::Value;
 use store::{new_id, trace_index};
-use tests::{Caller, TestApp, on_both_databases};
+use tests::{Caller, TestApp, on_both_databases, stored_spans};
 
 use super::{
     filters::{compare_lists, project_ids},
@@ -68,7 +68,7 @@ on_both_databases! {
         let items: Vec<_> = (0..250).map(|_| Row::random(&mut rng)).collect();
         let spans: Vec<_> = (0..20).map(|_| Row::random_otlp(&mut rng)).collect();
         store(&key, &items, &spans).await;
-        let (_, other) = app.other_tenant(api::Plan::Enterprise).await;
+        let (other_tenant, other) = app.other_tenant(api::Plan::Enterprise).await;
         store(&other, &[Row::random(&mut rng)], &[]).await;
         let rows = in_list_order(&key, items.into_iter().chain(spans).collect()).await;
         let db = &app.app.db;
@@ -84,6 +84,9 @@ on_both_databases! {
         eval_bulk::Entity::insert(bulk.into_active_model().reset_all()).exec_without_returning(&db.write).await.unwrap();
         let before = details(&key, &rows).await;
 
+        for tenant in [app.tenant, other_tenant] {
+            stored_spans::move_into_rows(app, tenant).await;
+        }
         restore_earlier_version(app).await;
         migrate(app, "m0021_trace_index").await;
         migrate(app, "m0022_listed_by_runs").await;

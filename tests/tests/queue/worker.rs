@@ -2,6 +2,7 @@
 
 use entities::job;
 use queue::{JobResult, claim, finish, worker};
+use sea_orm::EntityTrait;
 use serde_json::json;
 use tests::{app::TEST_START_MICROS, hang::wait_until, on_both_databases};
 use uuid::Uuid;
@@ -29,6 +30,23 @@ on_both_databases! {
         assert_eq!((jobs.len(), jobs[0].status.as_str()), (1, "dead"));
         assert!(jobs[0].last_error.as_deref().unwrap().contains("unreadable payload"));
         assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["ready"], true);
+    }
+
+    /// Earlier versions enqueued the IDs of traces instead of their keys, in jobs of two kinds.
+    async fn readiness_jobs_of_earlier_versions_mark_their_traces(app: TestApp) {
+        let key = app.full_key();
+        for (name, kind) in [("one", "trace_ready"), ("two", "traces_ready")] {
+            let id: Uuid = key.post("/v1/ingest", &json!({"id": name})).await.ok()["id"].as_str().unwrap().parse().unwrap();
+            let row = store::traces::get(&app.app.db, app.tenant, id).await.unwrap().unwrap();
+            job::Entity::delete_many().exec(&app.app.db.write).await.unwrap();
+            let group = json!({"ready_at": row.ready_at, "traces": [id]});
+            let payload = if kind == "trace_ready" { group } else { json!({"groups": [group]}) };
+            let job = queue::new_job(app.tenant, &Work { n: 1 }, row.ready_at, now(app));
+            insert(app, job::Model { kind: kind.to_owned(), payload: payload.to_string(), ..job }).await;
+            app.advance(60);
+            app.drain().await;
+            assert_eq!(key.get(&format!("/v1/traces/{id}")).await.ok()["ready"], true, "{kind}");
+        }
     }
 
     async fn running_workers_execute_new_jobs(app: TestApp) {

@@ -116,7 +116,7 @@ on_both_databases! {
         traces::by_id(&txn, app.tenant, id).lock_exclusive().one(&txn).await.unwrap().unwrap();
         let remove = async {
             wait_for_lock(app).await;
-            for table in ["span", "body", "trace"] {
+            for table in ["span_block", "body", "trace"] {
                 let sql = format!("DELETE FROM {table} WHERE tenant_id = $1");
                 let statement = Statement::from_sql_and_values(txn.get_database_backend(), sql, [app.tenant.into()]);
                 txn.execute_raw(statement).await.unwrap();

@@ -7,10 +7,15 @@ use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::{db::Db, text_rows, trace_ids, traces::child_tables};
+use crate::{
+    db::Db,
+    span_block::MAX_BLOCK_SPANS,
+    text_rows, trace_ids,
+    traces::{child_tables, has_trace_key},
+};
 
 /// Every table with a tenant.
-pub const TENANT_TABLES: [&str; 45] = [
+pub const TENANT_TABLES: [&str; 46] = [
     "anomaly",
     "anomaly_detector",
     "api_key",
@@ -47,6 +52,7 @@ pub const TENANT_TABLES: [&str; 45] = [
     "rate_window",
     "rule_decision",
     "span",
+    "span_block",
     "span_vector",
     "trace",
     "trace_run",
@@ -105,7 +111,7 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 /// Finds a tenant's rows with broken references, and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     for table in child_tables() {
-        let key = if matches!(table, "span" | "span_vector") { " AND t.key = x.trace_key" } else { "" };
+        let key = if has_trace_key(table) { " AND t.key = x.trace_key" } else { "" };
         let broken = format!(
             "x.trace_id IS NOT NULL \
              AND NOT EXISTS (SELECT 1 FROM {} t WHERE t.tenant_id = $1 AND t.id = x.trace_id{key})",
@@ -129,6 +135,13 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         let problem = format!("the row of {table} names a text block that does not exist");
         report_broken(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
     }
+    let missing = format!(
+        "FROM ({}) x WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = {})",
+        texts_of_blocks(db.dialect),
+        text_rows::row_id_sql(db.dialect, "x.body_id")
+    );
+    let problem = "the span block of this trace names a text block that does not exist";
+    report(db, tenant, findings, "texts", ("trace", "trace_id"), &missing, problem).await?;
     if db.dialect == Dialect::Sqlite {
         broken_ids(db, tenant, findings).await?;
     }
@@ -156,14 +169,36 @@ async fn broken_ids(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<()
 
 /// Finds text blocks without a span or a trace.
 async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    let [of_spans, of_traces] = ["s.body_id", "t.body_id"].map(|it| text_rows::row_id_sql(db.dialect, it));
+    let [of_spans, of_blocks, of_traces] =
+        ["s.body_id", "x.body_id", "t.body_id"].map(|it| text_rows::row_id_sql(db.dialect, it));
     let unused = format!(
         "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
          EXCEPT SELECT {of_spans} FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
-         EXCEPT SELECT {of_traces} FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x"
+         EXCEPT SELECT {of_blocks} FROM ({}) x \
+         EXCEPT SELECT {of_traces} FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x",
+        texts_of_blocks(db.dialect)
     );
     report(db, tenant, findings, "texts", ("text block", "id"), &unused, "no span and no trace refers to it")
         .await
+}
+
+/// Returns the statement that selects the IDs of traces and of the text blocks that their span blocks name, of the tenant
+/// `$1`.
+fn texts_of_blocks(dialect: Dialect) -> String {
+    let (body_id, numbers) = match dialect {
+        Dialect::Sqlite => (
+            "substr(s.body_ids, 16 * n.number + 1, 16)",
+            format!(
+                "JOIN (WITH RECURSIVE numbers(number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM numbers \
+                 WHERE number + 1 < {MAX_BLOCK_SPANS}) SELECT number FROM numbers) n ON n.number < length(s.body_ids) / 16"
+            ),
+        ),
+        Dialect::Postgres => (
+            "encode(substr(s.body_ids, 16 * n.number + 1, 16), 'hex')::uuid",
+            "CROSS JOIN LATERAL generate_series(0, length(s.body_ids) / 16 - 1) n(number)".to_owned(),
+        ),
+    };
+    format!("SELECT s.trace_id, {body_id} AS body_id FROM span_block s {numbers} WHERE s.tenant_id = $1")
 }
 
 /// Compares the label in the rows of traces with the newest feedback.

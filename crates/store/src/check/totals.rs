@@ -4,13 +4,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use entities::dialect::Dialect;
+use entities::{dialect::Dialect, span, span_block};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, Statement};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{Findings, is_same};
-use crate::{db::Db, quotas::month};
+use crate::{
+    bulk::{self, Bulk},
+    db::Db,
+    quotas::month,
+    span_block::{BLOCKS_PER_STATEMENT, unpack},
+};
 
 /// Number of traces compared at once.
 const TRACES_PER_PAGE: usize = 500;
@@ -48,6 +53,34 @@ struct SpanSums {
     cost: Option<f64>,
 }
 
+impl SpanSums {
+    fn of(spans: &[span::Model]) -> Self {
+        // In floating point, because the sum may exceed 64 bits.
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "compared with a number of 64 bits, within a tolerance"
+        )]
+        let sum = |values: &mut dyn Iterator<Item = i64>| {
+            values.filter(|it| *it >= 0).map(|it| it as f64).reduce(|sum, it| sum + it)
+        };
+        let tokens = |of: fn(&span::Model) -> Option<i64>| {
+            sum(&mut spans.iter().filter(|it| it.counted).filter_map(of))
+        };
+        Self {
+            spans: i64::try_from(spans.len()).unwrap_or(i64::MAX),
+            // In the order of `TOKEN_COLUMNS`.
+            tokens: vec![
+                tokens(|it| it.prompt_tokens),
+                tokens(|it| it.completion_tokens),
+                tokens(|it| it.cached_input_tokens),
+                tokens(|it| it.cache_write_tokens),
+                tokens(|it| it.reasoning_tokens),
+            ],
+            cost: sum(&mut spans.iter().filter(|it| it.cost_counted).filter_map(|it| it.cost)),
+        }
+    }
+}
+
 /// Compares all traces of a tenant, except those that a job of these `kinds` is about to change. Returns how
 /// many traces were stored in each month (year * 100 + month).
 pub(super) async fn of_tenant(
@@ -62,12 +95,18 @@ pub(super) async fn of_tenant(
         let snapshot = db.snapshot().await?;
         let page = traces(&snapshot, tenant, last).await?;
         let Some(end) = page.last().map(|it| it.key) else { return Ok(months) };
-        let sums = sums(&snapshot, tenant, (last, end)).await?;
+        let mut sums: HashMap<i64, Result<SpanSums, DbErr>> =
+            sums_of_blocks(&snapshot, tenant, (last, end)).await?;
+        sums.extend(sums_of_rows(&snapshot, tenant, (last, end)).await?);
         findings.compared("totals", page.len() as u64);
         for trace in &page {
             *months.entry(month(trace.created_at)).or_default() += 1;
-            let sums = sums.get(&trace.key);
-            let Some(problem) = compare(trace, sums.unwrap_or(&SpanSums::default())) else { continue };
+            let problem = match sums.get(&trace.key) {
+                Some(Ok(sums)) => compare(trace, sums),
+                Some(Err(error)) => Some(error.to_string()),
+                None => compare(trace, &SpanSums::default()),
+            };
+            let Some(problem) = problem else { continue };
             if !has_pending_job(&snapshot, tenant, trace.id, kinds).await? {
                 findings.add("totals", Some(tenant), format!("trace {}", trace.id), problem);
             }
@@ -138,12 +177,38 @@ async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: i64) -> Result<Vec
     db.query_all_raw(statement).await?.iter().map(read).collect()
 }
 
-/// Sums up the spans of the traces after the first key, up to the second one.
-async fn sums(
+/// Sums up the spans in span blocks of the traces after the first key, up to the second one. The sums of a damaged block are
+/// an error.
+async fn sums_of_blocks(
+    db: &DatabaseTransaction,
+    tenant: Uuid,
+    (mut after, end): (i64, i64),
+) -> Result<HashMap<i64, Result<SpanSums, DbErr>>, DbErr> {
+    let mut sums = HashMap::new();
+    loop {
+        let sql = format!(
+            "SELECT {} FROM span_block s WHERE s.tenant_id = $1 AND s.trace_key > $2 AND s.trace_key <= $3 \
+             ORDER BY s.trace_key LIMIT {BLOCKS_PER_STATEMENT}",
+            span_block::Model::select("s")
+        );
+        let blocks: Vec<span_block::Model> =
+            bulk::fetch(db, sql, vec![tenant.into(), after.into(), end.into()]).await?;
+        for block in &blocks {
+            sums.insert(block.trace_key, unpack(block).map(|it| SpanSums::of(&it)));
+        }
+        match blocks.last() {
+            Some(last) if blocks.len() == BLOCKS_PER_STATEMENT => after = last.trace_key,
+            _ => return Ok(sums),
+        }
+    }
+}
+
+/// Sums up the spans in rows of `span` of the traces after the first key, up to the second one.
+async fn sums_of_rows(
     db: &DatabaseTransaction,
     tenant: Uuid,
     (after, end): (i64, i64),
-) -> Result<HashMap<i64, SpanSums>, DbErr> {
+) -> Result<Vec<(i64, Result<SpanSums, DbErr>)>, DbErr> {
     // In floating point, because the sum may exceed 64 bits.
     let sum = |column: &str, counts: &str| {
         format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
@@ -156,14 +221,14 @@ async fn sums(
     );
     let values = [tenant.into(), after.into(), end.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
-    let mut sums = HashMap::new();
+    let mut sums = Vec::new();
     for row in db.query_all_raw(statement).await? {
         let of_trace = SpanSums {
             spans: row.try_get_by_index(1)?,
             cost: row.try_get_by_index(2)?,
             tokens: tokens(&row, 3)?,
         };
-        sums.insert(row.try_get_by_index(0)?, of_trace);
+        sums.push((row.try_get_by_index(0)?, Ok(of_trace)));
     }
     Ok(sums)
 }

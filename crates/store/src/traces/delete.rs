@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entities::{audit_record, dialect::Dialect, job, trace};
+use entities::{audit_record, dialect::Dialect, job, span_block, trace};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QuerySelect, Statement};
 use uuid::Uuid;
 
@@ -20,13 +20,14 @@ use crate::{
     evaluations, jobs,
     metrics::{self, delta::Delta},
     quotas::{self, Quota},
+    span_block::body_ids,
     text_rows,
     trace_filters::{PROJECT_DAY_INDEX, STARTED_DAY, STARTED_DAY_MICROS},
 };
 
 /// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
 /// that begins with them (of spans and vectors: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the text block that has the row's texts.
-/// A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
+/// `span_block` has one row for each trace, and the IDs of all text blocks of its spans. A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
 /// index: SQLite would choose the primary key, which has the rows of all traces.
 ///
 /// Rows that queries find independently are removed before the spans to which they refer. Webhook events are removed
@@ -44,7 +45,10 @@ const CHILD_TABLES: &[ChildTable] = &[
     ChildTable { table: "prompt_score", index: Some("ux_prompt_score_trace"), has_body: false },
     ChildTable { table: "webhook_event", index: Some("ix_webhook_event_trace"), has_body: false },
     ChildTable { table: "span", index: None, has_body: true },
+    ChildTable { table: SPAN_BLOCK_TABLE, index: None, has_body: true },
 ];
+
+const SPAN_BLOCK_TABLE: &str = "span_block";
 
 /// Maximum number of dependent rows that one transaction removes.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_000;
@@ -58,6 +62,11 @@ struct ChildTable {
 /// Returns the tables whose rows belong to a trace.
 pub fn child_tables() -> impl Iterator<Item = &'static str> {
     CHILD_TABLES.iter().map(|it| it.table)
+}
+
+/// Returns whether the rows of a table name the key of their trace in addition to its ID.
+pub(crate) fn has_trace_key(table: &str) -> bool {
+    matches!(table, "span" | "span_vector" | SPAN_BLOCK_TABLE)
 }
 
 /// The result of one transaction.
@@ -153,12 +162,15 @@ async fn remove_children(
         if left == 0 {
             break;
         }
+        if *table == SPAN_BLOCK_TABLE {
+            removed += remove_span_block(txn, trace, texts).await?;
+            continue;
+        }
         let hint = index.map(|it| dialect.index_hint(it)).unwrap_or_default();
         let returning = if *has_body { "body_id" } else { "id" };
-        let (column, value) = if matches!(*table, "span" | "span_vector") {
-            ("trace_key", trace.key.into())
-        } else {
-            ("trace_id", trace.id.into())
+        let (column, value) = match has_trace_key(table) {
+            true => ("trace_key", trace.key.into()),
+            false => ("trace_id", trace.id.into()),
         };
         // A range up to the id of the last row: PostgreSQL may join a list of ids with all rows of the trace,
         // one by one.
@@ -181,4 +193,16 @@ async fn remove_children(
         }
     }
     Ok(removed)
+}
+
+/// Removes the span block of a trace. Returns the number of removed rows, and adds the text blocks of the spans to `texts`.
+async fn remove_span_block(
+    txn: &DatabaseTransaction,
+    trace: &trace::Model,
+    texts: &mut BTreeSet<Uuid>,
+) -> Result<usize, DbErr> {
+    let removed =
+        span_block::Entity::delete_by_id((trace.tenant_id, trace.key)).exec_with_returning(txn).await?;
+    texts.extend(removed.iter().flat_map(body_ids));
+    Ok(usize::from(removed.is_some()))
 }

@@ -1,9 +1,9 @@
-//! Reads one trace with its spans and events.
+//! Reads one trace with its events.
 //!
-//! Statements are SQL, because rows are read in bulk, by the position of their columns.
+//! The sizes of events are computed by SQL.
 
 use api::trace_filter::TraceConditions;
-use entities::{event, span, trace};
+use entities::{event, trace};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
     Statement, Value,
@@ -15,13 +15,7 @@ use super::{
     list::narrow_page,
     text::{Counted, SMALL_BLOCK_BYTES},
 };
-use crate::{
-    bulk::{self, Bulk},
-    db::Db,
-    error::Result,
-    memory::MemoryAccount,
-    trace_ids,
-};
+use crate::{db::Db, error::Result, memory::MemoryAccount};
 
 /// A position in the order of spans: start, id.
 pub type Position = (i64, Uuid);
@@ -55,54 +49,6 @@ pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
 pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<Uuid>, DbErr> {
     let filter = TraceConditions { external_id: Some(name.to_owned()), ..TraceConditions::default() };
     Ok(narrow_page(&db.primary(), tenant, &filter, None, 1).await?.first().map(|it| it.id))
-}
-
-/// Returns up to `limit` spans of a trace by start, beginning after `after`.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn spans(
-    db: &Db,
-    tenant: Uuid,
-    trace: Uuid,
-    after: Option<Position>,
-    limit: u64,
-) -> Result<Vec<span::Model>, DbErr> {
-    let mut sql = format!(
-        "SELECT {} FROM span s WHERE s.tenant_id = $1 \
-         AND s.trace_key = (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = $2)",
-        span::Model::select("s"),
-        trace_ids::relation(db.dialect)
-    );
-    let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
-    if let Some((at, id)) = after {
-        sql.push_str(" AND (s.started_at > $3 OR s.started_at = $3 AND s.id > $4)");
-        values.extend([at.into(), id.into()]);
-    }
-    sql.push_str(&format!(" ORDER BY s.started_at, s.id LIMIT {limit}"));
-    bulk::fetch(&db.read, sql, values).await
-}
-
-/// Returns the spans with these IDs (trace and span) in any order. Unknown IDs are ignored.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<Vec<span::Model>, DbErr> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let places: Vec<String> = (0..ids.len()).map(|it| format!("(${},${})", 2 * it + 2, 2 * it + 3)).collect();
-    // Joins in this order: each pair is one look-up in an index and one in the primary key.
-    let sql = format!(
-        "WITH given(trace_id, span_id) AS (VALUES {}), found AS MATERIALIZED (SELECT \
-         (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id = g.trace_id) AS key, g.span_id FROM given g) \
-         SELECT {} FROM found f CROSS JOIN span s WHERE s.tenant_id = $1 AND s.trace_key = f.key AND s.id = f.span_id",
-        places.join(","),
-        trace_ids::relation(db.dialect),
-        span::Model::select("s")
-    );
-    let ids = ids.iter().flat_map(|it| [it.0, it.1]);
-    bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await
 }
 
 /// Returns events like [`events`], but limited to about `max_bytes` in total, and to at least one event.

@@ -1,40 +1,19 @@
-//! Reads spans and events for exports: of many traces at once, or of a long trace in pieces.
+//! Reads events for exports: of many traces at once, or of a long trace in pieces.
 //!
-//! Statements are SQL, because rows are read in bulk, by the position of their columns, with ranges of two
-//! columns.
+//! Events without a span are found by SQL, because sea-orm has no subqueries that refer to the outer row.
 
-use std::collections::HashMap;
-
-use entities::{event, span};
+use entities::event;
 use sea_orm::{
-    ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value, sea_query::Expr,
+    ColumnTrait, Condition, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
 };
 use uuid::Uuid;
 
-use super::keys_of;
+use super::spans::read_blocks;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
     trace_ids,
 };
-
-/// Returns all spans of these traces, by start within each trace.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span::Model>, DbErr> {
-    let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
-    let sql = format!(
-        "SELECT {} FROM span s WHERE s.tenant_id = $1 \
-         AND s.trace_key IN (SELECT t.key FROM {} t WHERE t.tenant_id = $1 AND t.id IN ({})) \
-         ORDER BY s.trace_id, s.started_at, s.id",
-        span::Model::select("s"),
-        trace_ids::relation(db.dialect),
-        places.join(",")
-    );
-    let values: Vec<Value> = std::iter::once(tenant).chain(traces.iter().copied()).map(Into::into).collect();
-    bulk::fetch(&db.read, sql, values).await
-}
 
 /// Returns up to `limit` events of these traces, by time within each trace.
 ///
@@ -102,6 +81,21 @@ pub async fn events_of_spans(
 /// # Errors
 /// Fails when the database fails.
 pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<event::Model>, DbErr> {
+    let mut in_block = Vec::new();
+    let others = read_blocks(&db.read, tenant, &[trace], |spans| in_block = spans).await?;
+    if others.is_empty() {
+        let of_no_span = Condition::any()
+            .add(event::Column::SpanId.is_null())
+            .add(event::Column::SpanId.is_not_in(in_block.iter().map(|it| it.id)));
+        return event::Entity::find()
+            .filter(event::Column::TenantId.eq(tenant))
+            .filter(event::Column::TraceId.eq(trace))
+            .filter(of_no_span)
+            .order_by_asc(event::Column::CreatedAt)
+            .order_by_asc(event::Column::Id)
+            .all(&db.read)
+            .await;
+    }
     let sql = format!(
         "SELECT {} FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2 AND (e.span_id IS NULL OR NOT EXISTS (\
          SELECT 1 FROM span s WHERE s.tenant_id = $1 AND s.id = e.span_id \
@@ -111,27 +105,4 @@ pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<even
         trace_ids::relation(db.dialect)
     );
     bulk::fetch(&db.read, sql, vec![tenant.into(), trace.into()]).await
-}
-
-/// Returns the given OpenTelemetry IDs that belong to stored spans of a trace.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn otel_ids(
-    db: &Db,
-    tenant: Uuid,
-    trace: Uuid,
-    spans: &[Uuid],
-) -> Result<HashMap<Uuid, Option<Vec<u8>>>, DbErr> {
-    let rows: Vec<(Uuid, Option<Vec<u8>>)> = span::Entity::find()
-        .select_only()
-        .column(span::Column::Id)
-        .column(span::Column::OtelSpanId)
-        .filter(span::Column::TenantId.eq(tenant))
-        .filter(span::Column::TraceKey.in_subquery(keys_of(&db.read, tenant, &[trace])))
-        .filter(span::Column::Id.is_in(spans.iter().copied()))
-        .into_tuple()
-        .all(&db.read)
-        .await?;
-    Ok(rows.into_iter().collect())
 }

@@ -12,17 +12,17 @@ mod page_assignment;
 mod quota;
 mod rules;
 mod sessions;
+mod spans;
 mod statements;
+mod sum_up;
 mod text;
 mod write;
 
-use std::collections::{HashMap, HashSet};
-
 use api::trace_filter::TraceConditions;
-use entities::{dialect::Dialect, span, trace};
+use entities::{dialect::Dialect, trace};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder,
-    QuerySelect, QueryTrait, Select, Statement, Value, sea_query::SelectStatement,
+    ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    Statement, Value,
 };
 use uuid::Uuid;
 
@@ -35,44 +35,47 @@ use crate::{
 };
 
 pub use chunk::TraceChunk;
+pub(crate) use delete::has_trace_key;
 pub use delete::{Removal, child_tables, remove, started_before};
-pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
-pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
+pub use detail::{Position, by_external_id, events, events_within, exists, get};
+pub use export::{events_of, events_of_spans, size_of_events, stray_events};
 
 pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
 pub use quota::Allowance;
 pub use rules::{StoredGroup, TraceRules};
 pub use sessions::{SessionPage, SessionSums, sessions};
+pub use spans::{has_span, otel_ids, some_spans, span_kinds, spans, spans_of};
+pub use sum_up::{LONG_TRACE_SPANS, sum_up_long};
 pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
-pub use write::{ChunkOutcome, LONG_TRACE_SPANS, store, sum_up_long};
+pub use write::{ChunkOutcome, store};
 
 pub use crate::trace_filters::{ListPosition, bit_of, class, classes, failure_of, position, tags_of};
 
 /// Number of rows named in one statement, because databases limit the number of parameters.
 const IDS_PER_STATEMENT: usize = 500;
 
-/// Marks traces as ready if their `ready_at` still has the given value. Returns the newly marked traces.
+/// Marks the traces with these keys as ready if their `ready_at` still has the given value. Returns the keys of the newly
+/// marked traces.
 ///
 /// # Errors
 /// Fails when the database fails.
 pub async fn mark_ready(
     db: &impl ConnectionTrait,
     tenant: Uuid,
-    ids: &[Uuid],
+    keys: &[i64],
     ready_at: i64,
-) -> Result<Vec<Uuid>, DbErr> {
-    let dialect = Dialect::of(db.get_database_backend());
-    let mut marked = Vec::with_capacity(ids.len());
-    for block in ids.chunks(IDS_PER_STATEMENT) {
-        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
+) -> Result<Vec<i64>, DbErr> {
+    let backend = db.get_database_backend();
+    let hint = Dialect::of(backend).primary_key_hint();
+    let mut marked = Vec::with_capacity(keys.len());
+    for block in keys.chunks(IDS_PER_STATEMENT) {
+        let mut values: Vec<Value> = vec![tenant.into(), ready_at.into()];
+        let places = bulk::add_places(&mut values, block);
         let sql = format!(
-            "UPDATE trace SET ready = TRUE WHERE {} AND ready_at = $2 AND NOT ready RETURNING id",
-            trace_ids::condition(dialect, "trace", &places.join(","))
+            "UPDATE trace{hint} SET ready = TRUE WHERE tenant_id = $1 AND key IN ({places}) AND ready_at = $2 \
+             AND NOT ready RETURNING key"
         );
-        let ids = block.iter().map(|it| (*it).into());
-        let values: Vec<Value> = [tenant.into(), ready_at.into()].into_iter().chain(ids).collect();
-        let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
-        for row in db.query_all_raw(statement).await? {
+        for row in db.query_all_raw(Statement::from_sql_and_values(backend, sql, values)).await? {
             marked.push(row.try_get_by_index(0)?);
         }
     }
@@ -131,7 +134,7 @@ fn tag_pattern(key: &str) -> String {
     pattern + "%"
 }
 
-/// Returns the current rows of those given traces that become ready at `ready_at` and meet one of the
+/// Returns the current rows of those traces with the given keys that become ready at `ready_at` and meet one of the
 /// conditions; without conditions, of all that become ready then.
 ///
 /// # Errors
@@ -139,23 +142,23 @@ fn tag_pattern(key: &str) -> String {
 pub async fn becoming_ready(
     db: &Db,
     tenant: Uuid,
-    ids: &[Uuid],
+    keys: &[i64],
     ready_at: i64,
     wanted: &[ReadyCondition],
 ) -> Result<Vec<trace::Model>, DbErr> {
     let mut rows = Vec::new();
-    for block in ids.chunks(IDS_PER_STATEMENT) {
-        let mut values: Vec<Value> = [tenant.into(), ready_at.into()].to_vec();
+    for block in keys.chunks(IDS_PER_STATEMENT) {
+        let mut values: Vec<Value> = vec![tenant.into(), ready_at.into()];
         let mut wanted: Vec<String> = wanted.iter().map(|it| it.condition(&mut values)).collect();
         if wanted.is_empty() {
             wanted.push("TRUE".to_owned());
         }
-        let places: Vec<String> = (1..=block.len()).map(|it| format!("${}", values.len() + it)).collect();
-        values.extend(block.iter().map(|it| Value::from(*it)));
+        let places = bulk::add_places(&mut values, block);
         let sql = format!(
-            "SELECT {} FROM trace t WHERE {} AND t.ready_at = $2 AND NOT t.ready AND ({})",
+            "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.key IN ({places}) AND t.ready_at = $2 \
+             AND NOT t.ready AND ({})",
             trace::Model::select("t"),
-            trace_ids::condition(db.dialect, "t", &places.join(",")),
+            db.dialect.primary_key_hint(),
             wanted.join(" OR ")
         );
         rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
@@ -163,34 +166,40 @@ pub async fn becoming_ready(
     Ok(rows)
 }
 
-/// Returns the kinds of spans that each of the traces has.
+/// Returns the traces with these keys. Unknown keys are ignored.
 ///
 /// # Errors
 /// Fails when the database fails.
-pub async fn span_kinds(
-    db: &Db,
-    tenant: Uuid,
-    ids: &[Uuid],
-) -> Result<HashMap<Uuid, HashSet<String>>, DbErr> {
-    let mut kinds: HashMap<Uuid, HashSet<String>> = HashMap::new();
-    for block in ids.chunks(IDS_PER_STATEMENT) {
-        let query = span::Entity::find()
-            .select_only()
-            .columns([span::Column::TraceId, span::Column::Kind])
-            .filter(span::Column::TenantId.eq(tenant))
-            .filter(span::Column::TraceKey.in_subquery(keys_of(db.current(), tenant, block)))
-            .distinct();
-        for (trace, kind) in query.into_tuple::<(Uuid, String)>().all(db.current()).await? {
-            kinds.entry(trace).or_default().insert(kind);
-        }
+pub async fn some_by_key(db: &Db, tenant: Uuid, keys: &[i64]) -> Result<Vec<trace::Model>, DbErr> {
+    let mut rows = Vec::with_capacity(keys.len());
+    for block in keys.chunks(IDS_PER_STATEMENT) {
+        let mut values: Vec<Value> = vec![tenant.into()];
+        let places = bulk::add_places(&mut values, block);
+        let sql = format!(
+            "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.key IN ({places})",
+            trace::Model::select("t"),
+            db.dialect.primary_key_hint()
+        );
+        rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
     }
-    Ok(kinds)
+    Ok(rows)
 }
 
-/// Selects the keys of the traces with these IDs.
-fn keys_of(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> SelectStatement {
-    let keys = trace::Entity::find().select_only().column(trace::Column::Key);
-    keys.filter(trace_ids::are(db, tenant, ids.iter().copied())).into_query()
+/// Returns the keys of the traces with these IDs. Unknown IDs are ignored.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn keys_of(db: &impl ConnectionTrait, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<i64>, DbErr> {
+    let mut keys = Vec::with_capacity(ids.len());
+    for block in ids.chunks(IDS_PER_STATEMENT) {
+        let query = trace::Entity::find().select_only().column(trace::Column::Key).filter(trace_ids::are(
+            db,
+            tenant,
+            block.iter().copied(),
+        ));
+        keys.append(&mut query.into_tuple().all(db).await?);
+    }
+    Ok(keys)
 }
 
 /// Selects a trace by its ID.

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use entities::{dialect::Dialect, span, trace};
+use entities::{dialect::Dialect, span, span_block, trace};
 use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Type, query::QueryScalar};
 use uuid::Uuid;
 
@@ -23,6 +23,8 @@ pub(super) type SpanKey = (i64, Uuid);
 /// Number of IDs that one statement on SQLite looks up.
 const IDS_PER_STATEMENT: usize = 64;
 
+const REMOVE_SPAN_BLOCK: &str = "DELETE FROM span_block WHERE tenant_id = $1 AND trace_key = $2";
+
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_key = $2";
 
 /// The statements that storing a group needs, for both databases.
@@ -30,13 +32,17 @@ pub(super) trait WriteStatements {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
     /// Inserts traces whose ID is not stored. Returns those that were inserted.
     async fn insert_new_traces(&mut self, rows: &[&trace::Model]) -> sqlx::Result<HashSet<Key>>;
-    /// Inserts spans that are not stored. Returns those that were inserted.
+    /// Inserts spans that are not stored into `span`. Returns those that were inserted.
     async fn insert_new_spans(&mut self, rows: &[&span::Model]) -> sqlx::Result<HashSet<SpanKey>>;
     /// Returns the stored rows of these traces of one tenant, locked.
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>>;
-    /// Returns all stored spans of the traces of one tenant with these keys.
+    /// Returns all rows of `span` of the traces of one tenant with these keys.
     async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>>;
-    /// Returns the number of stored spans of the trace with this key.
+    /// Returns the span blocks of the traces of one tenant with these keys.
+    async fn span_blocks(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span_block::Model>>;
+    /// Removes the span block of the trace with this key.
+    async fn remove_span_block(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<()>;
+    /// Returns the number of spans of the trace with this key that are rows of `span`.
     async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64>;
     /// Returns the IDs in `ids` that belong to stored traces of the tenant.
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
@@ -49,6 +55,39 @@ pub(super) struct SqliteStore<'a>(pub(super) &'a mut sqlx::SqliteConnection);
 
 /// Runs the statements inside a PostgreSQL transaction.
 pub(super) struct PostgresStore<'a>(pub(super) &'a mut sqlx::PgConnection);
+
+impl SqliteStore<'_> {
+    /// Returns the rows of the traces of one tenant with these keys.
+    async fn of_traces<T: Bulk>(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<T>> {
+        let mut rows = Vec::new();
+        let sql = format!(
+            "SELECT {} FROM {} WHERE tenant_id = ? AND trace_key = ?",
+            T::COLUMN_NAMES.join(","),
+            T::TABLE_NAME
+        );
+        for key in keys {
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(key);
+            for row in &query.fetch_all(&mut *self.0).await? {
+                rows.push(T::from_sqlite(row)?);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl PostgresStore<'_> {
+    /// Returns the rows of the traces of one tenant with these keys.
+    async fn of_traces<T: Bulk>(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<T>> {
+        let sql = format!(
+            "SELECT {} FROM {} WHERE tenant_id = $1 AND trace_key = ANY($2)",
+            T::COLUMN_NAMES.join(","),
+            T::TABLE_NAME
+        );
+        let rows =
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(keys).fetch_all(&mut *self.0).await?;
+        rows.iter().map(T::from_postgres).collect()
+    }
+}
 
 impl WriteStatements for SqliteStore<'_> {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
@@ -92,22 +131,16 @@ impl WriteStatements for SqliteStore<'_> {
     }
 
     async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>> {
-        let mut rows = Vec::new();
-        let sql = format!(
-            "SELECT {} FROM span WHERE tenant_id = ? AND trace_key = ?",
-            span::Model::COLUMN_NAMES.join(",")
-        );
-        for key in keys {
-            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
-                .bind(tenant)
-                .bind(key)
-                .fetch_all(&mut *self.0)
-                .await?;
-            for row in &found {
-                rows.push(span::Model::from_sqlite(row)?);
-            }
-        }
-        Ok(rows)
+        self.of_traces(tenant, keys).await
+    }
+
+    async fn span_blocks(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span_block::Model>> {
+        self.of_traces(tenant, keys).await
+    }
+
+    async fn remove_span_block(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<()> {
+        sqlx::query(REMOVE_SPAN_BLOCK).bind(tenant).bind(key).execute(&mut *self.0).await?;
+        Ok(())
     }
 
     async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64> {
@@ -159,13 +192,16 @@ impl WriteStatements for PostgresStore<'_> {
     }
 
     async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>> {
-        let sql = format!(
-            "SELECT {} FROM span WHERE tenant_id = $1 AND trace_key = ANY($2)",
-            span::Model::COLUMN_NAMES.join(",")
-        );
-        let rows =
-            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(keys).fetch_all(&mut *self.0).await?;
-        rows.iter().map(span::Model::from_postgres).collect()
+        self.of_traces(tenant, keys).await
+    }
+
+    async fn span_blocks(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span_block::Model>> {
+        self.of_traces(tenant, keys).await
+    }
+
+    async fn remove_span_block(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<()> {
+        sqlx::query(REMOVE_SPAN_BLOCK).bind(tenant).bind(key).execute(&mut *self.0).await?;
+        Ok(())
     }
 
     async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64> {

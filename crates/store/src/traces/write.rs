@@ -2,12 +2,13 @@
 //!
 //! A chunk of a new trace is inserted as it is. For a known trace, the chunk's new spans are added, and the
 //! trace's row is recomputed from all of its spans while it is locked; spans that are stored already change
-//! nothing. A job updates the row of a long trace within seconds. Rows are written in the order of their
-//! keys, so that two writers cannot deadlock.
+//! nothing. A job updates the row of a long trace within seconds. The spans of a short trace are in one span block, which a
+//! late chunk replaces, until they are too many. Rows are written in the order of their keys, so that two writers cannot
+//! deadlock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, trace, trace_tail};
+use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, span_block, trace, trace_tail};
 use uuid::Uuid;
 
 use super::{
@@ -15,18 +16,16 @@ use super::{
     page_assignment,
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
-    statements::{Key, PostgresStore, SqliteStore, WriteStatements},
+    statements::{Key, PostgresStore, SpanKey, SqliteStore, WriteStatements},
+    sum_up,
 };
 use crate::{
     bulk::OnConflict,
     db::{Db, is_used_trace_key},
     metrics::delta::Delta,
-    trace_index::{Terms, keys::KeySource, tail},
+    span_block::pack,
+    trace_index::{keys::KeySource, tail},
 };
-
-/// Minimum number of spans of a long trace: a job recomputes its row, at most once per second, instead of
-/// the transaction that adds the spans.
-pub const LONG_TRACE_SPANS: i32 = 2_000;
 
 /// Number of times that a group is stored again because its new traces got keys that are in use.
 const MAX_KEY_CONFLICTS: usize = 4;
@@ -268,7 +267,14 @@ impl<'a> Group<'a> {
         late: &[usize],
     ) -> sqlx::Result<()> {
         let new = || self.inserted(late);
-        let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
+        let (mut blocks, mut spans): (Vec<span_block::Model>, Vec<&span::Model>) = (Vec::new(), Vec::new());
+        for chunk in new() {
+            match pack(&chunk.spans) {
+                Some(block) => blocks.push(block),
+                None => spans.extend(&chunk.spans),
+            }
+        }
+        store.insert(&blocks.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
         store.insert(&spans, OnConflict::Fail).await?;
         let (pages, blocks) = page_assignment::rows(new());
         let bodies: Vec<_> = pages.iter().chain(blocks).collect();
@@ -344,7 +350,8 @@ impl<'a> Group<'a> {
         let mut spans: Vec<&span::Model> = merging().flat_map(|it| &it.spans).collect();
         spans.sort_by_key(|it| (it.trace_key, it.id));
         spans.dedup_by_key(|it| (it.trace_key, it.id));
-        let new = store.insert_new_spans(&spans).await?;
+        let mut in_blocks = sum_up::spans_in_blocks(store, tenant, stored.values()).await?;
+        let new = insert_new_spans(store, &mut in_blocks, &spans).await?;
         if new.is_empty() {
             return Ok(Vec::new());
         }
@@ -372,118 +379,32 @@ impl<'a> Group<'a> {
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();
         // A long trace that arrives span by span must not be read completely for each span.
         let (long, short): (Vec<_>, Vec<_>) =
-            traces.into_iter().partition(|it| it.span_count >= LONG_TRACE_SPANS);
+            traces.into_iter().partition(|it| it.span_count >= sum_up::LONG_TRACE_SPANS);
         self.long.extend(long.iter().map(|it| (tenant, it.id)));
         let (rules, now) = (self.rules, self.now);
         let keeps_ready = self.allowance.are_action_outputs;
         let delta = self.deltas.entry(tenant).or_default();
-        sum_up(store, rules, (tenant, short), keeps_ready, (delta, self.keys), now).await
+        let short = sum_up::with_spans(store, tenant, short, in_blocks).await?;
+        sum_up::sum_up(store, rules, (tenant, short), keeps_ready, (delta, self.keys), now).await
     }
 }
 
-/// Recomputes the rows of these locked traces of a tenant from all of their spans, and stores the changes. With
-/// `keeps_ready`, traces that are ready stay ready. Adds the changes of the metrics to `delta`. Returns the rows.
-async fn sum_up(
+/// Adds the spans that are not stored to those `in_blocks`, or to the rows of other traces. Returns the keys of the new spans.
+async fn insert_new_spans(
     store: &mut impl WriteStatements,
-    rules: &dyn TraceRules,
-    (tenant, mut traces): (Uuid, Vec<trace::Model>),
-    keeps_ready: bool,
-    (delta, keys): (&mut Delta, &KeySource),
-    now: i64,
-) -> sqlx::Result<Vec<trace::Model>> {
-    traces.sort_unstable_by_key(|it| it.id);
-    let stored_keys: Vec<i64> = traces.iter().map(|it| it.key).collect();
-    let terms = Terms::of(tenant);
-    let mut all: HashMap<Uuid, Vec<span::Model>> = HashMap::new();
-    for span in store.spans_of(tenant, &stored_keys).await? {
-        all.entry(span.trace_id).or_default().push(span);
+    in_blocks: &mut HashMap<i64, Vec<span::Model>>,
+    spans: &[&span::Model],
+) -> sqlx::Result<HashSet<SpanKey>> {
+    let key = |it: &span::Model| (it.trace_key, it.id);
+    let (of_blocks, of_rows): (Vec<_>, Vec<_>) =
+        spans.iter().copied().partition(|it| in_blocks.contains_key(&it.trace_key));
+    let mut new = store.insert_new_spans(&of_rows).await?;
+    let known: HashSet<SpanKey> = in_blocks.values().flatten().map(key).collect();
+    for span in of_blocks.into_iter().filter(|it| !known.contains(&key(it))) {
+        in_blocks.entry(span.trace_key).or_default().push(span.clone());
+        new.insert(key(span));
     }
-    let mut flipped = Vec::new();
-    let mut unindexed = Vec::new();
-    for trace in &mut traces {
-        let mut spans = all.remove(&trace.id).unwrap_or_default();
-        let before: Vec<_> = spans.iter().map(counts).collect();
-        let received = spans.iter().map(|it| it.created_at).max().unwrap_or(now);
-        let stored = trace.clone();
-        rules.summarise(trace, &mut spans, received);
-        if keeps_ready && stored.ready {
-            (trace.ready, trace.ready_at) = (true, stored.ready_at);
-        }
-        trace.updated_at = now;
-        (trace.measured, trace.tokens_measured) = (true, true);
-        delta.replace(&stored, trace);
-        if trace.started_at != stored.started_at || terms.of_trace(trace) != terms.of_trace(&stored) {
-            unindexed.push(tail::change(tenant, trace.key, keys.take_one(now)));
-        }
-        flipped.extend(spans.into_iter().zip(before).filter(|(it, was)| counts(it) != *was).map(|it| it.0));
-    }
-    store.insert(&traces.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
-    store.insert(&flipped.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
-    store.insert(&unindexed.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
-    Ok(traces)
-}
-
-/// Recomputes the row of a long trace from its spans. Returns false if the row is up to date or the trace is
-/// gone.
-///
-/// # Errors
-/// Fails when the database fails.
-pub async fn sum_up_long(
-    db: &Db,
-    rules: &dyn TraceRules,
-    tenant: Uuid,
-    id: Uuid,
-    now: i64,
-) -> sqlx::Result<bool> {
-    match db.dialect {
-        Dialect::Sqlite => {
-            let mut tx = db.begin_sqlite().await?;
-            let changed = sum_up_one(&mut SqliteStore(&mut tx), rules, &db.keys, (tenant, id), now).await?;
-            tx.commit().await?;
-            Ok(changed)
-        }
-        Dialect::Postgres => {
-            let mut tx = db.begin_postgres().await?;
-            let changed = sum_up_one(&mut PostgresStore(&mut tx), rules, &db.keys, (tenant, id), now).await?;
-            tx.commit().await?;
-            Ok(changed)
-        }
-    }
-}
-
-async fn sum_up_one(
-    store: &mut impl WriteStatements,
-    rules: &dyn TraceRules,
-    keys: &KeySource,
-    (tenant, id): Key,
-    now: i64,
-) -> sqlx::Result<bool> {
-    let Some(trace) = store.lock_traces(tenant, &[id]).await?.pop() else { return Ok(false) };
-    if store.count_spans(tenant, trace.key).await? == i64::from(trace.span_count) {
-        return Ok(false);
-    }
-    let mut delta = Delta::default();
-    let traces = sum_up(store, rules, (tenant, vec![trace]), false, (&mut delta, keys), now).await?;
-    if let Some(delta) = delta.row(tenant, now) {
-        store.insert(&[&delta], OnConflict::Fail).await?;
-    }
-    let group = StoredGroup {
-        chunks: &[],
-        outcomes: &[],
-        late: &[],
-        embedding: None,
-        merged: &traces,
-        long: &[],
-        now,
-    };
-    let jobs = rules.jobs(&group);
-    store.insert(&jobs.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
-    Ok(true)
-}
-
-/// Returns whether the tokens of a span count towards the sums of its trace, and whether its cost does.
-fn counts(span: &span::Model) -> (bool, bool) {
-    (span.counted, span.cost_counted)
+    Ok(new)
 }
 
 fn key(trace: &trace::Model) -> Key {

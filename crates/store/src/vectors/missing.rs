@@ -2,14 +2,18 @@
 //!
 //! Statements are SQL, because spans are read in bulk, with only the columns that embedding needs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
+use entities::{span, span_block, span_vector};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryResult, QuerySelect, Statement, Value,
+};
 use uuid::Uuid;
 
 use crate::{
-    bulk,
+    bulk::{self, Bulk},
     db::Db,
+    span_block::{self as blocks, BLOCKS_PER_STATEMENT},
     text_block::{Entry, unpack},
     text_rows::{self, MAX_SMALL_ROW_BYTES, ROWS_PER_STATEMENT},
     trace_ids,
@@ -40,8 +44,26 @@ pub struct SpanToEmbed {
     pub body_id: Option<Uuid>,
     /// The index of the span's entry in the text block.
     pub body_index: i32,
-    /// The time at which the span was stored, in microseconds. It changes when the span is replaced.
-    pub created_at: i64,
+}
+
+impl SpanToEmbed {
+    fn of(span: span::Model, project_id: Uuid) -> Self {
+        let span::Model { trace_key, trace_id, id, name, kind, model, started_at, error, .. } = span;
+        let span::Model { body_id, body_index, .. } = span;
+        Self {
+            trace_key,
+            trace_id,
+            id,
+            project_id,
+            name,
+            kind,
+            model,
+            started_at,
+            error,
+            body_id,
+            body_index,
+        }
+    }
 }
 
 /// Returns up to `limit` spans of these traces that were stored at or after `since` (microseconds) and have
@@ -59,21 +81,94 @@ pub async fn missing(
     limit: u64,
 ) -> Result<Vec<SpanToEmbed>, DbErr> {
     let after = after.unwrap_or_default();
+    let mut found = missing_in_blocks(db, tenant, traces, since, after, limit).await?;
+    found.append(&mut missing_in_rows(db, tenant, traces, since, after, limit).await?);
+    found.sort_unstable_by_key(position);
+    // Spans may move from a block into rows between the two statements.
+    found.dedup_by_key(|it| position(it));
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+/// Returns spans like [`missing`], those in span blocks, in no order.
+async fn missing_in_blocks(
+    db: &Db,
+    tenant: Uuid,
+    traces: &[Uuid],
+    since: i64,
+    after: (Uuid, Uuid),
+    limit: u64,
+) -> Result<Vec<SpanToEmbed>, DbErr> {
+    let ids = trace_ids::relation(db.dialect);
+    let mut found = Vec::new();
+    let mut last_key = None;
+    loop {
+        let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), last_key.into()];
+        let places = bulk::add_places(&mut values, traces);
+        let sql = format!(
+            "SELECT {}, (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key) \
+             FROM span_block s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM {ids} t \
+             WHERE t.tenant_id = $1 AND t.id IN ({places})) AND s.trace_key >= COALESCE(CAST($3 AS BIGINT) + 1, \
+             (SELECT t.key FROM {ids} t WHERE t.tenant_id = $1 AND t.id = $2), -1) \
+             ORDER BY s.trace_key LIMIT {BLOCKS_PER_STATEMENT}",
+            span_block::Model::select("s")
+        );
+        let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+        let rows = db.current().query_all_raw(statement).await?;
+        let mut spans = Vec::new();
+        for row in &rows {
+            let block: span_block::Model = bulk::decode(row)?;
+            let project: Option<Uuid> = row.try_get_by_index(span_block::Model::COLUMN_NAMES.len())?;
+            last_key = Some(block.trace_key);
+            let is_missing =
+                |it: &span::Model| it.created_at >= since && (it.trace_id != after.0 || it.id > after.1);
+            let missing = blocks::unpack(&block)?.into_iter().filter(is_missing);
+            spans.extend(missing.map(|it| SpanToEmbed::of(it, project.unwrap_or_default())));
+        }
+        let with_vector = with_vector(db, tenant, &spans).await?;
+        found.extend(spans.into_iter().filter(|it| !with_vector.contains(&position(it))));
+        if rows.len() < BLOCKS_PER_STATEMENT || found.len() as u64 >= limit {
+            return Ok(found);
+        }
+    }
+}
+
+/// Returns the positions of the spans of the same traces that have a vector.
+async fn with_vector(db: &Db, tenant: Uuid, spans: &[SpanToEmbed]) -> Result<HashSet<(i64, Uuid)>, DbErr> {
+    let mut keys: Vec<i64> = spans.iter().map(|it| it.trace_key).collect();
+    keys.dedup();
+    if keys.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let query = span_vector::Entity::find()
+        .select_only()
+        .columns([span_vector::Column::TraceKey, span_vector::Column::Id])
+        .filter(span_vector::Column::TenantId.eq(tenant))
+        .filter(span_vector::Column::TraceKey.is_in(keys));
+    Ok(query.into_tuple().all(db.current()).await?.into_iter().collect())
+}
+
+/// Returns spans like [`missing`], those in rows of `span`.
+async fn missing_in_rows(
+    db: &Db,
+    tenant: Uuid,
+    traces: &[Uuid],
+    since: i64,
+    after: (Uuid, Uuid),
+    limit: u64,
+) -> Result<Vec<SpanToEmbed>, DbErr> {
     let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), after.1.into(), since.into()];
-    let first = values.len() + 1;
-    values.extend(bulk::padded(traces).map(Value::from));
-    let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+    let places = bulk::add_places(&mut values, traces);
     let ids = trace_ids::relation(db.dialect);
     let sql = format!(
         "SELECT s.trace_key, s.trace_id, s.id, \
          (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key), \
-         s.name, s.kind, s.model, s.started_at, s.error, s.body_id, s.body_index, s.created_at \
+         s.name, s.kind, s.model, s.started_at, s.error, s.body_id, s.body_index \
          FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM {ids} t \
-         WHERE t.tenant_id = $1 AND t.id IN ({})) \
+         WHERE t.tenant_id = $1 AND t.id IN ({places})) \
          AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM {ids} t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
          AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_key = s.trace_key \
-         AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}",
-        places.join(",")
+         AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}"
     );
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
     db.current().query_all_raw(statement).await?.iter().map(span_to_embed).collect()
@@ -92,8 +187,11 @@ fn span_to_embed(row: &QueryResult) -> Result<SpanToEmbed, DbErr> {
         error: row.try_get_by_index(8)?,
         body_id: row.try_get_by_index(9)?,
         body_index: row.try_get_by_index(10)?,
-        created_at: row.try_get_by_index(11)?,
     })
+}
+
+fn position(span: &SpanToEmbed) -> (i64, Uuid) {
+    (span.trace_key, span.id)
 }
 
 /// A compressed text block, with the spans whose texts it contains.

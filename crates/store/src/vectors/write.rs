@@ -81,8 +81,8 @@ bulk_rows!(VectorRow, "span_vector", key "tenant_id, trace_key, id", {
 }, made { coarse: "bit(1536)" });
 
 /// Stores the vectors of these spans by `embedding_model`, in one transaction. Returns the number of inserted
-/// vectors. Nothing is inserted for spans that have a vector, were removed, or have been replaced by spans with another
-/// text.
+/// vectors. Nothing is inserted for spans that have a vector, or whose trace was removed; a trace that was stored again has
+/// another key.
 ///
 /// # Errors
 /// Fails when the database fails; nothing is stored then.
@@ -92,63 +92,50 @@ pub async fn insert(
     embedding_model: &str,
     vectors: &[(SpanToEmbed, UnitVector)],
 ) -> sqlx::Result<usize> {
-    let mut embedded: Vec<&(SpanToEmbed, UnitVector)> = vectors.iter().collect();
-    embedded.sort_unstable_by_key(|it| (it.0.trace_key, it.0.id));
-    let spans: Vec<&SpanToEmbed> = embedded.iter().map(|it| &it.0).collect();
-    let rows: Vec<VectorRow> =
-        embedded.iter().map(|it| VectorRow::embedded(tenant, &it.0, embedding_model, &it.1)).collect();
+    let mut rows: Vec<VectorRow> =
+        vectors.iter().map(|it| VectorRow::embedded(tenant, &it.0, embedding_model, &it.1)).collect();
+    rows.sort_unstable_by_key(|it| (it.trace_key, it.id));
     let inserted = match db.dialect {
-        Dialect::Sqlite => insert_sqlite(db, &spans, &rows).await?,
-        Dialect::Postgres => insert_postgres(db, tenant, &spans, &rows).await?,
+        Dialect::Sqlite => insert_sqlite(db, &rows).await?,
+        Dialect::Postgres => insert_postgres(db, tenant, &rows).await?,
     };
     Ok(usize::try_from(inserted).unwrap_or(usize::MAX))
 }
 
-/// Inserts the rows of spans that are stored unchanged. The transaction writes, so no span changes before it ends.
-async fn insert_sqlite(db: &Db, mut spans: &[&SpanToEmbed], mut rows: &[VectorRow]) -> sqlx::Result<u64> {
+/// Inserts the rows of traces that are stored. The transaction writes, so no trace is removed before it ends.
+async fn insert_sqlite(db: &Db, mut rows: &[VectorRow]) -> sqlx::Result<u64> {
     let mut tx = db.begin_sqlite().await?;
     let mut inserted = 0;
     while let Some(size) = STATEMENT_ROWS.into_iter().find(|it| *it <= rows.len()) {
-        let (block, blocks_after) = rows.split_at(size);
-        let (block_spans, spans_after) = spans.split_at(size);
-        (rows, spans) = (blocks_after, spans_after);
-        let mut query = sqlx::query(AssertSqlSafe(insert_sqlite_sql(size)));
-        for (row, span) in block.iter().zip(block_spans) {
-            query = row.bind_sqlite(query).bind(span.created_at);
-        }
+        let (block, rest) = rows.split_at(size);
+        rows = rest;
+        let query = sqlx::query(AssertSqlSafe(insert_sqlite_sql(size)));
+        let query = block.iter().fold(query, |query, row| row.bind_sqlite(query));
         inserted += query.execute(&mut *tx).await?.rows_affected();
     }
     tx.commit().await?;
     Ok(inserted)
 }
 
-/// Returns the statement for this number of rows. Each has the values of a row, and the time at which the span was
-/// stored when it was read.
+/// Returns the statement for this number of rows.
 fn insert_sqlite_sql(rows: usize) -> String {
     let columns = VectorRow::COLUMN_NAMES;
-    let row = format!("({})", vec!["?"; columns.len() + 1].join(","));
+    let row = format!("({})", vec!["?"; columns.len()].join(","));
     let values: Vec<String> = (1..=columns.len()).map(|it| format!("r.column{it}")).collect();
     format!(
-        "INSERT INTO {} ({}) SELECT {} FROM (VALUES {}) r WHERE EXISTS (SELECT 1 FROM span s \
-         WHERE s.tenant_id = r.column1 AND s.trace_key = r.column2 AND s.id = r.column4 AND s.created_at = r.column{}) \
-         ON CONFLICT DO NOTHING",
+        "INSERT INTO {} ({}) SELECT {} FROM (VALUES {}) r WHERE EXISTS (SELECT 1 FROM trace t \
+         WHERE t.tenant_id = r.column1 AND t.key = r.column2 AND t.id = r.column3) ON CONFLICT DO NOTHING",
         VectorRow::TABLE_NAME,
         columns.join(","),
         values.join(","),
         vec![row; rows].join(","),
-        columns.len() + 1,
     )
 }
 
-/// Inserts rows like [`insert_sqlite`]. Locks the traces first: spans change and are removed only while their trace is
-/// locked. All writers lock traces in the same order, and insert vectors in the same order.
-async fn insert_postgres(
-    db: &Db,
-    tenant: Uuid,
-    spans: &[&SpanToEmbed],
-    rows: &[VectorRow],
-) -> sqlx::Result<u64> {
-    let mut traces: Vec<i64> = spans.iter().map(|it| it.trace_key).collect();
+/// Inserts rows like [`insert_sqlite`]. Locks the traces first, so that they are not removed meanwhile. All writers lock
+/// traces in the same order, and insert vectors in the same order.
+async fn insert_postgres(db: &Db, tenant: Uuid, rows: &[VectorRow]) -> sqlx::Result<u64> {
+    let mut traces: Vec<i64> = rows.iter().map(|it| it.trace_key).collect();
     traces.dedup();
     let mut tx = db.begin_postgres().await?;
     sqlx::query("SELECT FROM trace WHERE tenant_id = $1 AND key = ANY($2) ORDER BY id FOR SHARE")
@@ -158,7 +145,6 @@ async fn insert_postgres(
         .await?;
     let rows: Vec<&VectorRow> = rows.iter().collect();
     let inserted = VectorRow::bind_postgres(&rows, sqlx::query(AssertSqlSafe(insert_postgres_sql())))
-        .bind(spans.iter().map(|it| it.created_at).collect::<Vec<_>>())
         .bind(tenant)
         .execute(&mut *tx)
         .await?
@@ -167,22 +153,20 @@ async fn insert_postgres(
     Ok(inserted)
 }
 
-/// Returns the statement whose parameters are an array for each column, one of the times at which the spans were stored
-/// when they were read, and the tenant.
+/// Returns the statement whose parameters are an array for each column, and the tenant.
 fn insert_postgres_sql() -> String {
     let stored =
         || VectorRow::COLUMN_NAMES.iter().zip(VectorRow::COLUMN_TYPES).map(|(name, kind)| (*name, *kind));
     let columns: Vec<(&str, &str)> = stored().chain(VectorRow::COMPUTED_COLUMNS.iter().copied()).collect();
     let names: Vec<&str> = columns.iter().map(|it| it.0).collect();
-    let all = || columns.iter().chain(&[("span_created_at", "int8")]);
-    let arrays: Vec<String> = all().zip(1..).map(|((_, kind), n)| format!("${n}::{kind}[]")).collect();
-    let aliases: Vec<&str> = all().map(|it| it.0).collect();
-    let (names, arrays, aliases) = (names.join(","), arrays.join(","), aliases.join(","));
+    let arrays: Vec<String> =
+        columns.iter().zip(1..).map(|((_, kind), n)| format!("${n}::{kind}[]")).collect();
+    let (names, arrays) = (names.join(","), arrays.join(","));
     format!(
-        "INSERT INTO {} ({names}) SELECT {names} FROM UNNEST({arrays}) AS r ({aliases}) \
-         WHERE EXISTS (SELECT 1 FROM span s WHERE s.tenant_id = ${} AND s.trace_key = r.trace_key AND s.id = r.id \
-         AND s.created_at = r.span_created_at) ORDER BY r.trace_key, r.id ON CONFLICT DO NOTHING",
+        "INSERT INTO {} ({names}) SELECT {names} FROM UNNEST({arrays}) AS r ({names}) \
+         WHERE EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = ${} AND t.key = r.trace_key AND t.id = r.trace_id) \
+         ORDER BY r.trace_key, r.id ON CONFLICT DO NOTHING",
         VectorRow::TABLE_NAME,
-        columns.len() + 2,
+        columns.len() + 1,
     )
 }

@@ -3,7 +3,7 @@
 use entities::{event, trace};
 use store::{control_actions, traces::Texts};
 
-use super::{ExportError, ExportWriter, reader::SpanBlock};
+use super::{ExportError, ExportWriter, reader::SpanBatch};
 use crate::{http::chunked_json::ChunkedJson, memory::Reservation, traces::view};
 
 /// A line under construction.
@@ -43,8 +43,8 @@ impl<'a> JsonlLine<'a> {
     }
 
     /// Writes spans; returns the events of the block.
-    pub(super) async fn spans(&mut self, block: SpanBlock) -> Result<Vec<event::Model>, ExportError> {
-        let SpanBlock { spans, mut texts, events, parents: _ } = block;
+    pub(super) async fn spans(&mut self, block: SpanBatch) -> Result<Vec<event::Model>, ExportError> {
+        let SpanBatch { spans, mut texts, events, parents: _ } = block;
         let db = self.writer.app.db.clone();
         for row in spans {
             let counted = texts.of_span(&db, &row, &mut self.writer.memory).await?;

@@ -13,19 +13,17 @@ use semantics::{
     },
 };
 use store::{
+    otel_span_id,
     text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
     traces::{SpanTexts, Texts, failure_of},
 };
 use uuid::Uuid;
 
-use super::{ExportError, ExportWriter, reader::SpanBlock};
+use super::{ExportError, ExportWriter, reader::SpanBatch};
 use crate::{
     error::Error,
     http::chunked_json::{ChunkedJson, TextExtractor},
-    ingest::{
-        spans::span_id,
-        trace_rollup::{StoredHints, TraceValues, usage_details},
-    },
+    ingest::trace_rollup::{StoredHints, TraceValues, usage_details},
     memory::MEMORY_WAIT,
 };
 
@@ -64,8 +62,8 @@ impl<'a> OtlpLine<'a> {
     }
 
     /// Writes spans with their events.
-    pub(super) async fn spans(&mut self, block: SpanBlock) -> Result<(), ExportError> {
-        let SpanBlock { spans, mut texts, events, parents } = block;
+    pub(super) async fn spans(&mut self, block: SpanBatch) -> Result<(), ExportError> {
+        let SpanBatch { spans, mut texts, events, parents } = block;
         let mut stray = Vec::new();
         let mut events_of: HashMap<Uuid, Vec<event::Model>> = HashMap::new();
         let known: std::collections::HashSet<Uuid> = spans.iter().map(|it| it.id).collect();
@@ -271,7 +269,7 @@ fn tags(row: &trace::Model) -> BTreeMap<String, String> {
 /// them.
 fn otel_id(trace: Uuid, id: Uuid, otel: Option<&[u8]>) -> ([u8; 8], Option<Uuid>) {
     let bytes = otel.and_then(|it| it.try_into().ok()).unwrap_or_else(|| last_bytes(id));
-    (bytes, (span_id(trace, bytes) != id).then_some(id))
+    (bytes, (otel_span_id(trace, bytes) != id).then_some(id))
 }
 
 /// Returns the last 8 bytes of an ID, which are the most random ones; never all zero.

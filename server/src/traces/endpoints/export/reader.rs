@@ -41,7 +41,7 @@ impl ExportFormat {
 }
 
 /// Spans of one trace that are written together, with their texts and events.
-pub(super) struct SpanBlock {
+pub(super) struct SpanBatch {
     /// Ordered by start.
     pub(super) spans: Vec<span::Model>,
     /// Their texts.
@@ -82,7 +82,7 @@ pub(super) async fn write(
     for (row, texts) in traces {
         let own = spans.remove(&row.id).unwrap_or_default();
         let events = events.remove(&row.id).unwrap_or_default();
-        let block = SpanBlock::of(&db, &row, own, events).await?;
+        let block = SpanBatch::of(&db, &row, own, events).await?;
         match format {
             ExportFormat::Jsonl => {
                 let mut line = jsonl::JsonlLine::begin(writer, row, texts).await?;
@@ -110,7 +110,7 @@ async fn long_jsonl(
     let mut line = jsonl::JsonlLine::begin(writer, row.clone(), texts).await?;
     let mut after = None;
     while let Some(spans) = next_spans(db, &row, &mut after).await? {
-        line.spans(SpanBlock::of(db, &row, spans, Vec::new()).await?).await?;
+        line.spans(SpanBatch::of(db, &row, spans, Vec::new()).await?).await?;
     }
     let mut after = None;
     loop {
@@ -149,7 +149,7 @@ async fn long_otlp(
         let ids: Vec<Uuid> = spans.iter().map(|it| it.id).collect();
         let mut events = store::traces::events_of_spans(db, tenant, id, &ids).await?;
         events.append(&mut stray);
-        line.spans(SpanBlock::of(db, &row, spans, events).await?).await?;
+        line.spans(SpanBatch::of(db, &row, spans, events).await?).await?;
     }
     line.end().await?;
     writer.memory.shrink(events_bytes);
@@ -168,7 +168,7 @@ async fn next_spans(
     Ok(Some(spans))
 }
 
-impl SpanBlock {
+impl SpanBatch {
     async fn of(
         db: &Db,
         row: &trace::Model,
