@@ -1,5 +1,7 @@
 //! The stored spans of a tenant, in span blocks and in rows.
 
+#![allow(clippy::unwrap_used, reason = "a failed query fails the test")]
+
 use entities::{span, span_block};
 use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use store::span_block::unpack;

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     fn span(trace: Uuid, number: u8, rng: &mut fastrand::Rng) -> span::Model {
-        let otel = rng.bool().then(|| [number; 8]);
+        let otel = rng.bool().then_some([number; 8]);
         let integer = |rng: &mut fastrand::Rng| match rng.u8(..4) {
             0 => None,
             1 => Some(rng.i64(..)),
