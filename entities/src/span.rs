@@ -1,5 +1,5 @@
-//! Table `span`: the narrow rows from which totals are computed, of long traces and of those that earlier versions stored.
-//! The spans of other traces are in [`crate::span_block`]. Texts are in [`crate::body`].
+//! Table `span`: a narrow row for each span from which totals are computed. It contains the spans of traces with too many or
+//! too large spans for a [`crate::span_block`], and those that earlier versions stored. Texts are in [`crate::body`].
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Table `span_block`: the spans of a short trace in one row. The spans of other traces are in [`crate::span`].
+//! Table `span_block`: the spans of a trace in one row. Spans that are too many or too large are in [`crate::span`].
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The spans of a short trace in one row.
+//! The spans of a trace in one row.
 //!
 //! The spans of stored traces stay in `span`.
 
@@ -23,6 +23,11 @@ CREATE TABLE span_block (tenant_id uuid NOT NULL, trace_key bigint NOT NULL, tra
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.get_connection().execute_unprepared(dialect(manager).either(ON_SQLITE, ON_POSTGRES)).await?;
         Ok(())

@@ -49,11 +49,24 @@ impl Job for TraceReady {
     const POOL: &'static WorkerPool = &pools::INGEST_POOL;
 }
 
+/// Traces that become ready at the same time if no more spans arrive.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct DueTraces {
+    /// Microseconds.
+    pub ready_at: i64,
+    /// The keys of the traces.
+    #[serde(default)]
+    pub keys: Vec<i64>,
+    /// The IDs of the traces, in jobs that earlier versions enqueued.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<Uuid>,
+}
+
 /// Traces of one tenant that become ready if no more spans arrive, by the time at which they do.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TracesReady {
     /// The traces.
-    pub groups: Vec<ReadyGroup>,
+    pub groups: Vec<DueTraces>,
 }
 
 impl Job for TracesReady {
@@ -63,14 +76,14 @@ impl Job for TracesReady {
 
 /// Returns the job that checks the traces with these keys.
 pub fn job(tenant: Uuid, ready_at: i64, keys: Vec<i64>, now: i64) -> job::Model {
-    let groups = vec![ReadyGroup { ready_at, keys, traces: Vec::new() }];
+    let groups = vec![DueTraces { ready_at, keys, traces: Vec::new() }];
     new_job(tenant, &TracesReady { groups }, ready_at, now)
 }
 
 impl RunJob<App> for TraceReady {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> JobResult {
         let Self { ready_at, traces } = self;
-        let groups = vec![ReadyGroup { ready_at, traces, ..ReadyGroup::default() }];
+        let groups = vec![DueTraces { ready_at, traces, ..DueTraces::default() }];
         match (TracesReady { groups }).work(app, row).await {
             Ok(()) => JobResult::Done,
             Err(error) => JobResult::Retry { why: error.to_string() },
@@ -99,9 +112,8 @@ impl TracesReady {
     /// Returns how many of these payloads are merged, counted from the first, and the merged job.
     fn merge_due(&self, waiting: &[String], now: i64) -> (usize, Self) {
         let (mut merged, mut groups) = (0, self.groups.clone());
-        let count = |groups: &[ReadyGroup]| -> usize {
-            groups.iter().map(|it| it.keys.len() + it.traces.len()).sum()
-        };
+        let count =
+            |groups: &[DueTraces]| -> usize { groups.iter().map(|it| it.keys.len() + it.traces.len()).sum() };
         let mut traces = count(&groups);
         for payload in waiting {
             // A job that cannot be read fails alone.
@@ -116,14 +128,15 @@ impl TracesReady {
         (merged, Self { groups })
     }
 
-    async fn work(mut self, app: &App, row: &job::Model) -> Result<()> {
+    async fn work(self, app: &App, row: &job::Model) -> Result<()> {
         let (tenant, is_first_attempt) = (row.tenant_id, row.attempts <= 1);
-        for group in self.groups.iter_mut().filter(|it| !it.traces.is_empty()) {
-            let ids = std::mem::take(&mut group.traces);
-            group.keys.append(&mut traces::keys_of(app.db.current(), tenant, &ids).await?);
+        let mut groups: Vec<ReadyGroup> = Vec::with_capacity(self.groups.len());
+        for DueTraces { ready_at, mut keys, traces } in self.groups {
+            keys.append(&mut traces::keys_of(app.db.current(), tenant, &traces).await?);
+            groups.push((ready_at, keys));
         }
-        rule_firing::mark_ready_and_fire(app, tenant, &self.groups, is_first_attempt).await?;
-        let keys: Vec<i64> = self.groups.iter().flat_map(|it| &it.keys).copied().collect();
+        rule_firing::mark_ready_and_fire(app, tenant, &groups, is_first_attempt).await?;
+        let keys: Vec<i64> = groups.into_iter().flat_map(|it| it.1).collect();
         triggers::traces_ready(app, tenant, &keys).await
     }
 }
@@ -134,7 +147,7 @@ mod tests {
 
     fn job(ready_at: i64, traces: usize) -> TracesReady {
         let keys = (0..).take(traces).collect();
-        TracesReady { groups: vec![ReadyGroup { ready_at, keys, ..ReadyGroup::default() }] }
+        TracesReady { groups: vec![DueTraces { ready_at, keys, ..DueTraces::default() }] }
     }
 
     #[test]

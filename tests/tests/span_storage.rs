@@ -1,5 +1,5 @@
-//! The spans of a short trace are in a span block, those of a long trace and of traces that earlier versions stored in rows.
-//! Responses do not depend on it.
+//! The spans of a trace are in a span block, or in rows if they are too many or too large, or if an earlier version stored
+//! them. Responses do not depend on the form.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -102,6 +102,68 @@ on_both_databases! {
         assert!(stored_spans::all(app, app.tenant).await.is_empty());
     }
 
+    async fn readers_find_every_span_during_the_move_into_rows(app: TestApp) {
+        let (key, db, id) = (app.full_key(), &app.app.db, Uuid::from_u128(TRACE_ID));
+        send(&key, &(0..120).map(call).collect::<Vec<_>>()).await;
+        let write = async {
+            for i in (120..140).step_by(4) {
+                let (first, second) = ([call(i), call(i + 1), call(0)], [call(i + 2), call(i + 1), call(i + 3)]);
+                tokio::join!(send(&key, &first), send(&key, &second));
+            }
+        };
+        let read = async {
+            let mut known = 120;
+            while known < 140 {
+                for spans in [
+                    store::traces::spans(db, app.tenant, id, None, 1_000).await.unwrap(),
+                    store::traces::spans_of(db, app.tenant, &[id]).await.unwrap(),
+                ] {
+                    let ids: BTreeSet<Uuid> = spans.iter().map(|it| it.id).collect();
+                    assert_eq!(ids.len(), spans.len(), "a span was returned twice");
+                    assert!(ids.len() >= known, "{} of {known} spans", ids.len());
+                    known = ids.len();
+                }
+            }
+        };
+        tokio::join!(write, read);
+        assert!(stored_spans::blocks(app, app.tenant).await.is_empty());
+        assert_eq!(stored_spans::all(app, app.tenant).await.len(), 140);
+    }
+
+    async fn pages_of_spans_without_vectors_are_complete(app: TestApp) {
+        let key = app.full_key();
+        let items = |range: std::ops::Range<usize>| -> Vec<Value> {
+            range.map(|i| json!({"id": format!("t{i}"), "spans": [{"name": "a"}, {"name": "b"}]})).collect()
+        };
+        key.post("/v1/ingest/batch", &json!({"traces": items(0..20)})).await.ok();
+        stored_spans::move_into_rows(app, app.tenant).await;
+        key.post("/v1/ingest/batch", &json!({"traces": items(20..100)})).await.ok();
+        send(&key, &(0..130).map(call).collect::<Vec<_>>()).await;
+        let boundary = app.app.clock.now() + 1;
+        app.advance(1);
+        key.post("/v1/ingest/batch", &json!({"traces": items(100..110)})).await.ok();
+        assert_eq!(stored_spans::blocks(app, app.tenant).await.len(), 90);
+
+        let stored = stored_spans::all(app, app.tenant).await;
+        let traces: Vec<Uuid> = stored.iter().map(|it| it.trace_id).collect::<BTreeSet<_>>().into_iter().collect();
+        for since in [0, boundary] {
+            let mut expected: Vec<(i64, Uuid)> =
+                stored.iter().filter(|it| it.created_at >= since).map(|it| (it.trace_key, it.id)).collect();
+            expected.sort_unstable();
+            assert!(expected.len() == if since == 0 { 350 } else { 20 });
+            for limit in [1, 7, 64, 1_000] {
+                let (mut found, mut after) = (Vec::new(), None);
+                loop {
+                    let page = store::vectors::missing(&app.app.db, app.tenant, &traces, since, after, limit).await.unwrap();
+                    found.extend(page.iter().map(|it| (it.trace_key, it.id)));
+                    let Some(last) = page.last() else { break };
+                    after = Some((last.trace_id, last.id));
+                }
+                assert_eq!(found, expected, "pages of {limit}");
+            }
+        }
+    }
+
     /// Large error messages take more space than a block has.
     async fn large_spans_are_stored_in_rows(app: TestApp) {
         let key = app.full_key();
@@ -116,15 +178,21 @@ on_both_databases! {
         assert_eq!(errors, [0, 40_000, 40_000, 0]);
     }
 
-    async fn feedback_names_spans_in_blocks_and_in_rows(app: TestApp) {
+    async fn look_ups_find_spans_in_blocks_and_in_rows(app: TestApp) {
         let key = app.full_key();
-        send(&key, &[call(0)]).await;
+        send(&key, &[call(0), Span::new(TRACE_ID, 2, "failed", TEST_START_MICROS + 1).failed("it broke")]).await;
+        let failed: Vec<(Uuid, Uuid)> =
+            stored_spans::all(app, app.tenant).await.iter().map(|it| (it.trace_id, it.id)).collect();
         let detail = key.get(&format!("/v1/traces/{}", Uuid::from_u128(TRACE_ID))).await.ok();
         let feedback = |span: &Value| json!({"trace_id": detail["id"], "span_id": span, "label": "bad"});
         let unknown = json!(Uuid::from_u128(3));
         for _ in 0..2 {
             assert!(matches!(key.post("/v1/feedback", &feedback(&detail["spans"][0]["id"])).await.status, 200 | 201));
             key.post("/v1/feedback", &feedback(&unknown)).await.is(404, "not_found");
+            let kinds = store::traces::span_kinds(&app.app.db, app.tenant, &[Uuid::from_u128(TRACE_ID)]).await.unwrap();
+            assert_eq!(kinds[&Uuid::from_u128(TRACE_ID)].len(), 1);
+            let failing = store::failures::failing_spans(&app.app.db, app.tenant, &failed).await.unwrap();
+            assert_eq!(failing.iter().map(|it| it.error.as_deref()).collect::<Vec<_>>(), [Some("it broke")]);
             stored_spans::move_into_rows(app, app.tenant).await;
         }
     }

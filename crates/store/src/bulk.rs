@@ -248,7 +248,7 @@ pub fn decode<T: Bulk>(row: &QueryResult) -> Result<T, DbErr> {
 }
 
 /// Adds IDs or keys to the values of a statement, padded like [`padded`]. Returns their comma-separated placeholders.
-pub fn add_places<T: Copy + Default + Into<Value>>(values: &mut Vec<Value>, ids: &[T]) -> String {
+pub fn add_placeholders<T: Copy + Default + Into<Value>>(values: &mut Vec<Value>, ids: &[T]) -> String {
     let first = values.len() + 1;
     values.extend(padded(ids).map(Into::into));
     let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();

@@ -1,7 +1,7 @@
-//! Span blocks: the spans of a short trace in one row, encoded as a protocol buffer.
+//! Span blocks: the spans of a trace in one row, encoded as a protocol buffer.
 //!
 //! A row for each span takes twice the space and several times the work. A late span replaces the whole block, so a block
-//! is limited in size, and the spans of longer traces are rows of `span`.
+//! is limited in size. Spans that are too many or too large for a block are rows of `span`.
 
 use entities::{span, span_block};
 use prost::{DecodeError, Message};
@@ -14,13 +14,15 @@ use crate::ids::otel_span_id;
 pub const MAX_BLOCK_SPANS: usize = 128;
 /// Maximum size in bytes of the encoded spans of a block.
 const MAX_BLOCK_BYTES: usize = 64 * 1024;
+/// Maximum size in bytes of the texts of a block's spans after decoding. Spans share encoded texts, but not decoded ones.
+const MAX_DECODED_TEXT_BYTES: usize = 256 * 1024;
 
-/// Maximum number of blocks that one statement reads: at most 5 MiB.
+/// Maximum number of blocks that one statement reads: encoded at most 5 MiB, decoded at most 20 MiB.
 pub(crate) const BLOCKS_PER_STATEMENT: usize = 64;
 
 /// The encoded spans of a trace. Optional positions are counted from 1; 0 means none.
 #[derive(Clone, PartialEq, Message)]
-struct Spans {
+struct EncodedSpans {
     /// The start of the first span, microseconds.
     #[prost(sint64, tag = "1")]
     started_at: i64,
@@ -31,12 +33,12 @@ struct Spans {
     #[prost(string, repeated, tag = "3")]
     texts: Vec<String>,
     #[prost(message, repeated, tag = "4")]
-    spans: Vec<Span>,
+    spans: Vec<EncodedSpan>,
 }
 
 /// An encoded span. The most frequent fields have the tags up to 15, which take one byte.
 #[derive(Clone, PartialEq, Message)]
-struct Span {
+struct EncodedSpan {
     /// Empty if the ID is derived from that of OpenTelemetry.
     #[prost(bytes = "vec", tag = "16")]
     id: Vec<u8>,
@@ -106,22 +108,25 @@ struct Span {
 /// there are none.
 pub fn pack(spans: &[span::Model]) -> Option<span_block::Model> {
     let first = spans.first().filter(|_| spans.len() <= MAX_BLOCK_SPANS)?;
+    if spans.iter().map(text_bytes).sum::<usize>() > MAX_DECODED_TEXT_BYTES {
+        return None;
+    }
     let mut texts: Vec<&str> = Vec::with_capacity(2 * spans.len());
     let mut bodies: Vec<Uuid> = Vec::new();
     let encoded = spans.iter().map(|span| {
-        debug_assert!(span.otel_span_id.is_none() || derived_id(span).is_some_and(|it| it == span.id));
+        let has_derived_id = derived_id(span) == Some(span.id);
         let parent = span.parent_id.and_then(|id| spans.iter().position(|it| it.id == id));
-        Span {
-            id: if span.otel_span_id.is_some() { Vec::new() } else { span.id.into_bytes().to_vec() },
+        EncodedSpan {
+            id: if has_derived_id { Vec::new() } else { span.id.into_bytes().to_vec() },
             otel_span_id: span.otel_span_id.clone(),
-            parent: parent.map_or(0, |it| number(it + 1)),
+            parent: parent.map_or(0, |it| encode_position(it + 1)),
             parent_id: match span.parent_id {
                 Some(id) if parent.is_none() => id.into_bytes().to_vec(),
                 _ => Vec::new(),
             },
-            name: number(position(&mut texts, &span.name)),
-            kind: number(position(&mut texts, &span.kind)),
-            model: span.model.as_deref().map_or(0, |it| number(position(&mut texts, it) + 1)),
+            name: encode_position(find_or_add(&mut texts, &span.name)),
+            kind: encode_position(find_or_add(&mut texts, &span.kind)),
+            model: span.model.as_deref().map_or(0, |it| encode_position(find_or_add(&mut texts, it) + 1)),
             started_after: span.started_at.wrapping_sub(first.started_at),
             duration: span.ended_at.map(|it| it.wrapping_sub(span.started_at)),
             latency_ms: span.latency_ms,
@@ -129,22 +134,22 @@ pub fn pack(spans: &[span::Model]) -> Option<span_block::Model> {
             completion_tokens: span.completion_tokens,
             cost: span.cost,
             response_hash: span.response_hash,
-            body: span.body_id.map_or(0, |it| number(position(&mut bodies, it) + 1)),
+            body: span.body_id.map_or(0, |it| encode_position(find_or_add(&mut bodies, it) + 1)),
             body_index: span.body_index,
             created_after: span.created_at.wrapping_sub(first.created_at),
             is_uncounted: !span.counted,
             is_cost_uncounted: !span.cost_counted,
             error: span.error.clone(),
             failure: span.failure.map(Into::into),
-            hints: span.hints.as_deref().map_or(0, |it| number(position(&mut texts, it) + 1)),
+            hints: span.hints.as_deref().map_or(0, |it| encode_position(find_or_add(&mut texts, it) + 1)),
             cached_input_tokens: span.cached_input_tokens,
             cache_write_tokens: span.cache_write_tokens,
             reasoning_tokens: span.reasoning_tokens,
             missing_texts: span.missing_texts.map(Into::into),
         }
     });
-    let encoded: Vec<Span> = encoded.collect();
-    let data = Spans {
+    let encoded: Vec<EncodedSpan> = encoded.collect();
+    let data = EncodedSpans {
         started_at: first.started_at,
         created_at: first.created_at,
         texts: texts.into_iter().map(str::to_owned).collect(),
@@ -167,8 +172,8 @@ pub fn unpack(block: &span_block::Model) -> Result<Vec<span::Model>, DbErr> {
     let damaged = |problem: &str| {
         DbErr::Custom(format!("the span block of trace {} can't be read: {problem}", block.trace_id))
     };
-    let Spans { started_at, created_at, texts, spans } =
-        Spans::decode(block.data.as_slice()).map_err(|it: DecodeError| damaged(&it.to_string()))?;
+    let EncodedSpans { started_at, created_at, texts, spans } =
+        EncodedSpans::decode(block.data.as_slice()).map_err(|it: DecodeError| damaged(&it.to_string()))?;
     let bodies = body_ids(block);
     let ids: Option<Vec<Uuid>> = spans.iter().map(|it| it.id(block.trace_id)).collect();
     let ids = ids.ok_or_else(|| damaged("a span has no ID"))?;
@@ -181,17 +186,17 @@ pub fn unpack(block: &span_block::Model) -> Result<Vec<span::Model>, DbErr> {
             trace_id: block.trace_id,
             id: *id,
             parent_id: match span.parent_id.as_slice() {
-                [] => optional(span.parent, |at| ids.get(at).copied())?,
+                [] => decode_optional(span.parent, |at| ids.get(at).copied())?,
                 id => Some(Uuid::from_slice(id).ok()?),
             },
             name: text(span.name)?,
             kind: text(span.kind)?,
-            model: optional(span.model, |at| texts.get(at).cloned())?,
+            model: decode_optional(span.model, |at| texts.get(at).cloned())?,
             started_at,
             ended_at: span.duration.map(|it| started_at.wrapping_add(it)),
             latency_ms: span.latency_ms,
             error: span.error,
-            failure: small(span.failure)?,
+            failure: to_small_integer(span.failure)?,
             prompt_tokens: span.prompt_tokens,
             completion_tokens: span.completion_tokens,
             cost: span.cost,
@@ -199,14 +204,14 @@ pub fn unpack(block: &span_block::Model) -> Result<Vec<span::Model>, DbErr> {
             cost_counted: !span.is_cost_uncounted,
             response_hash: span.response_hash,
             otel_span_id: span.otel_span_id,
-            hints: optional(span.hints, |at| texts.get(at).cloned())?,
-            body_id: optional(span.body, |at| bodies.get(at).copied())?,
+            hints: decode_optional(span.hints, |at| texts.get(at).cloned())?,
+            body_id: decode_optional(span.body, |at| bodies.get(at).copied())?,
             body_index: span.body_index,
             created_at: created_at.wrapping_add(span.created_after),
             cached_input_tokens: span.cached_input_tokens,
             cache_write_tokens: span.cache_write_tokens,
             reasoning_tokens: span.reasoning_tokens,
-            missing_texts: small(span.missing_texts)?,
+            missing_texts: to_small_integer(span.missing_texts)?,
         })
     });
     let unpacked: Option<Vec<span::Model>> = unpacked.collect();
@@ -218,7 +223,7 @@ pub fn body_ids(block: &span_block::Model) -> Vec<Uuid> {
     block.body_ids.as_chunks().0.iter().map(|it| Uuid::from_bytes(*it)).collect()
 }
 
-impl Span {
+impl EncodedSpan {
     fn id(&self, trace: Uuid) -> Option<Uuid> {
         match self.id.as_slice() {
             [] => Some(otel_span_id(trace, self.otel_span_id.as_deref()?.try_into().ok()?)),
@@ -232,8 +237,14 @@ fn derived_id(span: &span::Model) -> Option<Uuid> {
     Some(otel_span_id(span.trace_id, span.otel_span_id.as_deref()?.try_into().ok()?))
 }
 
+/// Returns the size of the texts in the row of a span, in bytes.
+fn text_bytes(span: &span::Model) -> usize {
+    let optional = [&span.model, &span.error, &span.hints].into_iter().flatten();
+    span.name.len() + span.kind.len() + optional.map(String::len).sum::<usize>()
+}
+
 /// Returns the position of a value in a list, to which it is added if it is new.
-fn position<T: PartialEq>(values: &mut Vec<T>, value: T) -> usize {
+fn find_or_add<T: PartialEq>(values: &mut Vec<T>, value: T) -> usize {
     values.iter().position(|it| *it == value).unwrap_or_else(|| {
         values.push(value);
         values.len() - 1
@@ -241,12 +252,12 @@ fn position<T: PartialEq>(values: &mut Vec<T>, value: T) -> usize {
 }
 
 /// Returns a position as it is encoded. Positions are small, because a block is.
-fn number(position: usize) -> u32 {
+fn encode_position(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 /// Returns the value at an optional position; `None` if the position is out of range.
-fn optional<T>(position: u32, value: impl FnOnce(usize) -> Option<T>) -> Option<Option<T>> {
+fn decode_optional<T>(position: u32, value: impl FnOnce(usize) -> Option<T>) -> Option<Option<T>> {
     match usize::try_from(position).ok()?.checked_sub(1) {
         Some(at) => value(at).map(Some),
         None => Some(None),
@@ -254,7 +265,7 @@ fn optional<T>(position: u32, value: impl FnOnce(usize) -> Option<T>) -> Option<
 }
 
 /// Returns a small integer; `None` if it is too large.
-fn small(value: Option<i32>) -> Option<Option<i16>> {
+fn to_small_integer(value: Option<i32>) -> Option<Option<i16>> {
     value.map(i16::try_from).transpose().ok()
 }
 
@@ -336,8 +347,12 @@ mod tests {
         let span = span(trace, 1, &mut rng);
         assert!(pack(&vec![span.clone(); MAX_BLOCK_SPANS]).is_some());
         assert_eq!(pack(&vec![span.clone(); MAX_BLOCK_SPANS + 1]), None);
-        let large = span::Model { error: Some("x".repeat(MAX_BLOCK_BYTES)), ..span };
+        let large = span::Model { error: Some("x".repeat(MAX_BLOCK_BYTES)), ..span.clone() };
         assert_eq!(pack(&[large]), None);
+        // The encoded spans share the name.
+        let named = span::Model { name: "x".repeat(60_000), error: None, ..span };
+        assert!(pack(&vec![named.clone(); 4]).is_some());
+        assert_eq!(pack(&vec![named; 5]), None);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub async fn read(
     for row_ids in rows_of(&block_ids).chunks(ROWS_PER_STATEMENT) {
         let max_row_bytes = i64::try_from(max_row_bytes).unwrap_or(i64::MAX);
         let mut values: Vec<Value> = vec![tenant.into(), max_row_bytes.into()];
-        let places = bulk::add_places(&mut values, row_ids);
+        let places = bulk::add_placeholders(&mut values, row_ids);
         // Rows are never empty, so an empty one stands for a large one.
         let sql = format!(
             "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= $2 THEN b.data ELSE {empty} END \

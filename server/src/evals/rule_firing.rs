@@ -12,7 +12,6 @@ use std::{
 
 use api::{Plan, eval_rule::Decision};
 use entities::{evaluation, rule_decision, trace};
-use serde::{Deserialize, Serialize};
 use store::{
     evaluations,
     quotas::{self, Quota, month},
@@ -45,23 +44,13 @@ const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
 /// Time in microseconds during which a job executes code evaluations itself. The others of its traces are executed later.
 const MAX_IMMEDIATE_MICROS: i64 = 2_000_000;
 
-/// Traces that become ready at the same time if no more spans arrive.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct ReadyGroup {
-    /// Microseconds.
-    pub ready_at: i64,
-    /// The keys of the traces.
-    #[serde(default)]
-    pub keys: Vec<i64>,
-    /// The IDs of further traces, whose keys are not known yet: earlier versions enqueued IDs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub traces: Vec<Uuid>,
-}
+/// The keys of traces that become ready at the same time, in microseconds, if no more spans arrive.
+pub type ReadyGroup = (i64, Vec<i64>);
 
 /// A trace that becomes ready, and the rules that match it.
 pub(super) type DueTrace = (trace::Model, Vec<Arc<ParsedRule>>);
 
-/// Marks those traces with known keys as ready whose `ready_at` still equals that of their group, and creates the evaluations
+/// Marks those traces as ready whose `ready_at` still equals that of their group, and creates the evaluations
 /// of matching rules. `is_first_attempt` is false after an attempt that failed, or whose worker was lost: all evaluations
 /// are executed later then, because one of them may be the reason.
 ///
@@ -84,7 +73,7 @@ pub async fn mark_ready_and_fire(
         false => selected(app, tenant, groups, &active_rules).await?,
     };
     let firing: HashSet<(i64, i64)> = due.iter().map(|it| (it.0.key, it.0.ready_at)).collect();
-    for ReadyGroup { ready_at, keys, .. } in groups {
+    for (ready_at, keys) in groups {
         let others: Vec<i64> =
             keys.iter().filter(|it| !firing.contains(&(**it, *ready_at))).copied().collect();
         traces::mark_ready(&app.db.write, tenant, &others, *ready_at).await?;
@@ -127,7 +116,7 @@ async fn selected(
 ) -> Result<Vec<DueTrace>> {
     let conditions = conditions(active_rules);
     let mut rows = Vec::new();
-    for ReadyGroup { ready_at, keys, .. } in groups {
+    for (ready_at, keys) in groups {
         rows.append(&mut traces::becoming_ready(&app.db, tenant, keys, *ready_at, &conditions).await?);
     }
     let of =

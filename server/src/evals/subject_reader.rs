@@ -139,7 +139,7 @@ impl TraceParts {
     }
 }
 
-/// Reads traces of up to [`MAX_SHORT_TRACE_SPANS`] spans, with two statements for all of them. Returns `None` for each
+/// Reads traces of up to [`MAX_SHORT_TRACE_SPANS`] spans, several with each statement. Returns `None` for each
 /// trace that has to be read alone, because its texts are long or damaged.
 ///
 /// # Errors

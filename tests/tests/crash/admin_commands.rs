@@ -6,7 +6,13 @@ use std::{path::Path, process::Output, time::Duration};
 
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection};
-use tests::{Caller, On, hang::wait_until, postgres::Database};
+use tests::{
+    Caller, On,
+    app::TEST_START_MICROS,
+    hang::wait_until,
+    otlp::{Span, request},
+    postgres::Database,
+};
 
 use super::Home;
 
@@ -50,6 +56,18 @@ async fn store_a_busy_day(caller: &Caller) {
     let items: Vec<Value> =
         (0..300).map(|n| json!({"id": format!("busy-{n}"), "started_at": started(n)})).collect();
     assert_eq!(caller.post("/v1/ingest/batch", &json!({"traces": items})).await.status, 200);
+}
+
+/// Stores a trace whose spans are too many for a span block, and one with a late span whose text block no trace names.
+async fn store_long_trace_and_late_span(caller: &Caller) {
+    let steps: Vec<Value> = (0..130).map(|n| json!({"name": format!("step {n}")})).collect();
+    caller.post("/v1/ingest", &json!({"id": "long", "spans": steps})).await.ok();
+    let root =
+        Span::new(7, 1, "root", TEST_START_MICROS).with("input.value", "in").with("output.value", "out");
+    let late = Span::new(7, 2, "late", TEST_START_MICROS).under(1).with("input.value", "late");
+    for span in [root, late] {
+        caller.post("/v1/otlp/traces", &request([&span])).await.ok();
+    }
 }
 
 fn report(output: &Output) -> Value {
@@ -105,6 +123,7 @@ fn damaged_block(condition: &str) -> [String; 2] {
 fn damages() -> Vec<(&'static str, [String; 2])> {
     let trace = |n: u32| format!("external_id = 'trace-{n}'");
     let some_trace = format!("(SELECT id FROM trace WHERE {})", trace(4));
+    let long = "t.external_id = 'long'";
     vec![
         ("totals", changed("trace", "span_count = span_count + 1", "span_count = span_count - 1", &trace(1))),
         (
@@ -122,6 +141,19 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
         ),
         ("totals", changed("trace", "cost = cost + 1", "cost = cost - 1", &trace(3))),
         ("totals", lost("span_block", &format!("trace_id = {some_trace}"))),
+        ("totals", lost("span", "name = 'step 3'")),
+        (
+            "totals",
+            [
+                format!(
+                    "INSERT INTO span_block (tenant_id, trace_key, trace_id, body_ids, data) \
+                     SELECT t.tenant_id, t.key, t.id, b.body_ids, b.data FROM trace t, span_block b \
+                     WHERE {long} AND b.trace_id = {some_trace}"
+                ),
+                format!("DELETE FROM span_block WHERE trace_id = (SELECT id FROM trace t WHERE {long})"),
+            ],
+        ),
+        ("texts", lost("body", "NOT EXISTS (SELECT 1 FROM trace t WHERE t.body_id = body.id)")),
         ("totals", damaged_block(&format!("trace_id = {some_trace}"))),
         ("orphans", lost("trace", &trace(4))),
         ("trace_index", lost("trace_tail", "1 = 1")),
@@ -154,13 +186,14 @@ async fn check_finds_damage(on: On) {
     let mut server = home.setup.start();
     store_a_busy_day(&home.caller(&server.url)).await;
     store_traces(&home.caller(&server.url)).await;
+    store_long_trace_and_late_span(&home.caller(&server.url)).await;
     let check = || home.setup.run(&["admin", "check", "--json"]);
     // The server runs meanwhile, and its jobs do not affect the result.
     for _ in 0..5 {
         let output = check();
         let found = report(&output);
         assert_eq!((output.status.code(), &found["ok"]), (Some(0), &json!(true)), "{found}");
-        assert!(found["checks"]["totals"]["compared"].as_i64() == Some(340), "{found}");
+        assert!(found["checks"]["totals"]["compared"].as_i64() == Some(342), "{found}");
         assert!(found["checks"]["metrics"]["compared"].as_i64() > Some(8), "{found}");
     }
     // With all deltas folded, the check compares the nodes.

@@ -7,12 +7,7 @@ use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{Findings, MAX_DESCRIBED_FINDINGS};
-use crate::{
-    db::Db,
-    span_block::MAX_BLOCK_SPANS,
-    text_rows, trace_ids,
-    traces::{child_tables, has_trace_key},
-};
+use crate::{db::Db, span_block::MAX_BLOCK_SPANS, text_rows, trace_ids, traces::child_tables};
 
 /// Every table with a tenant.
 pub const TENANT_TABLES: [&str; 46] = [
@@ -110,8 +105,8 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 
 /// Finds a tenant's rows with broken references, and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    for table in child_tables() {
-        let key = if has_trace_key(table) { " AND t.key = x.trace_key" } else { "" };
+    for (table, has_trace_key) in child_tables() {
+        let key = if has_trace_key { " AND t.key = x.trace_key" } else { "" };
         let broken = format!(
             "x.trace_id IS NOT NULL \
              AND NOT EXISTS (SELECT 1 FROM {} t WHERE t.tenant_id = $1 AND t.id = x.trace_id{key})",

@@ -97,7 +97,11 @@ pub(super) async fn of_tenant(
         let Some(end) = page.last().map(|it| it.key) else { return Ok(months) };
         let mut sums: HashMap<i64, Result<SpanSums, DbErr>> =
             sums_of_blocks(&snapshot, tenant, (last, end)).await?;
-        sums.extend(sums_of_rows(&snapshot, tenant, (last, end)).await?);
+        for (key, of_rows) in sums_of_rows(&snapshot, tenant, (last, end)).await? {
+            let has_block = sums.contains_key(&key);
+            let both = || DbErr::Custom("the trace has both a span block and rows of span".to_owned());
+            sums.insert(key, if has_block { Err(both()) } else { Ok(of_rows) });
+        }
         findings.compared("totals", page.len() as u64);
         for trace in &page {
             *months.entry(month(trace.created_at)).or_default() += 1;
@@ -208,7 +212,7 @@ async fn sums_of_rows(
     db: &DatabaseTransaction,
     tenant: Uuid,
     (after, end): (i64, i64),
-) -> Result<Vec<(i64, Result<SpanSums, DbErr>)>, DbErr> {
+) -> Result<Vec<(i64, SpanSums)>, DbErr> {
     // In floating point, because the sum may exceed 64 bits.
     let sum = |column: &str, counts: &str| {
         format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
@@ -228,7 +232,7 @@ async fn sums_of_rows(
             cost: row.try_get_by_index(2)?,
             tokens: tokens(&row, 3)?,
         };
-        sums.push((row.try_get_by_index(0)?, Ok(of_trace)));
+        sums.push((row.try_get_by_index(0)?, of_trace));
     }
     Ok(sums)
 }

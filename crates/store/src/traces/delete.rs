@@ -25,27 +25,47 @@ use crate::{
     trace_filters::{PROJECT_DAY_INDEX, STARTED_DAY, STARTED_DAY_MICROS},
 };
 
-/// Tables with rows that depend on a trace. Each has the columns `tenant_id`, `trace_id` and `id`, an index
-/// that begins with them (of spans and vectors: with the key of the trace in place of its ID), and with `has_body` a column with the ID of the text block that has the row's texts.
-/// `span_block` has one row for each trace, and the IDs of all text blocks of its spans. A table whose index begins with tenant and trace only, and whose primary key begins with tenant and ID, names the
-/// index: SQLite would choose the primary key, which has the rows of all traces.
+/// Tables with rows that depend on a trace, except the table of span blocks. Each has the columns `tenant_id`, `trace_id` and
+/// `id`, an index that begins with them (with `has_trace_key`: with the key of the trace in place of its ID), and with
+/// `has_body` a column with the ID of the text block that has the row's texts. A table whose index begins with tenant and
+/// trace only, and whose primary key begins with tenant and ID, names the index: SQLite would choose the primary key, which
+/// has the rows of all traces.
 ///
 /// Rows that queries find independently are removed before the spans to which they refer. Webhook events are removed
 /// after evaluations: a transaction that ends an evaluation and stores its event locks the evaluation only.
 const CHILD_TABLES: &[ChildTable] = &[
-    ChildTable { table: "span_vector", index: None, has_body: false },
-    ChildTable { table: "event", index: None, has_body: false },
-    ChildTable { table: "feedback", index: None, has_body: false },
-    ChildTable { table: "evaluation", index: None, has_body: false },
-    ChildTable { table: "rule_decision", index: None, has_body: false },
-    ChildTable { table: "failure", index: Some("ux_failure_trace"), has_body: false },
-    ChildTable { table: "failure_rule_match", index: None, has_body: false },
-    ChildTable { table: "control_action", index: Some("ix_control_action_trace"), has_body: false },
-    ChildTable { table: "prompt_replay", index: Some("ix_prompt_replay_trace"), has_body: false },
-    ChildTable { table: "prompt_score", index: Some("ux_prompt_score_trace"), has_body: false },
-    ChildTable { table: "webhook_event", index: Some("ix_webhook_event_trace"), has_body: false },
-    ChildTable { table: "span", index: None, has_body: true },
-    ChildTable { table: SPAN_BLOCK_TABLE, index: None, has_body: true },
+    ChildTable { table: "span_vector", index: None, has_trace_key: true, has_body: false },
+    ChildTable { table: "event", index: None, has_trace_key: false, has_body: false },
+    ChildTable { table: "feedback", index: None, has_trace_key: false, has_body: false },
+    ChildTable { table: "evaluation", index: None, has_trace_key: false, has_body: false },
+    ChildTable { table: "rule_decision", index: None, has_trace_key: false, has_body: false },
+    ChildTable { table: "failure", index: Some("ux_failure_trace"), has_trace_key: false, has_body: false },
+    ChildTable { table: "failure_rule_match", index: None, has_trace_key: false, has_body: false },
+    ChildTable {
+        table: "control_action",
+        index: Some("ix_control_action_trace"),
+        has_trace_key: false,
+        has_body: false,
+    },
+    ChildTable {
+        table: "prompt_replay",
+        index: Some("ix_prompt_replay_trace"),
+        has_trace_key: false,
+        has_body: false,
+    },
+    ChildTable {
+        table: "prompt_score",
+        index: Some("ux_prompt_score_trace"),
+        has_trace_key: false,
+        has_body: false,
+    },
+    ChildTable {
+        table: "webhook_event",
+        index: Some("ix_webhook_event_trace"),
+        has_trace_key: false,
+        has_body: false,
+    },
+    ChildTable { table: "span", index: None, has_trace_key: true, has_body: true },
 ];
 
 const SPAN_BLOCK_TABLE: &str = "span_block";
@@ -56,17 +76,13 @@ const MAX_ROWS_PER_TRANSACTION: usize = 2_000;
 struct ChildTable {
     table: &'static str,
     index: Option<&'static str>,
+    has_trace_key: bool,
     has_body: bool,
 }
 
-/// Returns the tables whose rows belong to a trace.
-pub fn child_tables() -> impl Iterator<Item = &'static str> {
-    CHILD_TABLES.iter().map(|it| it.table)
-}
-
-/// Returns whether the rows of a table name the key of their trace in addition to its ID.
-pub(crate) fn has_trace_key(table: &str) -> bool {
-    matches!(table, "span" | "span_vector" | SPAN_BLOCK_TABLE)
+/// Returns the tables whose rows belong to a trace, and whether their rows name the key of the trace in addition to its ID.
+pub fn child_tables() -> impl Iterator<Item = (&'static str, bool)> {
+    CHILD_TABLES.iter().map(|it| (it.table, it.has_trace_key)).chain([(SPAN_BLOCK_TABLE, true)])
 }
 
 /// The result of one transaction.
@@ -157,18 +173,14 @@ async fn remove_children(
     let tenant = trace.tenant_id;
     let mut removed = 0;
     let dialect = Dialect::of(txn.get_database_backend());
-    for ChildTable { table, index, has_body } in CHILD_TABLES {
+    for ChildTable { table, index, has_trace_key, has_body } in CHILD_TABLES {
         let left = limit - removed;
         if left == 0 {
-            break;
-        }
-        if *table == SPAN_BLOCK_TABLE {
-            removed += remove_span_block(txn, trace, texts).await?;
-            continue;
+            return Ok(removed);
         }
         let hint = index.map(|it| dialect.index_hint(it)).unwrap_or_default();
         let returning = if *has_body { "body_id" } else { "id" };
-        let (column, value) = match has_trace_key(table) {
+        let (column, value) = match has_trace_key {
             true => ("trace_key", trace.key.into()),
             false => ("trace_id", trace.id.into()),
         };
@@ -192,17 +204,25 @@ async fn remove_children(
             }
         }
     }
+    if removed < limit {
+        // A block may name more text blocks than are left: they are removed together with it.
+        removed += remove_span_block(txn, trace, texts).await?.min(limit - removed);
+    }
     Ok(removed)
 }
 
-/// Removes the span block of a trace. Returns the number of removed rows, and adds the text blocks of the spans to `texts`.
+/// Removes the span block of a trace, and adds the text blocks of its spans to `texts`. Returns the number of rows that are
+/// removed for it.
 async fn remove_span_block(
     txn: &DatabaseTransaction,
     trace: &trace::Model,
     texts: &mut BTreeSet<Uuid>,
 ) -> Result<usize, DbErr> {
-    let removed =
+    let block =
         span_block::Entity::delete_by_id((trace.tenant_id, trace.key)).exec_with_returning(txn).await?;
-    texts.extend(removed.iter().flat_map(body_ids));
-    Ok(usize::from(removed.is_some()))
+    let Some(block) = block else { return Ok(0) };
+    let body_ids = body_ids(&block);
+    let rows = 1 + body_ids.len();
+    texts.extend(body_ids);
+    Ok(rows)
 }

@@ -13,12 +13,10 @@ use uuid::Uuid;
 use super::{
     by_id,
     list::narrow_page,
+    spans::Position,
     text::{Counted, SMALL_BLOCK_BYTES},
 };
 use crate::{db::Db, error::Result, memory::MemoryAccount};
-
-/// A position in the order of spans: start, id.
-pub type Position = (i64, Uuid);
 
 /// Returns the row of a trace.
 ///

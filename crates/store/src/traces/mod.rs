@@ -35,16 +35,15 @@ use crate::{
 };
 
 pub use chunk::TraceChunk;
-pub(crate) use delete::has_trace_key;
 pub use delete::{Removal, child_tables, remove, started_before};
-pub use detail::{Position, by_external_id, events, events_within, exists, get};
+pub use detail::{by_external_id, events, events_within, exists, get};
 pub use export::{events_of, events_of_spans, size_of_events, stray_events};
 
 pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
 pub use quota::Allowance;
 pub use rules::{StoredGroup, TraceRules};
 pub use sessions::{SessionPage, SessionSums, sessions};
-pub use spans::{has_span, otel_ids, some_spans, span_kinds, spans, spans_of};
+pub use spans::{Position, has_span, otel_ids, some_spans, span_kinds, spans, spans_of};
 pub use sum_up::{LONG_TRACE_SPANS, sum_up_long};
 pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
 pub use write::{ChunkOutcome, store};
@@ -66,15 +65,21 @@ pub async fn mark_ready(
     ready_at: i64,
 ) -> Result<Vec<i64>, DbErr> {
     let backend = db.get_database_backend();
-    let hint = Dialect::of(backend).primary_key_hint();
     let mut marked = Vec::with_capacity(keys.len());
     for block in keys.chunks(IDS_PER_STATEMENT) {
         let mut values: Vec<Value> = vec![tenant.into(), ready_at.into()];
-        let places = bulk::add_places(&mut values, block);
-        let sql = format!(
-            "UPDATE trace{hint} SET ready = TRUE WHERE tenant_id = $1 AND key IN ({places}) AND ready_at = $2 \
-             AND NOT ready RETURNING key"
-        );
+        let places = bulk::add_placeholders(&mut values, block);
+        let condition = format!("tenant_id = $1 AND key IN ({places}) AND ready_at = $2 AND NOT ready");
+        let sql = match Dialect::of(backend) {
+            Dialect::Sqlite => {
+                format!("UPDATE trace NOT INDEXED SET ready = TRUE WHERE {condition} RETURNING key")
+            }
+            // In the order in which writers lock traces.
+            Dialect::Postgres => format!(
+                "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND key IN (\
+                 SELECT key FROM trace WHERE {condition} ORDER BY id FOR NO KEY UPDATE) RETURNING key"
+            ),
+        };
         for row in db.query_all_raw(Statement::from_sql_and_values(backend, sql, values)).await? {
             marked.push(row.try_get_by_index(0)?);
         }
@@ -153,7 +158,7 @@ pub async fn becoming_ready(
         if wanted.is_empty() {
             wanted.push("TRUE".to_owned());
         }
-        let places = bulk::add_places(&mut values, block);
+        let places = bulk::add_placeholders(&mut values, block);
         let sql = format!(
             "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.key IN ({places}) AND t.ready_at = $2 \
              AND NOT t.ready AND ({})",
@@ -174,7 +179,7 @@ pub async fn some_by_key(db: &Db, tenant: Uuid, keys: &[i64]) -> Result<Vec<trac
     let mut rows = Vec::with_capacity(keys.len());
     for block in keys.chunks(IDS_PER_STATEMENT) {
         let mut values: Vec<Value> = vec![tenant.into()];
-        let places = bulk::add_places(&mut values, block);
+        let places = bulk::add_placeholders(&mut values, block);
         let sql = format!(
             "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.key IN ({places})",
             trace::Model::select("t"),

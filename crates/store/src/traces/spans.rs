@@ -1,8 +1,8 @@
-//! Reads spans. Those of a short trace are in its span block; those of a long trace, and of traces that earlier versions
-//! stored, are rows of `span`.
+//! Reads spans. Those of most traces are in a span block. Spans that are too many or too large for a block, and those that
+//! earlier versions stored, are rows of `span`.
 //!
-//! A late span may move the spans of a trace from its block into rows, never back. Blocks are therefore read first, and rows
-//! of the traces without a block after them.
+//! A late span may move the spans of a trace from its block into rows. They never move back. Blocks are therefore read first,
+//! and rows of the traces without a block after them.
 //!
 //! Statements are SQL, because rows are read in bulk, by the position of their columns.
 
@@ -12,13 +12,16 @@ use entities::{dialect::Dialect, span, span_block, trace};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, Statement, Value};
 use uuid::Uuid;
 
-use super::{IDS_PER_STATEMENT, detail::Position};
+use super::IDS_PER_STATEMENT;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
     span_block::{BLOCKS_PER_STATEMENT, unpack},
     trace_ids,
 };
+
+/// A position in the order of spans: start, id.
+pub type Position = (i64, Uuid);
 
 /// Calls `found` with the spans of each trace that has a block. Returns the other traces.
 ///
@@ -32,9 +35,9 @@ pub(super) async fn read_blocks(
 ) -> Result<Vec<Uuid>, DbErr> {
     let dialect = Dialect::of(db.get_database_backend());
     let mut others = Vec::new();
-    for traces in traces.chunks(BLOCKS_PER_STATEMENT) {
+    for traces in distinct(traces.iter().copied()).chunks(BLOCKS_PER_STATEMENT) {
         let mut values: Vec<Value> = vec![tenant.into()];
-        let places = bulk::add_places(&mut values, traces);
+        let places = bulk::add_placeholders(&mut values, traces);
         let sql = format!(
             "SELECT {} FROM span_block s WHERE s.tenant_id = $1 AND s.trace_key IN ({})",
             span_block::Model::select("s"),
@@ -91,7 +94,7 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
     let wanted: HashSet<(Uuid, Uuid)> = ids.iter().copied().collect();
     let mut found = Vec::with_capacity(wanted.len());
     let is_wanted = |it: &span::Model| wanted.contains(&(it.trace_id, it.id));
-    let traces = distinct(ids.iter().map(|it| it.0));
+    let traces: Vec<Uuid> = ids.iter().map(|it| it.0).collect();
     let others =
         read_blocks(&db.read, tenant, &traces, |spans| found.extend(spans.into_iter().filter(is_wanted)))
             .await?;
@@ -123,9 +126,9 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
 pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span::Model>, DbErr> {
     let mut found = Vec::new();
     let others = read_blocks(&db.read, tenant, traces, |mut spans| found.append(&mut spans)).await?;
-    if !others.is_empty() {
+    for traces in others.chunks(IDS_PER_STATEMENT) {
         let mut values: Vec<Value> = vec![tenant.into()];
-        let places = bulk::add_places(&mut values, &others);
+        let places = bulk::add_placeholders(&mut values, traces);
         let sql = format!(
             "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN ({})",
             span::Model::select("s"),
@@ -168,7 +171,7 @@ pub async fn span_kinds(
     });
     for traces in others.await?.chunks(IDS_PER_STATEMENT) {
         let mut values: Vec<Value> = vec![tenant.into()];
-        let places = bulk::add_places(&mut values, traces);
+        let places = bulk::add_placeholders(&mut values, traces);
         let sql = format!(
             "SELECT DISTINCT s.trace_id, s.kind FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN ({})",
             keys_sql(db.dialect, &places)

@@ -13,7 +13,7 @@ use crate::{
     bulk::OnConflict,
     db::Db,
     metrics::delta::Delta,
-    span_block::{MAX_BLOCK_SPANS, pack, unpack},
+    span_block::{pack, unpack},
     trace_index::{Terms, keys::KeySource, tail},
 };
 
@@ -29,8 +29,8 @@ pub(super) struct LockedTrace {
     are_in_block: bool,
 }
 
-/// Returns the spans of each of these locked traces of a tenant whose spans are in a block, by the key of the trace. A trace
-/// without spans has an empty block.
+/// Returns the spans of each of these locked traces of a tenant whose spans are in a block, by the key of the trace. Traces
+/// without spans are included, because their first spans form a block.
 pub(super) async fn spans_in_blocks(
     store: &mut impl WriteStatements,
     tenant: Uuid,
@@ -38,9 +38,9 @@ pub(super) async fn spans_in_blocks(
 ) -> sqlx::Result<HashMap<i64, Vec<span::Model>>> {
     let (mut keys, mut spans) = (Vec::new(), HashMap::new());
     for trace in traces {
-        match usize::try_from(trace.span_count) {
-            Ok(0) => _ = spans.insert(trace.key, Vec::new()),
-            Ok(count) if count <= MAX_BLOCK_SPANS => keys.push(trace.key),
+        match trace.span_count {
+            0 => _ = spans.insert(trace.key, Vec::new()),
+            1..LONG_TRACE_SPANS => keys.push(trace.key),
             _ => {}
         }
     }
@@ -62,14 +62,14 @@ pub(super) async fn with_spans(
     for span in store.spans_of(tenant, &keys).await? {
         in_rows.entry(span.trace_key).or_default().push(span);
     }
-    let with_spans = |row: trace::Model| match in_blocks.remove(&row.key) {
+    let locked = |row: trace::Model| match in_blocks.remove(&row.key) {
         Some(spans) => LockedTrace { row, spans, are_in_block: true },
         None => {
             let spans = in_rows.remove(&row.key).unwrap_or_default();
             LockedTrace { row, spans, are_in_block: false }
         }
     };
-    Ok(traces.into_iter().map(with_spans).collect())
+    Ok(traces.into_iter().map(locked).collect())
 }
 
 /// Recomputes the rows of these traces of a tenant, and stores the changes of rows and span blocks. With
@@ -108,7 +108,7 @@ pub(super) async fn sum_up(
         } else if let Some(block) = pack(&spans) {
             blocks.push(block);
         } else {
-            // The spans have become too many for a block.
+            // The spans have become too many or too large for a block.
             store.remove_span_block(tenant, trace.key).await?;
             changed_spans.append(&mut spans);
         }

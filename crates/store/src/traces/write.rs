@@ -2,8 +2,8 @@
 //!
 //! A chunk of a new trace is inserted as it is. For a known trace, the chunk's new spans are added, and the
 //! trace's row is recomputed from all of its spans while it is locked; spans that are stored already change
-//! nothing. A job updates the row of a long trace within seconds. The spans of a short trace are in one span block, which a
-//! late chunk replaces, until they are too many. Rows are written in the order of their keys, so that two writers cannot
+//! nothing. A job updates the row of a long trace within seconds. The spans of most traces are in one span block each, which a
+//! late chunk replaces, until they are too many or too large. Rows are written in the order of their keys, so that two writers cannot
 //! deadlock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -267,14 +267,18 @@ impl<'a> Group<'a> {
         late: &[usize],
     ) -> sqlx::Result<()> {
         let new = || self.inserted(late);
-        let (mut blocks, mut spans): (Vec<span_block::Model>, Vec<&span::Model>) = (Vec::new(), Vec::new());
+        let mut span_blocks: Vec<span_block::Model> = Vec::new();
+        let mut spans: Vec<&span::Model> = Vec::new();
         for chunk in new() {
             match pack(&chunk.spans) {
-                Some(block) => blocks.push(block),
+                Some(block) => span_blocks.push(block),
                 None => spans.extend(&chunk.spans),
             }
         }
-        store.insert(&blocks.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
+        // SQLite fills pages completely if rows are appended.
+        span_blocks.sort_unstable_by_key(|it| it.trace_key);
+        spans.sort_by_key(|it| it.trace_key);
+        store.insert(&span_blocks.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
         store.insert(&spans, OnConflict::Fail).await?;
         let (pages, blocks) = page_assignment::rows(new());
         let bodies: Vec<_> = pages.iter().chain(blocks).collect();
@@ -350,7 +354,9 @@ impl<'a> Group<'a> {
         let mut spans: Vec<&span::Model> = merging().flat_map(|it| &it.spans).collect();
         spans.sort_by_key(|it| (it.trace_key, it.id));
         spans.dedup_by_key(|it| (it.trace_key, it.id));
-        let mut in_blocks = sum_up::spans_in_blocks(store, tenant, stored.values()).await?;
+        let with_spans: HashSet<i64> = spans.iter().map(|it| it.trace_key).collect();
+        let merged = stored.values().filter(|it| with_spans.contains(&it.key));
+        let mut in_blocks = sum_up::spans_in_blocks(store, tenant, merged).await?;
         let new = insert_new_spans(store, &mut in_blocks, &spans).await?;
         if new.is_empty() {
             return Ok(Vec::new());

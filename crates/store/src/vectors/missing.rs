@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     bulk::{self, Bulk},
     db::Db,
-    span_block::{self as blocks, BLOCKS_PER_STATEMENT},
+    span_block::{BLOCKS_PER_STATEMENT, unpack as unpack_spans},
     text_block::{Entry, unpack},
     text_rows::{self, MAX_SMALL_ROW_BYTES, ROWS_PER_STATEMENT},
     trace_ids,
@@ -81,7 +81,7 @@ pub async fn missing(
     limit: u64,
 ) -> Result<Vec<SpanToEmbed>, DbErr> {
     let after = after.unwrap_or_default();
-    let mut found = missing_in_blocks(db, tenant, traces, since, after, limit).await?;
+    let mut found = missing_in_span_blocks(db, tenant, traces, since, after, limit).await?;
     found.append(&mut missing_in_rows(db, tenant, traces, since, after, limit).await?);
     found.sort_unstable_by_key(position);
     // Spans may move from a block into rows between the two statements.
@@ -91,7 +91,7 @@ pub async fn missing(
 }
 
 /// Returns spans like [`missing`], those in span blocks, in no order.
-async fn missing_in_blocks(
+async fn missing_in_span_blocks(
     db: &Db,
     tenant: Uuid,
     traces: &[Uuid],
@@ -104,7 +104,7 @@ async fn missing_in_blocks(
     let mut last_key = None;
     loop {
         let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), last_key.into()];
-        let places = bulk::add_places(&mut values, traces);
+        let places = bulk::add_placeholders(&mut values, traces);
         let sql = format!(
             "SELECT {}, (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key) \
              FROM span_block s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM {ids} t \
@@ -118,12 +118,12 @@ async fn missing_in_blocks(
         let mut spans = Vec::new();
         for row in &rows {
             let block: span_block::Model = bulk::decode(row)?;
-            let project: Option<Uuid> = row.try_get_by_index(span_block::Model::COLUMN_NAMES.len())?;
+            let project = project_of::<span_block::Model>(row)?;
             last_key = Some(block.trace_key);
             let is_missing =
                 |it: &span::Model| it.created_at >= since && (it.trace_id != after.0 || it.id > after.1);
-            let missing = blocks::unpack(&block)?.into_iter().filter(is_missing);
-            spans.extend(missing.map(|it| SpanToEmbed::of(it, project.unwrap_or_default())));
+            let missing = unpack_spans(&block)?.into_iter().filter(is_missing);
+            spans.extend(missing.map(|it| SpanToEmbed::of(it, project)));
         }
         let with_vector = with_vector(db, tenant, &spans).await?;
         found.extend(spans.into_iter().filter(|it| !with_vector.contains(&position(it))));
@@ -158,36 +158,26 @@ async fn missing_in_rows(
     limit: u64,
 ) -> Result<Vec<SpanToEmbed>, DbErr> {
     let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), after.1.into(), since.into()];
-    let places = bulk::add_places(&mut values, traces);
+    let places = bulk::add_placeholders(&mut values, traces);
     let ids = trace_ids::relation(db.dialect);
     let sql = format!(
-        "SELECT s.trace_key, s.trace_id, s.id, \
-         (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key), \
-         s.name, s.kind, s.model, s.started_at, s.error, s.body_id, s.body_index \
+        "SELECT {}, (SELECT t.project_id FROM trace t WHERE t.tenant_id = $1 AND t.key = s.trace_key) \
          FROM span s WHERE s.tenant_id = $1 AND s.trace_key IN (SELECT t.key FROM {ids} t \
          WHERE t.tenant_id = $1 AND t.id IN ({places})) \
          AND (s.trace_key, s.id) > (COALESCE((SELECT t.key FROM {ids} t WHERE t.tenant_id = $1 AND t.id = $2), -1), $3) \
          AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_key = s.trace_key \
-         AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}"
+         AND v.id = s.id) ORDER BY s.trace_key, s.id LIMIT {limit}",
+        span::Model::select("s")
     );
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
-    db.current().query_all_raw(statement).await?.iter().map(span_to_embed).collect()
+    let rows = db.current().query_all_raw(statement).await?;
+    let (spans, projects) = (rows.iter().map(bulk::decode), rows.iter().map(project_of::<span::Model>));
+    spans.zip(projects).map(|(span, project)| Ok(SpanToEmbed::of(span?, project?))).collect()
 }
 
-fn span_to_embed(row: &QueryResult) -> Result<SpanToEmbed, DbErr> {
-    Ok(SpanToEmbed {
-        trace_key: row.try_get_by_index(0)?,
-        trace_id: row.try_get_by_index(1)?,
-        id: row.try_get_by_index(2)?,
-        project_id: row.try_get_by_index::<Option<Uuid>>(3)?.unwrap_or_default(),
-        name: row.try_get_by_index(4)?,
-        kind: row.try_get_by_index(5)?,
-        model: row.try_get_by_index(6)?,
-        started_at: row.try_get_by_index(7)?,
-        error: row.try_get_by_index(8)?,
-        body_id: row.try_get_by_index(9)?,
-        body_index: row.try_get_by_index(10)?,
-    })
+/// Returns the project of a trace, which follows the columns of `T` in a row.
+fn project_of<T: Bulk>(row: &QueryResult) -> Result<Uuid, DbErr> {
+    Ok(row.try_get_by_index::<Option<Uuid>>(T::COLUMN_NAMES.len())?.unwrap_or_default())
 }
 
 fn position(span: &SpanToEmbed) -> (i64, Uuid) {

@@ -42,9 +42,9 @@ impl<'a> JsonlLine<'a> {
         Ok(Self { writer, state: LineState::NoSpan })
     }
 
-    /// Writes spans; returns the events of the block.
-    pub(super) async fn spans(&mut self, block: SpanBatch) -> Result<Vec<event::Model>, ExportError> {
-        let SpanBatch { spans, mut texts, events, parents: _ } = block;
+    /// Writes spans; returns the events of the batch.
+    pub(super) async fn spans(&mut self, batch: SpanBatch) -> Result<Vec<event::Model>, ExportError> {
+        let SpanBatch { spans, mut texts, events, parents: _ } = batch;
         let db = self.writer.app.db.clone();
         for row in spans {
             let counted = texts.of_span(&db, &row, &mut self.writer.memory).await?;

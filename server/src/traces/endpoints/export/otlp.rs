@@ -62,8 +62,8 @@ impl<'a> OtlpLine<'a> {
     }
 
     /// Writes spans with their events.
-    pub(super) async fn spans(&mut self, block: SpanBatch) -> Result<(), ExportError> {
-        let SpanBatch { spans, mut texts, events, parents } = block;
+    pub(super) async fn spans(&mut self, batch: SpanBatch) -> Result<(), ExportError> {
+        let SpanBatch { spans, mut texts, events, parents } = batch;
         let mut stray = Vec::new();
         let mut events_of: HashMap<Uuid, Vec<event::Model>> = HashMap::new();
         let known: std::collections::HashSet<Uuid> = spans.iter().map(|it| it.id).collect();
@@ -249,7 +249,7 @@ fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
         // Otherwise the imported trace would start at its time of receipt.
         given.started_at = given.started_at.or(Some(row.started_at));
     }
-    // A text of another block is not the trace's own.
+    // A text of another text block is not the trace's own.
     let own = |text: &Option<String>, bit| {
         text.clone().filter(|_| given.own_texts && has_text(given.missing_texts, bit))
     };

@@ -1,6 +1,6 @@
 //! Reads traces for an export.
 //!
-//! Short traces are read several at once. Long ones are read in blocks of spans.
+//! Short traces are read several at once. Long ones are read in batches of spans.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub(super) struct SpanBatch {
     pub(super) spans: Vec<span::Model>,
     /// Their texts.
     pub(super) texts: TextBlocks,
-    /// Events of these spans by time; the first block also contains the events without a span.
+    /// Events of these spans by time; the first batch also contains the events without a span.
     pub(super) events: Vec<event::Model>,
     /// OpenTelemetry IDs of the parents of these spans, if stored.
     pub(super) parents: HashMap<Uuid, Option<Vec<u8>>>,
@@ -82,17 +82,17 @@ pub(super) async fn write(
     for (row, texts) in traces {
         let own = spans.remove(&row.id).unwrap_or_default();
         let events = events.remove(&row.id).unwrap_or_default();
-        let block = SpanBatch::of(&db, &row, own, events).await?;
+        let batch = SpanBatch::of(&db, &row, own, events).await?;
         match format {
             ExportFormat::Jsonl => {
                 let mut line = jsonl::JsonlLine::begin(writer, row, texts).await?;
-                let events = line.spans(block).await?;
+                let events = line.spans(batch).await?;
                 line.events(events).await?;
                 line.end().await?;
             }
             ExportFormat::Otlp => {
                 let mut line = otlp::OtlpLine::begin(writer, row, texts).await?;
-                line.spans(block).await?;
+                line.spans(batch).await?;
                 line.end().await?;
             }
         }
