@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use entities::{dialect::Dialect, span, span_block, trace};
-use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Type, query::QueryScalar};
+use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Sqlite, Type, query::QueryScalar};
 use uuid::Uuid;
 
 use crate::{
@@ -59,14 +59,32 @@ pub(super) struct PostgresStore<'a>(pub(super) &'a mut sqlx::PgConnection);
 impl SqliteStore<'_> {
     /// Returns the rows of the traces of one tenant with these keys.
     async fn of_traces<T: Bulk>(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<T>> {
-        let mut rows = Vec::new();
-        let sql = format!(
-            "SELECT {} FROM {} WHERE tenant_id = ? AND trace_key = ?",
-            T::COLUMN_NAMES.join(","),
-            T::TABLE_NAME
-        );
-        for key in keys {
-            let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(key);
+        let condition = |places: &str| format!("tenant_id = ? AND trace_key IN ({places})");
+        self.rows(tenant, keys, condition).await
+    }
+
+    /// Returns the rows of a tenant that fulfil the condition, which is given the placeholders of some IDs or keys.
+    async fn rows<T, I>(
+        &mut self,
+        tenant: Uuid,
+        ids: &[I],
+        condition: impl Fn(&str) -> String,
+    ) -> sqlx::Result<Vec<T>>
+    where
+        T: Bulk,
+        I: Copy + Default + Send + for<'q> Encode<'q, Sqlite> + Type<Sqlite> + 'static,
+    {
+        let mut rows = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(IDS_PER_STATEMENT) {
+            let ids: Vec<I> = bulk::padded(ids).collect();
+            let sql = format!(
+                "SELECT {} FROM {} WHERE {}",
+                T::COLUMN_NAMES.join(","),
+                T::TABLE_NAME,
+                condition(&vec!["?"; ids.len()].join(","))
+            );
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            let query = ids.into_iter().fold(query, |query, id| query.bind(id));
             for row in &query.fetch_all(&mut *self.0).await? {
                 rows.push(T::from_sqlite(row)?);
             }
@@ -112,22 +130,13 @@ impl WriteStatements for SqliteStore<'_> {
     }
 
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
-        let mut rows = Vec::with_capacity(ids.len());
-        let sql = format!(
-            "SELECT {} FROM trace WHERE tenant_id = ?1 \
-             AND key = (SELECT key FROM {} WHERE tenant_id = ?1 AND id = ?2)",
-            trace::Model::COLUMN_NAMES.join(","),
-            trace_ids::relation(Dialect::Sqlite)
-        );
-        for id in ids {
-            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
-                .bind(tenant)
-                .bind(id)
-                .fetch_optional(&mut *self.0)
-                .await?;
-            rows.extend(found.as_ref().map(trace::Model::from_sqlite).transpose()?);
-        }
-        Ok(rows)
+        let keys = |places: &str| {
+            format!(
+                "key IN (SELECT key FROM {} WHERE tenant_id = ? AND id IN ({places}))",
+                trace_ids::relation(Dialect::Sqlite)
+            )
+        };
+        self.rows(tenant, ids, keys).await
     }
 
     async fn spans_of(&mut self, tenant: Uuid, keys: &[i64]) -> sqlx::Result<Vec<span::Model>> {
