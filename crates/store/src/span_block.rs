@@ -1,7 +1,7 @@
 //! Span blocks: the spans of a trace in one row, encoded as a protocol buffer.
 //!
-//! A row for each span takes twice the space and several times the work. A late span replaces the whole block, so a block
-//! is limited in size. Spans that are too many or too large for a block are rows of `span`.
+//! A row for each span takes twice the space and more work. A late span replaces the whole block, so a block is limited in
+//! size. Spans that are too many or too large for a block are rows of `span`.
 
 use entities::{span, span_block};
 use prost::{DecodeError, Message};

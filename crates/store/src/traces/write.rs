@@ -2,9 +2,9 @@
 //!
 //! A chunk of a new trace is inserted as it is. For a known trace, the chunk's new spans are added, and the
 //! trace's row is recomputed from all of its spans while it is locked; spans that are stored already change
-//! nothing. A job updates the row of a long trace within seconds. The spans of most traces are in one span block each, which a
-//! late chunk replaces, until they are too many or too large. Rows are written in the order of their keys, so that two writers cannot
-//! deadlock.
+//! nothing. A job updates the row of a long trace within seconds. The spans of most traces are in one span block each, which
+//! a late chunk replaces, until they are too many or too large. Rows are written in the order of their keys, so that two
+//! writers cannot deadlock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
