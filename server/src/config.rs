@@ -43,6 +43,10 @@ pub struct Config {
     #[arg(long, env = "LOUPE_METRICS_LISTEN", value_name = "ADDR")]
     pub metrics_listen: Option<String>,
 
+    /// Address for OTLP over gRPC, usually with port 4317 [default: none].
+    #[arg(long, env = "LOUPE_OTLP_GRPC_LISTEN", value_name = "ADDR")]
+    pub otlp_grpc_listen: Option<String>,
+
     /// Directory of the SQLite database and the master key.
     #[arg(long, env = "LOUPE_DATA_DIR", default_value = "./loupe-data", value_name = "DIR", global = true)]
     pub data_dir: PathBuf,
@@ -245,6 +249,7 @@ impl Config {
     pub fn drop_empty(&mut self) {
         for setting in [
             &mut self.metrics_listen,
+            &mut self.otlp_grpc_listen,
             &mut self.database_url,
             &mut self.database_read_url,
             &mut self.master_key,

@@ -16,7 +16,8 @@ use server::{
     demo::{self, DemoEnvironment},
     features,
     first_start::{self, NewTenant},
-    http, idle_cleanup, ignored_settings,
+    http::{self, serve::Listeners},
+    idle_cleanup, ignored_settings,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -210,14 +211,9 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
         false => None,
     };
     let runs_jobs = !with_http || !config.no_workers;
-    let metrics_listener = match &config.metrics_listen {
-        Some(address) => Some(
-            TcpListener::bind(address)
-                .await
-                .with_context(|| format!("can't listen on {address} (metrics-listen)"))?,
-        ),
-        None => None,
-    };
+    let metrics_listener = listen(config.metrics_listen.as_deref(), "metrics-listen").await?;
+    let otlp_grpc_address = config.otlp_grpc_listen.as_deref().filter(|_| with_http);
+    let otlp_grpc_listener = listen(otlp_grpc_address, "otlp-grpc-listen").await?;
     let app =
         App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::assemble())?;
     if let Some(metrics_listener) = metrics_listener {
@@ -246,6 +242,9 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
             };
             demo_tenant = Some(opened.context("the demo could not be set up")?);
         }
+        if let Some(otlp_grpc_listener) = &otlp_grpc_listener {
+            tracing::info!(address = %otlp_grpc_listener.local_addr()?, "OTLP is served over gRPC");
+        }
         // Logged before the welcome text, which stays at the bottom of a terminal.
         tracing::info!(address = url, database = ?app.db.dialect, workers = runs_jobs, "ready");
         if let Some(demo_tenant) = demo_tenant {
@@ -264,7 +263,7 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
         signals.next().await;
     };
     tokio::select! {
-        () = run_until(&app, listener, &stop) => Ok(()),
+        () = run_until(&app, listener.map(|http| Listeners { http, otlp_grpc: otlp_grpc_listener }), &stop) => Ok(()),
         () = second_signal => {
             drop(demo_context);
             if let RunMode::Demo { environment, .. } = mode {
@@ -273,6 +272,17 @@ async fn serve(config: Config, mode: RunMode<'_>) -> anyhow::Result<()> {
             std::process::exit(1)
         }
     }
+}
+
+/// Listens on the address of a setting, if it is set.
+async fn listen(address: Option<&str>, setting: &str) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = match address.parse() {
+        Ok(address) => http::serve::listen(address),
+        // A host name.
+        Err(_) => TcpListener::bind(address).await,
+    };
+    listener.map(Some).with_context(|| format!("can't listen on {address} ({setting})"))
 }
 
 /// Prints the address of the server, and after the first start how to sign in.
@@ -296,9 +306,9 @@ fn print_welcome(
 }
 
 /// Serves, or only runs jobs, until `stop`; then stops everything.
-async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &CancellationToken) {
-    match listener {
-        Some(listener) => http::serve::serve(app, features::routes(), listener, stop.cancelled()).await,
+async fn run_until(app: &Arc<App>, listeners: Option<Listeners>, stop: &CancellationToken) {
+    match listeners {
+        Some(listeners) => http::serve::serve(app, features::routes(), listeners, stop.cancelled()).await,
         None => stop.cancelled().await,
     }
     if tokio::time::timeout(COMMIT_GRACE_PERIOD, app.stop()).await.is_err() {

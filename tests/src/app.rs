@@ -11,7 +11,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "the server under test runs beside the test")]
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use api::{Plan, Role};
 use outbound::resolver::{FakeResolver, Resolver};
@@ -22,6 +22,7 @@ use server::{
     app::App,
     clock::{Clock, FakeClock},
     config, first_start,
+    http::serve::Listeners,
 };
 use store::{
     Db,
@@ -71,6 +72,8 @@ pub struct TestApp {
     pub resolver: Arc<FakeResolver>,
     /// `http://127.0.0.1:port`.
     pub url: String,
+    /// The address of OTLP over gRPC, if `otlp-grpc-listen` is among the flags.
+    pub otlp_grpc_address: Option<SocketAddr>,
     /// The tenant created at the start.
     pub tenant: Uuid,
     /// The project of the tenant.
@@ -87,6 +90,7 @@ struct Listening {
     app: Arc<App>,
     resolver: Arc<FakeResolver>,
     url: String,
+    otlp_grpc_address: Option<SocketAddr>,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
@@ -116,12 +120,14 @@ impl TestApp {
         let made =
             first_start::create_tenant(&txn, "default", plan, None, None, TEST_START_MICROS).await.unwrap();
         txn.commit().await.unwrap();
-        let Listening { app, resolver, url, stop, serving } = listen(db, &clock, flags).await;
+        let Listening { app, resolver, url, otlp_grpc_address, stop, serving } =
+            listen(db, &clock, flags).await;
         Self {
             app,
             clock,
             resolver,
             url,
+            otlp_grpc_address,
             tenant: made.tenant_id,
             project: made.project_id,
             key: made.secret.reveal().to_owned(),
@@ -140,12 +146,14 @@ impl TestApp {
     /// Starts another server on the same database with these flags.
     pub async fn beside_with(&self, flags: &[&str]) -> Self {
         let db = Db::open(&self.database, None, 4).await.unwrap();
-        let Listening { app, resolver, url, stop, serving } = listen(db, &self.clock, flags).await;
+        let Listening { app, resolver, url, otlp_grpc_address, stop, serving } =
+            listen(db, &self.clock, flags).await;
         Self {
             app,
             clock: Arc::clone(&self.clock),
             resolver,
             url,
+            otlp_grpc_address,
             tenant: self.tenant,
             project: self.project,
             key: self.key.clone(),
@@ -299,10 +307,16 @@ async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
     let app = App::start(db, ticking, resolving, config, &master, server::features::assemble()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let otlp_grpc = match &app.config.otlp_grpc_listen {
+        Some(address) => Some(TcpListener::bind(address).await.unwrap()),
+        None => None,
+    };
+    let otlp_grpc_address = otlp_grpc.as_ref().map(|it| it.local_addr().unwrap());
+    let listeners = Listeners { http: listener, otlp_grpc };
     let stop = CancellationToken::new();
     let (serve, stopped) = (Arc::clone(&app), stop.clone().cancelled_owned());
     let serving = tokio::spawn(async move {
-        server::http::serve::serve(&serve, server::features::routes(), listener, stopped).await
+        server::http::serve::serve(&serve, server::features::routes(), listeners, stopped).await
     });
-    Listening { app, resolver, url, stop, serving }
+    Listening { app, resolver, url, otlp_grpc_address, stop, serving }
 }

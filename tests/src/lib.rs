@@ -6,6 +6,7 @@ pub mod caller;
 pub mod conformance;
 pub mod declared;
 pub mod expectation;
+pub mod grpc;
 pub mod hang;
 pub mod loopback;
 pub mod otlp;

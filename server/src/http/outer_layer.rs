@@ -14,7 +14,11 @@ use futures::FutureExt;
 use prost::Message;
 use store::new_id;
 
-use super::{body_memory, compression, request_head, route::Route};
+use super::{
+    body_memory, compression, request_head,
+    route::Route,
+    rpc_status::{RpcCode, RpcStatus},
+};
 use crate::{
     app::App,
     error::{Error, Problem, internal},
@@ -134,7 +138,7 @@ fn write_error(problem: Problem, id: &str, encoding: ErrorEncoding, response: &m
     let code = problem.code.as_str();
     let (media_type, body) = match encoding {
         ErrorEncoding::OtlpProtobuf => {
-            let status = RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") };
+            let status = RpcStatus::new(RpcCode::of_http(status), format!("{code}: {problem}"));
             ("application/x-protobuf", status.encode_to_vec())
         }
         // Serializing texts and numbers never fails.
@@ -149,28 +153,5 @@ fn write_error(problem: Problem, id: &str, encoding: ErrorEncoding, response: &m
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     if encoding != ErrorEncoding::Json {
         headers.insert(ERROR_CODE_HEADER, HeaderValue::from_static(code));
-    }
-}
-
-/// `google.rpc.Status`, the error body of OTLP over HTTP with protobuf.
-#[derive(Clone, PartialEq, Message)]
-struct RpcStatus {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
-}
-
-/// Returns the gRPC code for an HTTP status.
-fn grpc_code(status: StatusCode) -> i32 {
-    match status.as_u16() {
-        400 | 413 | 415 | 422 => 3,
-        401 => 16,
-        402 | 403 => 7,
-        404 | 405 => 5,
-        409 => 6,
-        429 => 8,
-        503 => 14,
-        _ => 13,
     }
 }

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::json_type_error;
+use super::{grpc::FramingError, json_type_error};
 use crate::{
     access::Caller,
     app::App,
@@ -279,11 +279,12 @@ impl TransferWindow {
             match tokio::time::timeout_at(self.end, body.frame()).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(Ok(frame))) => return Ok(Some(frame)),
-                Ok(Some(Err(_))) => {
-                    return Err(problem(
-                        ErrorCode::InvalidBody,
-                        "the connection ended before the body was complete",
-                    ));
+                Ok(Some(Err(error))) => {
+                    let message = match error.into_inner().downcast::<FramingError>() {
+                        Ok(framing_error) => framing_error.to_string(),
+                        Err(_) => "the connection ended before the body was complete".to_owned(),
+                    };
+                    return Err(problem(ErrorCode::InvalidBody, message));
                 }
                 Err(_) if self.received >= MIN_WINDOW_BYTES => *self = Self::begin(),
                 Err(_) => {

@@ -42,8 +42,8 @@ struct ConnectionTable {
 struct UnauthenticatedConnection {
     opened_at: Instant,
     displaced: CancellationToken,
-    /// Whether its token is being checked.
-    is_checking_token: bool,
+    /// Number of requests whose token is being checked.
+    token_checks: usize,
 }
 
 /// The place of a connection. It becomes free when the value is dropped or the connection presents a valid
@@ -90,11 +90,8 @@ impl UnauthenticatedConnections {
         connections.next_id += 1;
         connections.count += 1;
         let displaced = CancellationToken::new();
-        let connection = UnauthenticatedConnection {
-            opened_at: now,
-            displaced: displaced.clone(),
-            is_checking_token: false,
-        };
+        let connection =
+            UnauthenticatedConnection { opened_at: now, displaced: displaced.clone(), token_checks: 0 };
         connections.by_address.entry(address).or_default().insert(id, connection);
         Ok(ConnectionSlot(Arc::new(SlotState { budget: Arc::clone(self), address, id, displaced })))
     }
@@ -110,7 +107,7 @@ impl ConnectionTable {
     /// is tried.
     fn displace(&mut self, now: Instant) -> Result<(), Duration> {
         let candidates = self.by_address.iter().filter_map(|(address, connections_of_address)| {
-            let (id, oldest) = connections_of_address.iter().find(|it| !it.1.is_checking_token)?;
+            let (id, oldest) = connections_of_address.iter().find(|it| it.1.token_checks == 0)?;
             Some((connections_of_address.len(), Reverse(*id), *address, oldest))
         });
         // Of addresses with the same number, the one with the oldest connection is chosen. If that
@@ -147,7 +144,7 @@ impl ConnectionSlot {
 
     /// Protects the connection from displacement until the returned value is dropped.
     pub fn protect(&self) -> TokenCheck {
-        self.set_checking_token(true);
+        self.change_token_checks(|it| it + 1);
         TokenCheck(self.clone())
     }
 
@@ -156,18 +153,18 @@ impl ConnectionSlot {
         self.0.displaced.cancelled().await;
     }
 
-    fn set_checking_token(&self, is_checking_token: bool) {
+    fn change_token_checks(&self, changed: impl FnOnce(usize) -> usize) {
         let mut connections = self.0.budget.lock();
         let connections_of_address = connections.by_address.get_mut(&self.0.address);
         if let Some(connection) = connections_of_address.and_then(|it| it.get_mut(&self.0.id)) {
-            connection.is_checking_token = is_checking_token;
+            connection.token_checks = changed(connection.token_checks);
         }
     }
 }
 
 impl Drop for TokenCheck {
     fn drop(&mut self) {
-        self.0.set_checking_token(false);
+        self.0.change_token_checks(|it| it.saturating_sub(1));
     }
 }
 
@@ -210,6 +207,8 @@ mod tests {
         let second = budget.try_admit(address(1), start).unwrap();
         assert_eq!(budget.try_admit(address(2), start).unwrap_err(), MIN_CONNECTION_AGE);
         let checking = first.protect();
+        // Another request of the connection was checked meanwhile.
+        drop(first.protect());
         let _third = budget.try_admit(address(2), start + MIN_CONNECTION_AGE).unwrap();
         assert!(!first.0.displaced.is_cancelled() && second.0.displaced.is_cancelled());
         drop(checking);

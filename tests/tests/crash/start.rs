@@ -144,6 +144,8 @@ fn unusable_setting_is_rejected_by_name() {
         ("LOUPE_TRUSTED_PROXIES", "10.0.0.0/8,proxy.internal"),
         ("LOUPE_METRICS_LISTEN", "4601"),
         ("LOUPE_METRICS_LISTEN", "192.0.2.1:4601"),
+        ("LOUPE_OTLP_GRPC_LISTEN", "4317"),
+        ("LOUPE_OTLP_GRPC_LISTEN", "192.0.2.1:4317"),
         ("LOUPE_MAX_CONNECTIONS", "-1"),
         ("LOUPE_WRITE_TIMEOUT", "soon"),
     ] {
@@ -157,7 +159,8 @@ fn unusable_setting_is_rejected_by_name() {
     let setup = Setup::new(folder.path())
         .with("LOUPE_CORS_ORIGINS", "")
         .with("LOUPE_TRUSTED_PROXIES", "")
-        .with("LOUPE_METRICS_LISTEN", "");
+        .with("LOUPE_METRICS_LISTEN", "")
+        .with("LOUPE_OTLP_GRPC_LISTEN", "");
     drop(setup.start());
 }
 

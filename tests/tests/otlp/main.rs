@@ -1,9 +1,10 @@
-//! OTLP ingest over HTTP: the requests of real SDKs, the protocol, and traces that arrive in pieces.
+//! OTLP ingest over HTTP and gRPC: the requests of real SDKs, the protocol, and traces that arrive in pieces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod basic_authentication;
 mod captured;
+mod grpc;
 mod model_call_texts;
 mod outputs;
 mod partial_traces;

@@ -15,7 +15,7 @@ use tests::{
     otlp::{Span, request, request_of},
 };
 
-const PROTOBUF_TYPE: &str = "application/x-protobuf";
+pub const PROTOBUF_TYPE: &str = "application/x-protobuf";
 const JSON_TYPE: &str = "application/json";
 
 /// The paths of the ingest handler.
@@ -153,11 +153,13 @@ on_both_databases! {
 
 /// `google.rpc.Status`, as exporters read it.
 #[derive(Clone, PartialEq, Message)]
-struct RpcStatus {
+pub struct RpcStatus {
     #[prost(int32, tag = "1")]
-    code: i32,
+    pub code: i32,
     #[prost(string, tag = "2")]
-    message: String,
+    pub message: String,
+    #[prost(message, repeated, tag = "3")]
+    pub details: Vec<prost_types::Any>,
 }
 
 async fn post(key: &Caller, address: &str, form: &str, encoding: &str, body: Vec<u8>) -> Reply {
@@ -166,7 +168,7 @@ async fn post(key: &Caller, address: &str, form: &str, encoding: &str, body: Vec
     key.send(request.body(body)).await
 }
 
-fn encoded(form: &str, request: &Value) -> Vec<u8> {
+pub fn encoded(form: &str, request: &Value) -> Vec<u8> {
     if form == JSON_TYPE {
         return request.to_string().into_bytes();
     }
@@ -174,7 +176,7 @@ fn encoded(form: &str, request: &Value) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-fn packed(encoding: &str, body: Vec<u8>) -> Vec<u8> {
+pub fn packed(encoding: &str, body: Vec<u8>) -> Vec<u8> {
     match encoding {
         "gzip" => {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
