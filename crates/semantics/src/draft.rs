@@ -89,6 +89,8 @@ pub struct TraceHints {
     pub tags: Vec<(String, String)>,
     /// Whether the sender declares the trace complete (`trace.complete`).
     pub complete: bool,
+    /// Whether the span's parent is in another process.
+    pub has_remote_parent: bool,
 }
 
 /// A span event.

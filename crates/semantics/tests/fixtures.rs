@@ -111,7 +111,7 @@ fn spans_of(scenario: &Path, expect: &Value, differences: &mut Differences) -> S
             if name.ends_with(".json") { otlp::from_json(&body) } else { otlp::from_protobuf(&body) }
                 .unwrap();
         if decoded.rejected > 0 {
-            differences.note(format!("{} spans refused: {:?}", decoded.rejected, decoded.rejection));
+            differences.note(format!("{} spans refused: {:?}", decoded.rejected, decoded.rejections));
         }
         for span in decoded.groups.into_iter().flat_map(|group| group.spans) {
             spans.entry((hex(&span.trace_id), hex(&span.span_id))).or_insert(span);

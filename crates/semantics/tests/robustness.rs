@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::{
 };
 use proptest::prelude::*;
 use prost::Message as _;
-use semantics::otlp::{Decoded, from_json, from_protobuf};
+use semantics::otlp::{Decoded, MAX_DESCRIBED_SPANS, from_json, from_protobuf};
 
 fn fixture(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/otlp").join(name)).unwrap()
@@ -34,7 +34,8 @@ fn check(decoded: &Decoded) {
         assert!(span.sent_cost.is_none_or(|cost| cost.is_finite() && cost > 0.0));
     }
     assert_eq!(accepted, decoded.accepted);
-    assert_eq!(decoded.rejected == 0, decoded.rejection.is_none());
+    assert_eq!(decoded.rejections.len(), decoded.rejected.min(MAX_DESCRIBED_SPANS));
+    assert!(decoded.rejections.is_sorted_by(|left, right| left.index < right.index));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::{
     events::{self, EventContents},
     genai, hints, instructions,
     keys::{Group, Key},
-    langfuse, langsmith, litellm, llamaindex, logfire, mcp, messages,
+    langfuse, langsmith, litellm, llamaindex, logfire, mcp, memory, messages,
     metadata::{self, MappedFields},
     mlflow, openinference, openlit, openllmetry,
     provider::{Request, ResponseFacts},
@@ -28,6 +28,8 @@ use crate::{
 
 /// `STATUS_CODE_ERROR`.
 const STATUS_ERROR: i32 = 2;
+/// `SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK` and `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK`: the parent is in another process.
+const PARENT_IS_REMOTE: u32 = 0x300;
 
 /// Keys of the arguments of a tool, in order of precedence.
 const TOOL_INPUT_KEYS: &[Key] = &[
@@ -90,6 +92,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, S
         events,
         links,
         status,
+        flags,
         ..
     } = span;
     let trace_id = id(&trace_id).ok_or("trace_id must be 16 bytes that are not all zero")?;
@@ -121,7 +124,8 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, S
     let (error, failure) = failed.unzip();
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
-    let hints = hints::read(&mut attributes);
+    let mut hints = hints::read(&mut attributes);
+    hints.has_remote_parent = parent_span_id.is_some() && flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE;
     let response_id = response_id(&mut attributes).or(facts.id);
     let mut extra = MappedFields {
         request_model: model.asked.clone(),
@@ -359,6 +363,7 @@ fn documents(attributes: &mut Attributes, scope: &str, contents: &mut EventConte
     openinference::documents(attributes)
         .or_else(|| llamaindex::documents(attributes, scope))
         .or_else(|| attributes.take_text(Key::RetrievalDocuments).map(text::readable))
+        .or_else(|| memory::documents(attributes))
         .or_else(|| contents.documents.take())
 }
 
@@ -395,6 +400,7 @@ fn input(
         .or_else(|| openllmetry::entity_input(attributes))
         .or_else(|| openinference::value_in(attributes))
         .or_else(|| attributes.take_text(Key::RetrievalQuery))
+        .or_else(|| memory::input(attributes))
         .or_else(|| openlit::input(attributes))
         .or_else(|| litellm::input(attributes))
         .or_else(|| logfire::input(attributes))

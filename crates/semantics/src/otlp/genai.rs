@@ -7,13 +7,15 @@
 
 use api::SpanType;
 
-use super::{attributes::Attributes, keys::Key, text};
+use super::{attributes::Attributes, keys::Key, memory, text};
 
 /// Returns the span type for the operation name; the SDK's own attribute takes precedence.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::OperationName)? {
         "chat" | "completion" | "text_completion" | "generate_content" | "responses" | "message"
-        | "messages" | "image" | "invoke_model" | "converse" => SpanType::Llm,
+        | "messages" | "image" | "invoke_model" | "converse"
+        // The response to a call that was made in the background; the response's ID prevents that it counts twice.
+        | "fetch_response" => SpanType::Llm,
         // LiteLLM names its own functions.
         other
             if other.ends_with("completion")
@@ -23,7 +25,8 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
             SpanType::Llm
         }
         "execute_tool" => SpanType::Tool,
-        "retrieval" | "retrieve" | "vector_db_retrieve" | "vectordb" | "rerank" => SpanType::Retrieval,
+        "retrieval" | "retrieve" | "vector_db_retrieve" | "vectordb" | "rerank"
+        | memory::SEARCH_OPERATION => SpanType::Retrieval,
         _ => SpanType::Other,
     })
 }
@@ -59,6 +62,11 @@ mod tests {
             ("vector_db_retrieve", SpanType::Retrieval),
             ("embeddings", SpanType::Other),
             ("invoke_agent", SpanType::Other),
+            ("invoke_workflow", SpanType::Other),
+            ("plan", SpanType::Other),
+            ("fetch_response", SpanType::Llm),
+            ("search_memory", SpanType::Retrieval),
+            ("create_memory_store", SpanType::Other),
         ];
         for (operation, expected) in cases {
             assert_eq!(

@@ -24,6 +24,7 @@ pub(super) fn read(attributes: &mut Attributes) -> TraceHints {
         external_id: attributes.take_text(Key::TraceExternalId),
         tags: tags(attributes),
         complete: complete(attributes),
+        has_remote_parent: false,
     }
 }
 

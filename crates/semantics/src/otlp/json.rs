@@ -14,38 +14,60 @@ use serde_json::{Map, Value};
 
 use super::{Decoded, Malformed};
 
-/// Decodes the valid spans; rejected spans are counted in `decoded`.
-pub(super) fn lenient(body: &[u8], decoded: &mut Decoded) -> Result<Vec<ResourceSpans>, Malformed> {
+/// Decodes the readable spans, and returns the positions of the others, which are counted in `decoded`.
+pub(super) fn lenient(
+    body: &[u8],
+    decoded: &mut Decoded,
+) -> Result<(Vec<ResourceSpans>, Vec<usize>), Malformed> {
     let mut body: Value = serde_json::from_slice(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
     let Value::Object(request) = &mut body else {
         return Err(Malformed { message: "not an OTLP trace export: expected an object".to_owned() });
     };
-    list(request, "resourceSpans")?.into_iter().map(|resource| resource_spans(resource, decoded)).collect()
+    let mut reader = LenientReader { decoded, next_index: 0, unreadable: Vec::new() };
+    let resources = list(request, "resourceSpans")?.into_iter().map(|it| reader.resource_spans(it));
+    let resources = resources.collect::<Result<_, _>>()?;
+    Ok((resources, reader.unreadable))
 }
 
-fn resource_spans(sent: Value, decoded: &mut Decoded) -> Result<ResourceSpans, Malformed> {
-    let mut sent = object(sent, "resourceSpans")?;
-    let resource = part::<Resource>(&mut sent, "resource");
-    let scope_spans = list(&mut sent, "scopeSpans")?
-        .into_iter()
-        .map(|scope| scope_spans(scope, decoded))
-        .collect::<Result<_, _>>()?;
-    Ok(ResourceSpans { resource, scope_spans, schema_url: String::new() })
+/// Reads the spans of a request in their order.
+struct LenientReader<'a> {
+    decoded: &'a mut Decoded,
+    /// The position of the next span in the request.
+    next_index: usize,
+    /// The positions of the spans that cannot be read.
+    unreadable: Vec<usize>,
 }
 
-fn scope_spans(sent: Value, decoded: &mut Decoded) -> Result<ScopeSpans, Malformed> {
-    let mut sent = object(sent, "scopeSpans")?;
-    let scope = part::<InstrumentationScope>(&mut sent, "scope");
-    let mut spans = Vec::new();
-    for mut span in list(&mut sent, "spans")? {
-        normalize(&mut span);
-        match serde_json::from_value::<Span>(span) {
-            Ok(span) => spans.push(span),
-            Err(error) => decoded.reject(format!("unreadable span: {error}")),
-        }
+impl LenientReader<'_> {
+    fn resource_spans(&mut self, sent: Value) -> Result<ResourceSpans, Malformed> {
+        let mut sent = object(sent, "resourceSpans")?;
+        let resource = part::<Resource>(&mut sent, "resource");
+        let scope_spans = list(&mut sent, "scopeSpans")?
+            .into_iter()
+            .map(|scope| self.scope_spans(scope, resource.as_ref()))
+            .collect::<Result<_, _>>()?;
+        Ok(ResourceSpans { resource, scope_spans, schema_url: String::new() })
     }
-    Ok(ScopeSpans { scope, spans, schema_url: String::new() })
+
+    fn scope_spans(&mut self, sent: Value, resource: Option<&Resource>) -> Result<ScopeSpans, Malformed> {
+        let mut sent = object(sent, "scopeSpans")?;
+        let scope = part::<InstrumentationScope>(&mut sent, "scope");
+        let mut spans = Vec::new();
+        for mut span in list(&mut sent, "spans")? {
+            let index = self.next_index;
+            self.next_index += 1;
+            normalize(&mut span);
+            match serde_json::from_value::<Span>(span) {
+                Ok(span) => spans.push(span),
+                Err(error) => {
+                    self.unreadable.push(index);
+                    self.decoded.reject(index, resource, format!("unreadable span: {error}"));
+                }
+            }
+        }
+        Ok(ScopeSpans { scope, spans, schema_url: String::new() })
+    }
 }
 
 /// Decodes a part of the sender's description; an invalid one is dropped rather than its spans.
@@ -165,7 +187,7 @@ mod tests {
             ]
         })))
         .unwrap();
-        assert_eq!((decoded.accepted, decoded.rejected), (2, 0), "{:?}", decoded.rejection);
+        assert_eq!((decoded.accepted, decoded.rejected), (2, 0), "{:?}", decoded.rejections);
         let span = &decoded.groups[0].spans[0];
         assert_eq!(span.error.as_deref(), Some("late"));
         assert_eq!((span.start_us, span.end_us), (Some(1_000_000_000_000_000), None));
@@ -183,7 +205,8 @@ mod tests {
         ] {
             let decoded = from_json(&body(bad.clone())).unwrap();
             assert_eq!((decoded.accepted, decoded.rejected), (1, 1), "{bad}");
-            assert!(decoded.rejection.is_some());
+            assert_eq!(decoded.rejections.len(), 1);
+            assert_eq!(decoded.rejections[0].index, 0);
         }
     }
 

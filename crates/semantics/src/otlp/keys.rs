@@ -50,6 +50,8 @@ keys! {
     ToolCallResult = "gen_ai.tool.call.result",
     RetrievalDocuments = "gen_ai.retrieval.documents",
     RetrievalQuery = "gen_ai.retrieval.query.text",
+    MemoryQuery = "gen_ai.memory.query.text",
+    MemoryRecords = "gen_ai.memory.records",
     UsageInput = "gen_ai.usage.input_tokens",
     UsageOutput = "gen_ai.usage.output_tokens",
     UsageCacheRead = "gen_ai.usage.cache_read.input_tokens",

@@ -25,6 +25,7 @@ mod litellm;
 mod llamaindex;
 mod logfire;
 mod mcp;
+mod memory;
 mod messages;
 mod metadata;
 mod mlflow;
@@ -34,6 +35,7 @@ mod openllmetry;
 mod provider;
 mod raw;
 mod record;
+mod rejection;
 mod strands;
 mod text;
 mod tokens;
@@ -51,6 +53,8 @@ use opentelemetry_proto::tonic::{
 use prost::Message as _;
 
 use crate::draft::{ResourceGroup, SpanDraft};
+use rejection::SpanPositions;
+pub use rejection::{MAX_DESCRIBED_SPANS, RejectedSpan, Sdk};
 
 /// The contents of an export request.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -61,16 +65,10 @@ pub struct Decoded {
     pub accepted: usize,
     /// Number of spans rejected.
     pub rejected: usize,
-    /// Why the first span was rejected.
-    pub rejection: Option<String>,
-}
-
-impl Decoded {
-    /// Counts a rejected span.
-    fn reject(&mut self, why: impl Into<String>) {
-        self.rejected += 1;
-        self.rejection.get_or_insert_with(|| why.into());
-    }
+    /// The first rejected spans, at most [`MAX_DESCRIBED_SPANS`], in the order of the request.
+    pub rejections: Vec<RejectedSpan>,
+    /// The SDK that sent the first rejected span.
+    pub sdk: Option<Sdk>,
 }
 
 /// Error: the body is not an OTLP trace export.
@@ -162,7 +160,7 @@ fn decode_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
     let request = ExportTraceServiceRequest::decode(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
     let mut decoded = Decoded::default();
-    add_all(&mut decoded, request.resource_spans);
+    add_all(&mut decoded, request.resource_spans, Vec::new());
     Ok(decoded)
 }
 
@@ -173,11 +171,11 @@ fn decode_json(body: &[u8]) -> Result<Decoded, Malformed> {
     }
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
-        Ok(request) => add_all(&mut decoded, request.resource_spans),
+        Ok(request) => add_all(&mut decoded, request.resource_spans, Vec::new()),
         Err(_) if !weight::fits_as_values(body) => return Err(too_large()),
         Err(_) => {
-            let resources = json::lenient(body, &mut decoded)?;
-            add_all(&mut decoded, resources);
+            let (resources, unreadable) = json::lenient(body, &mut decoded)?;
+            add_all(&mut decoded, resources, unreadable);
         }
     }
     Ok(decoded)
@@ -187,16 +185,20 @@ fn too_large() -> Malformed {
     Malformed { message: "too many spans and attributes in one request; send several".to_owned() }
 }
 
-fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>) {
+/// Converts the spans of a request. `unreadable` are the ascending positions of the spans that are missing in
+/// `resources` because they could not be read.
+fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>, unreadable: Vec<usize>) {
+    let mut positions = SpanPositions::without(unreadable);
     for ResourceSpans { resource, scope_spans, .. } in resources {
         let mut spans = Vec::with_capacity(scope_spans.iter().map(|scope| scope.spans.len()).sum());
         for ScopeSpans { scope, spans: sent, .. } in scope_spans {
             let shared = metadata::shared(resource.as_ref(), scope.as_ref());
             let scope_name = scope.as_ref().map(|it| it.name.as_str()).unwrap_or_default();
             for span in sent {
+                let index = positions.next_position();
                 match convert::span(span, scope_name, &shared) {
                     Ok(draft) => spans.push(draft),
-                    Err(why) => decoded.reject(why),
+                    Err(why) => decoded.reject(index, resource.as_ref(), why),
                 }
             }
         }
