@@ -39,6 +39,7 @@ pub mod prompt_score;
 pub mod provider_credential;
 pub mod quota_use;
 pub mod rate_window;
+pub mod rejected_input;
 pub mod rule_decision;
 pub mod setting;
 pub mod span;

@@ -91,6 +91,39 @@ pub struct Model {
     pub output_body_id: Option<Uuid>,
     /// Index within that text block.
     pub output_body_index: Option<i32>,
+    /// The code of a [`MissingRoot`].
+    pub missing_root: i16,
+}
+
+/// Why a trace has no ended root span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingRoot {
+    /// It has one, or the sender declares it complete.
+    None,
+    /// The root, or a parent of a stored span, has not ended or was not sent.
+    Local,
+    /// Only spans of other processes are missing, which may send theirs elsewhere or not at all.
+    Remote,
+}
+
+impl MissingRoot {
+    /// Returns the code in the database.
+    pub const fn code(self) -> i16 {
+        match self {
+            Self::None => 0,
+            Self::Local => 1,
+            Self::Remote => 2,
+        }
+    }
+
+    /// Returns the value of a code.
+    pub const fn of_code(code: i16) -> Self {
+        match code {
+            1 => Self::Local,
+            2 => Self::Remote,
+            _ => Self::None,
+        }
+    }
 }
 
 /// Declares no relations: queries join explicitly, by tenant first.

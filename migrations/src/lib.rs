@@ -28,6 +28,8 @@ mod m0023_vectors_by_arrival;
 mod m0024_trace_ids;
 mod m0025_text_pages;
 mod m0026_span_blocks;
+mod m0027_rejected_input;
+mod m0028_missing_roots;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
@@ -64,6 +66,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0024_trace_ids::Migration),
             Box::new(m0025_text_pages::Migration),
             Box::new(m0026_span_blocks::Migration),
+            Box::new(m0027_rejected_input::Migration),
+            Box::new(m0028_missing_roots::Migration),
         ]
     }
 }

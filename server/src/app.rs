@@ -26,7 +26,7 @@ use crate::{
     error::{Result, problem},
     evaluator::CompiledEvaluators,
     failures::cluster_cache::ClusterCache,
-    ingest::{options::IngestOptions, writer::Writer},
+    ingest::{options::IngestOptions, rejections::RejectionRecorder, writer::Writer},
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
     limits::{LocalBuckets, RateLimits},
@@ -104,6 +104,8 @@ pub struct App {
     pub address_limits: LocalBuckets<IpAddr>,
     /// Rate limits of recorded rejections, by tenant, actor and action.
     pub rejection_limits: LocalBuckets<(Uuid, String, AuditAction)>,
+    /// Records rejected input.
+    pub rejections: RejectionRecorder,
     /// The access cache.
     pub access_cache: Arc<AccessCache>,
     /// Budget for the memory of request bodies and responses.
@@ -196,6 +198,7 @@ impl App {
             rate_limits: RateLimits::new(db.clone()),
             address_limits: LocalBuckets::new(config.unauthenticated_per_minute),
             rejection_limits: LocalBuckets::new(audit::MAX_RECORDED_REJECTIONS),
+            rejections: RejectionRecorder::default(),
             access_cache,
             prices,
             search: Search::new(

@@ -157,6 +157,7 @@ fn cases() -> Vec<Case> {
         .from(Plan::Pro),
         get("/v1/feedback", READ_ROUTE, ok),
         get("/v1/anomalies", READ_ROUTE, ok),
+        get("/v1/rejections", READ_ROUTE, ok),
         send(Method::POST, "/v1/feedback", INGEST_ROUTE, missing, (JSON_TYPE, FEEDBACK_BODY)),
         get("/v1/eval", READ_ROUTE, ok),
         send(Method::POST, "/v1/eval", INGEST_ROUTE, missing, (JSON_TYPE, EVALUATION_BODY)),

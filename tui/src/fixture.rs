@@ -41,6 +41,7 @@ pub fn trace(second: i64) -> Trace {
         tag_map: [("env".to_owned(), "prod".to_owned())].into(),
         metadata: None,
         span_count: 7,
+        state: api::TraceState::Complete,
         ready: true,
         control_loop_depth: None,
         spans: None,

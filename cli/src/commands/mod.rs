@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod policies;
 pub mod projects;
 pub mod prompts;
+pub mod rejections;
 pub mod rules;
 pub mod sessions;
 pub mod spans;
@@ -153,6 +154,9 @@ pub enum Command {
     /// Feedback of users and reviewers on traces: add, list
     #[command(subcommand)]
     Feedback(feedback::FeedbackCommand),
+    /// Rejections (spans and traces that ingest did not store, with the reasons): list
+    #[command(subcommand, alias = "rejection")]
+    Rejections(rejections::RejectionCommand),
     /// Audit log, newest changes first: list
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -188,7 +192,7 @@ loupe: follow, read and send the traces of LLM applications
   evaluators, rules, failure-rules             what is evaluated and reported
   webhooks    create, test, listen, trigger, verify, deliveries
   policies, actions, approvals, deployments    the control loop; prompts get
-  feedback    add, list                        anomalies, sessions, audit   list
+  feedback    add, list           anomalies, rejections, sessions, audit   list
   api, console, doctor, completion, man        any request; terminal and shell
   help        TOPIC                            auth, filters, output and others
 
@@ -229,6 +233,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Prompts(command) => prompts::run(ctx, command).await,
         Command::Anomalies(command) => anomalies::run(ctx, command).await,
         Command::Feedback(command) => feedback::run(ctx, command).await,
+        Command::Rejections(command) => rejections::run(ctx, command).await,
         Command::Audit(command) => audit::run(ctx, command).await,
         Command::Api(args) => api::run(ctx, args).await,
         Command::Console(args) => console::run(ctx, args).await,

@@ -20,6 +20,7 @@ mod keys_and_projects;
 mod lists_and_traces;
 mod metrics_and_search;
 mod presentation;
+mod rejections;
 mod send;
 mod settings;
 mod signals;

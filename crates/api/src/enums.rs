@@ -172,6 +172,19 @@ impl FailureType {
 }
 
 words! {
+    /// State of a trace. Its spans are stored and counted in every state.
+    TraceState {
+        /// No ended root span is stored, and a span arrived during the last ten minutes.
+        Running = "running",
+        /// No ended root span is stored, and no span arrived for ten minutes. A later span changes the state again.
+        Interrupted = "interrupted",
+        /// The root span has ended, or the sender declares the trace complete, or only spans of other processes are
+        /// missing and no span arrived for ten minutes.
+        Complete = "complete",
+    }
+}
+
+words! {
     /// Role of a member.
     Role {
         /// May read.

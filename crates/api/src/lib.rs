@@ -33,6 +33,7 @@ pub mod policy;
 #[cfg(feature = "profile")]
 pub mod profile;
 pub mod project;
+pub mod rejection;
 pub mod search;
 pub mod session;
 pub mod tenant;
@@ -43,7 +44,7 @@ pub mod trace_filter;
 pub mod usage;
 pub mod webhook;
 
-pub use enums::{FailureType, Plan, Role, Scope, SpanType};
+pub use enums::{FailureType, Plan, Role, Scope, SpanType, TraceState};
 pub use error::{ErrorBody, ErrorCode, FieldError};
 pub use eval::EvaluatorType;
 pub use page::PageInfo;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{SpanType, Timestamp, UsageDetails};
+use crate::{SpanType, Timestamp, TraceState, UsageDetails};
 
 /// A JSON object that is passed on as text without being parsed.
 pub type RawObject = Box<RawValue>;
@@ -66,6 +66,9 @@ pub struct Trace {
     pub metadata: Option<RawObject>,
     /// Number of spans stored.
     pub span_count: i64,
+    /// Whether the trace has ended, as far as its root span shows.
+    #[serde(default = "complete")]
+    pub state: TraceState,
     /// Whether the trace is complete. JSON traces are complete when stored; OpenTelemetry traces when
     /// the root span has ended and no span has arrived for 5 seconds. Late spans are still merged.
     #[serde(default)]
@@ -82,6 +85,11 @@ pub struct Trace {
     /// The events by time; only in the trace detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
+}
+
+/// Returns the state of traces of servers that send none.
+fn complete() -> TraceState {
+    TraceState::Complete
 }
 
 /// One operation within a trace.

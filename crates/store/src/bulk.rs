@@ -109,7 +109,7 @@ bulk_rows!(trace::Model, "trace", key "tenant_id, id", stored by "key" "tenant_i
     ready_at: "int8", ready: "bool", given: "text", digest: "bytea", body_id: "uuid", body_index: "int4",
     created_at: "int8", updated_at: "int8", measured: "bool", tokens_measured: "bool", feedback: "int2",
     cached_input_tokens: "int8", cache_write_tokens: "int8", reasoning_tokens: "int8", input_body_id: "uuid",
-    input_body_index: "int4", output_body_id: "uuid", output_body_index: "int4",
+    input_body_index: "int4", output_body_id: "uuid", output_body_index: "int4", missing_root: "int2",
 });
 
 bulk_rows!(span::Model, "span", key "tenant_id, trace_key, id", {

@@ -38,6 +38,7 @@ pub mod prompt_tests;
 pub mod prompts;
 pub mod quotas;
 pub mod rates;
+pub mod rejected_input;
 pub mod row_text;
 pub mod sealed;
 pub mod settings;

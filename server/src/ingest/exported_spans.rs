@@ -140,6 +140,7 @@ fn stored_hints(sent: serde_json::Value) -> Option<String> {
         external_id: sent.external_id.map(|it| label(&without_nul(it))),
         tags: tags(sent.tags),
         complete: sent.complete,
+        has_remote_parent: sent.has_remote_parent,
     };
     (hints != StoredHints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::{span, trace};
+use entities::{
+    span,
+    trace::{self, MissingRoot},
+};
 use semantics::{
     cost::{CostInput, span_cost},
     draft::{SpanDraft, TraceHints},
@@ -156,6 +159,7 @@ pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
         input_body_index: None,
         output_body_id: None,
         output_body_index: None,
+        missing_root: MissingRoot::None.code(),
     }
 }
 
@@ -236,6 +240,7 @@ fn hints(sent: TraceHints) -> Option<String> {
             .map(|(key, value)| (tag_label(key), tag_label(value)))
             .collect(),
         complete: sent.complete,
+        has_remote_parent: sent.has_remote_parent,
     };
     (hints != StoredHints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
 }

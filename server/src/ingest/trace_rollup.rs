@@ -5,10 +5,13 @@
 //! [`roll_up`] again with all spans. Both ways go through the same function, so any split of the same spans over
 //! requests ends in the same row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use api::UsageDetails;
-use entities::{span, trace};
+use entities::{
+    span,
+    trace::{self, MissingRoot},
+};
 use semantics::rollup::{Rollup, SpanFacts, rollup};
 use serde::{Deserialize, Serialize};
 use store::{
@@ -90,6 +93,9 @@ pub struct StoredHints {
     /// The sender declares the trace complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
+    /// The span's parent is in another process.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "remote")]
+    pub has_remote_parent: bool,
 }
 
 /// Computes the trace's row from all its spans, and decides which spans count.
@@ -134,8 +140,12 @@ pub fn roll_up(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
 
     set_texts(trace, given.own_texts, given.missing_texts, &rollup_values, spans);
     let ended = root.is_some_and(|it| it.ended_at.is_some());
+    let is_complete = is_item || hints.complete;
+    // Traces of JSON ingest, also imported ones, are complete when stored.
+    let has_end = is_complete || ended || trace.given.is_some();
+    trace.missing_root = if has_end { MissingRoot::None } else { missing_root(spans) }.code();
     trace.ready = false;
-    trace.ready_at = match (is_item || hints.complete, ended) {
+    trace.ready_at = match (is_complete, ended) {
         (true, _) => now,
         (false, true) => now.saturating_add(READY_AFTER_MICROS),
         (false, false) => now.saturating_add(READY_AFTER_WITHOUT_ROOT_MICROS),
@@ -144,6 +154,17 @@ pub fn roll_up(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
         span.counted = rollup_values.counted[i];
         span.cost_counted = rollup_values.cost_counted[i];
     }
+}
+
+/// Returns what is known of the root of a trace without an ended one.
+fn missing_root(spans: &[span::Model]) -> MissingRoot {
+    let ids: HashSet<Uuid> = spans.iter().map(|it| it.id).collect();
+    let mut topmost = spans.iter().filter(|it| it.parent_id.is_none_or(|parent| !ids.contains(&parent)));
+    let is_below_remote = |span: &span::Model| {
+        let hints = span.hints.as_deref().and_then(|it| serde_json::from_str::<StoredHints>(it).ok());
+        span.ended_at.is_some() && hints.is_some_and(|it| it.has_remote_parent)
+    };
+    if topmost.all(is_below_remote) { MissingRoot::Remote } else { MissingRoot::Local }
 }
 
 /// Sets the location of the trace's texts: its own texts if it has some (which may be incomplete,

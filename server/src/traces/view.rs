@@ -1,10 +1,13 @@
 //! Converts rows and texts of traces, spans and events to wire types.
 
 use api::{
-    SpanType, Timestamp, UsageDetails,
+    SpanType, Timestamp, TraceState, UsageDetails,
     trace::{Event, RawObject, Span, Trace},
 };
-use entities::{event, span, trace};
+use entities::{
+    event, span,
+    trace::{self, MissingRoot},
+};
 use semantics::money;
 use serde_json::value::RawValue;
 use store::traces::{SpanTexts, Texts, failure_of};
@@ -58,6 +61,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         input_body_index: _,
         output_body_id: _,
         output_body_index: _,
+        missing_root,
     } = row;
     let tag_map: std::collections::BTreeMap<String, String> =
         tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -66,6 +70,8 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         .map(|(key, value)| if value.is_empty() { key.clone() } else { format!("{key}:{value}") })
         .collect();
     tags.sort_unstable();
+    // The readiness job sets the flag a moment later.
+    let ready = ready || ready_at <= updated_at;
     let cut = |text: Option<String>| if preview { text.map(first_characters) } else { text };
     Trace {
         id,
@@ -90,8 +96,12 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         tag_map,
         metadata: raw(texts.metadata.unwrap_or_else(no_members)),
         span_count: i64::from(span_count),
-        // The readiness job sets the flag a moment later.
-        ready: ready || ready_at <= updated_at,
+        state: match (MissingRoot::of_code(missing_root), ready) {
+            (MissingRoot::None, _) | (MissingRoot::Remote, true) => TraceState::Complete,
+            (MissingRoot::Local | MissingRoot::Remote, false) => TraceState::Running,
+            (MissingRoot::Local, true) => TraceState::Interrupted,
+        },
+        ready,
         control_loop_depth: None,
         spans: None,
         spans_next_cursor: None,

@@ -209,6 +209,7 @@ on_both_databases! {
         check_parameters(app, "/v1/eval", &[("metric_name", Kind::Filled), ("label", Kind::Filled), ("trace_id", Kind::Id), ("from", Kind::Time)]).await;
         check_parameters(app, "/v1/audit-log", &[("action", Kind::Filled), ("actor", Kind::Filled), ("to", Kind::Time)]).await;
         check_parameters(app, "/v1/sessions", &[("user_id", Kind::Text), ("project_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
+        check_parameters(app, "/v1/rejections", &[("project_id", Kind::Id), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
         check_parameters(app, "/v1/feedback", &[("trace_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
         check_parameters(app, "/v1/anomalies", &[("project_id", Kind::Id), ("metric", Kind::Text), ("to", Kind::Time), ("limit", Kind::Limit), ("cursor", Kind::Cursor)])
             .await;

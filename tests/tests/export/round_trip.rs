@@ -52,6 +52,10 @@ fn without_import_differences(mut trace: Value) -> Value {
     let members = trace.as_object_mut().unwrap();
     members.remove("project_id");
     members.remove("ready");
+    // It takes ten minutes until the imported trace is interrupted, too.
+    if members["state"] == "interrupted" {
+        members["state"] = "running".into();
+    }
     for span in trace["spans"].as_array_mut().unwrap() {
         let span = span.as_object_mut().unwrap();
         span.remove("tenant_id");

@@ -53,6 +53,72 @@ on_both_databases! {
         assert_eq!(key.get("/v1/traces?token_count_max=1219").await.ok()["traces"], json!([]));
     }
 
+    async fn trace_without_ended_root_is_running_then_interrupted(app: TestApp) {
+        let key = app.full_key();
+        let call = Span::new(TRACE_ID, 2, "call", TEST_START_MICROS).under(1).calls("gpt-4o", 10, 5);
+        send(&key, &[call]).await;
+        let running = trace(&key).await;
+        assert_eq!((&running["state"], &running["ready"], &running["total_token_count"]), (&json!("running"), &json!(false), &json!(15)));
+        assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["state"], "running");
+        // Each span begins the ten minutes again.
+        app.advance(599);
+        app.drain().await;
+        send(&key, &[Span::new(TRACE_ID, 3, "second call", TEST_START_MICROS).under(1).calls("gpt-4o", 10, 5)]).await;
+        app.advance(599);
+        app.drain().await;
+        assert_eq!(trace(&key).await["state"], "running");
+        app.advance(2);
+        app.drain().await;
+        let interrupted = trace(&key).await;
+        assert_eq!((&interrupted["state"], &interrupted["ready"]), (&json!("interrupted"), &json!(true)));
+        send(&key, &[Span::new(TRACE_ID, 1, "answer", TEST_START_MICROS)]).await;
+        let whole = trace(&key).await;
+        assert_eq!((&whole["state"], &whole["total_token_count"], &whole["span_count"]), (&json!("complete"), &json!(30), &json!(3)));
+        assert_eq!(whole["cost"], 0.00015);
+    }
+
+    async fn trace_with_root_without_end_is_not_complete(app: TestApp) {
+        let key = app.full_key();
+        send(&key, &[Span::new(TRACE_ID, 1, "answer", TEST_START_MICROS).until(None)]).await;
+        assert_eq!(trace(&key).await["state"], "running");
+        app.advance(601);
+        app.drain().await;
+        assert_eq!(trace(&key).await["state"], "interrupted");
+    }
+
+    async fn trace_whose_root_is_in_another_process_is_complete_without_it(app: TestApp) {
+        let key = app.full_key();
+        let remote = |trace| {
+            let mut body = request(&[Span::new(trace, 2, "POST /chat", TEST_START_MICROS).under(1)]);
+            // The parent of the span is remote.
+            body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["flags"] = json!(0x301);
+            body
+        };
+        let state = async |trace: u128| key.get(&format!("/v1/traces/{trace:032x}")).await.ok()["state"].clone();
+        key.post("/v1/otlp/traces", &remote(7)).await.ok();
+        key.post("/v1/otlp/traces", &remote(8)).await.ok();
+        key.post("/v1/otlp/traces", &request(&[Span::new(7, 3, "call", TEST_START_MICROS).under(2)])).await.ok();
+        // The parent of this one is missing in the process itself.
+        key.post("/v1/otlp/traces", &request(&[Span::new(8, 3, "call", TEST_START_MICROS).under(9)])).await.ok();
+        assert_eq!((state(7).await, state(8).await), (json!("running"), json!("running")));
+        app.advance(601);
+        app.drain().await;
+        assert_eq!((state(7).await, state(8).await), (json!("complete"), json!("interrupted")));
+    }
+
+    async fn trace_with_ended_root_is_complete(app: TestApp) {
+        let key = app.full_key();
+        send(&key, &[Span::new(TRACE_ID, 1, "answer", TEST_START_MICROS)]).await;
+        assert_eq!(trace(&key).await["state"], "complete");
+        send(&key, &[Span::new(TRACE_ID, 2, "late", TEST_START_MICROS).under(1)]).await;
+        assert_eq!(trace(&key).await["state"], "complete");
+        // So are one that the sender declares complete, and a trace of JSON ingest.
+        send(&key, &[Span::new(5, 2, "call", TEST_START_MICROS).under(1).with("trace.complete", true)]).await;
+        assert_eq!(key.get(&format!("/v1/traces/{:032x}", 5)).await.ok()["state"], "complete");
+        let stored = key.post("/v1/ingest", &json!({"spans": [{"name": "call"}]})).await.ok();
+        assert_eq!(key.get(&format!("/v1/traces/{}", stored["id"].as_str().unwrap())).await.ok()["state"], "complete");
+    }
+
     async fn usage_repeated_by_a_wrapper_counts_once(app: TestApp) {
         let key = app.full_key();
         let wrapper = Span::new(TRACE_ID, 1, "agent", TEST_START_MICROS).calls("gpt-4o", 1000, 100).until(Some(TEST_START_MICROS + 5 * SECOND));

@@ -105,7 +105,10 @@ fn check(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     let mut effects = Vec::new();
-    let failed = app.screens.manage.keys.error.is_some() || app.shell.projects.error.is_some();
+    let manage = &app.screens.manage;
+    let failed = manage.keys.error.is_some()
+        || manage.rejections.error.is_some()
+        || app.shell.projects.error.is_some();
     if app.shell.screen == manage::SCREEN_DIGIT && failed {
         effects.extend(manage::update::load(&mut app.screens.manage, &mut app.shell));
     } else if app.shell.me.is_none() && !app.shell.pending.has(|it| *it == Purpose::Me) {

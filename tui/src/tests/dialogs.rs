@@ -21,6 +21,10 @@ fn sections_of_keys_are_drawn_at_every_size() {
         snap("projects-tab", &state);
         press(&mut state, "]");
         snap("plan", &state);
+        let effects = press(&mut state, "]");
+        snap("rejections-loading", &state);
+        answer_all(&mut state, &effects);
+        snap("rejections", &state);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `loupe traces get`: shows a trace.
 
 use api::{
+    TraceState,
     client::{
         Client,
         calls::{self, Page},
@@ -155,6 +156,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
     let mut text = format!("{} {first}\n", style.paint(&mark.text, mark.tone));
     let lines = [
         ("id", trace.get("id").filter(|_| narrow)),
+        ("state", trace.get("state").filter(|state| *state != TraceState::Complete.as_str())),
         ("started", None),
         ("error", trace.get("error")),
         ("usage", trace.get("usage_details")),

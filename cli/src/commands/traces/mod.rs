@@ -88,6 +88,7 @@ pub const TRACE_VIEW: View = View {
             .optional()
             .columns(7),
         Column::new("TAGS", "tags", tags).elastic().wide(),
+        Column::new("STATE", "state", |row, style| cell::text(row, "state", style)).wide().columns(11),
         Column::new("SPANS", "span_count", |row, style| cell::count(row, "span_count", style))
             .right()
             .wide()

@@ -32,6 +32,7 @@ use crate::{
     metrics::{Interval, Metrics, ProjectMetric, ProjectMetricValue, ProjectWindow, Window},
     model::ModelList,
     project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus},
+    rejection::RejectionList,
     search::{SearchResults, VectorSearch},
     session::SessionList,
     tenant::Me,
@@ -196,6 +197,11 @@ pub fn feedback(filter: &FeedbackFilter, page: &Page) -> Call<FeedbackList> {
     let FeedbackFilter { project_id, trace_id, label, from, to } = filter;
     let call = Call::get("/v1/feedback").maybe("project_id", *project_id).maybe("trace_id", *trace_id);
     paged(call.maybe("label", *label).maybe("from", *from).maybe("to", *to), page)
+}
+
+/// Lists rejections, newest first.
+pub fn rejections(project: Option<Uuid>, page: &Page) -> Call<RejectionList> {
+    paged(Call::get("/v1/rejections").maybe("project_id", project), page)
 }
 
 /// Adds feedback to a trace. With a user ID a repetition replaces the feedback; without one, each

@@ -10,7 +10,7 @@ use super::{Findings, MAX_DESCRIBED_FINDINGS};
 use crate::{db::Db, span_block::MAX_BLOCK_SPANS, text_rows, trace_ids, traces::child_tables};
 
 /// Every table with a tenant.
-pub const TENANT_TABLES: [&str; 46] = [
+pub const TENANT_TABLES: [&str; 47] = [
     "anomaly",
     "anomaly_detector",
     "api_key",
@@ -45,6 +45,7 @@ pub const TENANT_TABLES: [&str; 46] = [
     "provider_credential",
     "quota_use",
     "rate_window",
+    "rejected_input",
     "rule_decision",
     "span",
     "span_block",
@@ -61,7 +62,7 @@ pub const TENANT_TABLES: [&str; 46] = [
 
 /// Every table whose rows belong to a project, with the column that identifies a row. Rows without a project belong
 /// to all projects of the tenant.
-pub const PROJECT_TABLES: [(&str, &str); 18] = [
+pub const PROJECT_TABLES: [(&str, &str); 19] = [
     ("anomaly", "id"),
     ("anomaly_detector", "project_id"),
     ("api_key", "id"),
@@ -77,6 +78,7 @@ pub const PROJECT_TABLES: [(&str, &str); 18] = [
     ("policy", "id"),
     ("prompt", "project_id"),
     ("prompt_deployment", "id"),
+    ("rejected_input", "id"),
     ("span_vector", "id"),
     ("trace", "id"),
     ("webhook_event", "id"),

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use api::{
     ErrorCode,
     ingest::{BatchResult, Ingested, ItemResult, ItemStatus, MAX_BATCH, TraceItem},
+    rejection::{RejectionReason, RejectionSource},
 };
 use axum::{
     Json,
@@ -30,7 +31,15 @@ use crate::{
         read,
         route::{Route, route},
     },
-    ingest::{endpoints::target_project, spans::Receipt, trace_item},
+    ingest::{
+        endpoints::{
+            rejections::{record, rejected_items},
+            target_project,
+        },
+        rejections::MAX_REASONS,
+        spans::Receipt,
+        trace_item,
+    },
 };
 
 /// Error codes of storing traces, besides those of every body.
@@ -155,11 +164,25 @@ pub async fn batch(
         }
     }
     let count = |status| results.iter().filter(|it| it.status == status).count();
-    Ok(Json(BatchResult {
-        accepted: count(ItemStatus::Accepted),
-        rejected: count(ItemStatus::Rejected),
-        results,
-    }))
+    let (accepted, rejected) = (count(ItemStatus::Accepted), count(ItemStatus::Rejected));
+    if rejected > 0 {
+        let Receipt { project_id, now, .. } = source.receipt;
+        let reasons = first_reasons(&results);
+        let items = rejected_items(&caller, project_id, RejectionSource::Json, &headers, rejected, reasons);
+        record(&app, items, now).await;
+    }
+    Ok(Json(BatchResult { accepted, rejected, results }))
+}
+
+/// Returns the reasons of the first rejected items.
+fn first_reasons(results: &[ItemResult]) -> Vec<RejectionReason> {
+    let rejected = results.iter().filter(|it| it.status == ItemStatus::Rejected);
+    let reason = |it: &ItemResult| RejectionReason {
+        index: u64::try_from(it.index).ok(),
+        code: it.code.clone().unwrap_or_default(),
+        message: it.error.clone().unwrap_or_default(),
+    };
+    rejected.take(MAX_REASONS).map(reason).collect()
 }
 
 /// Returns the error for a trace beyond the monthly quota.

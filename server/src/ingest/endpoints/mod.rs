@@ -1,14 +1,29 @@
-//! Endpoints that accept traces.
+//! Endpoints that accept traces, and the list of rejections.
 
 mod json;
 mod otlp;
+mod rejections;
 mod target_project;
 
-use crate::{feature::Feature, http::route::Route};
+use std::time::Duration;
+
+use store::rejected_input::EXPIRING_INPUT;
+
+use crate::{
+    feature::{Feature, RowExpiry},
+    http::route::Route,
+};
+
+/// How long rejected input is kept.
+const REJECTED_INPUT_TTL: Duration = Duration::from_secs(7 * 86_400);
 
 /// Acceptance of traces.
-pub const FEATURE: Feature = Feature { routes, ..Feature::NONE };
+pub const FEATURE: Feature = Feature {
+    routes,
+    housekeeping: &[&RowExpiry { rows: EXPIRING_INPUT, after: REJECTED_INPUT_TTL }],
+    ..Feature::NONE
+};
 
 fn routes() -> Vec<Route> {
-    [json::routes(), otlp::routes()].concat()
+    [json::routes(), otlp::routes(), rejections::routes()].concat()
 }

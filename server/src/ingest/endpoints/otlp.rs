@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use api::ErrorCode;
+use api::{
+    ErrorCode,
+    rejection::{RejectionReason, RejectionSource},
+};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, header},
@@ -12,7 +15,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceResponse,
 };
 use prost::Message;
-use semantics::otlp::{Malformed, MeasuredExport, OtlpEncoding};
+use semantics::otlp::{Malformed, MeasuredExport, OtlpEncoding, RejectedSpan};
 use store::{rates::RateBucket, traces::ChunkOutcome};
 
 use crate::{
@@ -24,7 +27,11 @@ use crate::{
         route::{Route, route},
     },
     ingest::{
-        endpoints::{json::quota_exceeded, target_project},
+        endpoints::{
+            json::quota_exceeded,
+            rejections::{record, rejected_items},
+            target_project,
+        },
         spans::{Receipt, to_chunks},
     },
 };
@@ -99,18 +106,38 @@ pub async fn traces(
     let stored = app.writer.store(rows, app.ingest_options(&caller).await?, Some(memory)).await?;
     app.telemetry.ingest.count_body(bytes);
     app.telemetry.ingest.count_rejected(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
-    let rejected_chunks: Vec<_> =
-        stored.iter().filter(|it| it.1 == ChunkOutcome::Refused).map(|it| &it.0).collect();
-    if rejected_chunks.is_empty() {
-        return Ok(respond(encoding, decoded.rejected, decoded.rejection));
+    let refused = stored.iter().filter(|it| it.1 == ChunkOutcome::Refused);
+    let (refused_chunks, refused_spans) =
+        refused.fold((0, 0), |(chunks, spans), it| (chunks + 1, spans + it.0.spans.len()));
+    let rejected = decoded.rejected + refused_spans;
+    if rejected == 0 {
+        return Ok(respond(encoding, 0, None));
     }
-    let quota_problem = quota_exceeded(&caller);
-    if rejected_chunks.len() == stored.len() {
-        return Err(quota_problem.into());
+    let mut message = decoded.rejections.first().map(|it| it.message.clone());
+    let mut reasons: Vec<_> = decoded.rejections.into_iter().map(to_reason).collect();
+    if refused_chunks > 0 {
+        let problem = quota_exceeded(&caller);
+        if refused_chunks == stored.len() {
+            return Err(problem.into());
+        }
+        let code = problem.code.as_str();
+        message = Some(format!("{code}: {}", problem.message));
+        // Inserted first, because reasons beyond the limit are not recorded.
+        reasons.insert(0, RejectionReason { index: None, code: code.to_owned(), message: problem.message });
     }
-    let spans: usize = rejected_chunks.iter().map(|it| it.spans.len()).sum();
-    let message = format!("{}: {}", quota_problem.code.as_str(), quota_problem.message);
-    Ok(respond(encoding, decoded.rejected + spans, Some(message)))
+    let project = named.unwrap_or(default_project);
+    let mut items = rejected_items(&caller, project, RejectionSource::Otlp, &headers, rejected, reasons);
+    if let Some(sdk) = decoded.sdk {
+        (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
+    }
+    record(&app, items, app.clock.now()).await;
+    Ok(respond(encoding, rejected, message))
+}
+
+fn to_reason(span: RejectedSpan) -> RejectionReason {
+    let RejectedSpan { index, message } = span;
+    let code = ErrorCode::ValidationFailed.as_str().to_owned();
+    RejectionReason { index: u64::try_from(index).ok(), code, message }
 }
 
 /// Accept metrics without storing them. The response is one that SDKs do not retry or log as an error.

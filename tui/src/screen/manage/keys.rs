@@ -42,8 +42,14 @@ pub const PROJECTS_SCOPE: Scope = Scope::screen(
 pub const PLAN_SCOPE: Scope =
     Scope::screen("Keys & Projects: plan", &[SECTION_KEYS, REFRESH_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS]);
 
+/// Rejected input.
+pub const REJECTIONS_SCOPE: Scope = Scope::screen(
+    "Keys & Projects: rejections",
+    &[SECTION_KEYS, COPY_KEYS, EXPORT_KEYS, REFRESH_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS],
+);
+
 /// The scopes of the screen.
-pub const SCREEN_SCOPES: &[Scope] = &[KEYS_SCOPE, PROJECTS_SCOPE, PLAN_SCOPE];
+pub const SCREEN_SCOPES: &[Scope] = &[KEYS_SCOPE, PROJECTS_SCOPE, PLAN_SCOPE, REJECTIONS_SCOPE];
 
 /// The bindings of the screen.
 pub const SCREEN_BINDINGS: &[Binding] = bindings! {
@@ -54,6 +60,6 @@ pub const SCREEN_BINDINGS: &[Binding] = bindings! {
     Action::Archive, "projects.archive", ["A"], PROJECT_ROWS, "archive the selected project, after a confirmation", "archive" => Role::Owner;
     Action::Unarchive, "projects.unarchive", ["U"], PROJECT_ROWS, "unarchive the selected project, which then accepts traces again", "restore" => Role::Owner;
     Action::Autoship, "projects.autoship", ["P"], PROJECT_ROWS, "ship prompts that passed their test without approval, or not", "autoship" => Role::Owner;
-    Action::NextTab, "manage.next-tab", ["]", "right"], SECTION_KEYS, "next of keys, projects and plan", "tab";
-    Action::PreviousTab, "manage.previous-tab", ["[", "left"], SECTION_KEYS, "previous of keys, projects and plan";
+    Action::NextTab, "manage.next-tab", ["]", "right"], SECTION_KEYS, "next of keys, projects, plan and rejections", "tab";
+    Action::PreviousTab, "manage.previous-tab", ["[", "left"], SECTION_KEYS, "previous of keys, projects, plan and rejections";
 };

@@ -9,12 +9,12 @@ use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 const PANEL_ROWS: u16 = 10;
 
 /// Returns the sections of Keys & Projects that there is room for, from top to bottom. All but the
-/// first begin with a rule. `counts` are the rows of keys and projects, and the lines of the plan.
+/// first begin with a rule. Rejections are shown alone. `counts` are the rows of keys and projects, and the lines of the plan.
 pub fn sections(size: (u16, u16), tab: Section, counts: [usize; 3]) -> Vec<(Section, Rect)> {
     let body = frame(size).body;
     let [keys, projects, plan] = counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX / 2));
     let with_plan = body.height >= ALL_SECTIONS_ROWS;
-    if body.height < TWO_SECTIONS_ROWS || (tab == Section::Plan && !with_plan) {
+    if tab == Section::Rejections || body.height < TWO_SECTIONS_ROWS || (tab == Section::Plan && !with_plan) {
         return vec![(tab, body)];
     }
     let plan = if with_plan { (plan + 1).min(body.height / 2) } else { 0 };

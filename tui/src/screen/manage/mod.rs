@@ -1,4 +1,4 @@
-//! Screen 7: API keys, projects and the plan.
+//! Screen 7: API keys, projects, the plan and rejected input.
 
 pub mod change;
 mod form;

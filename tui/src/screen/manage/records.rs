@@ -15,6 +15,7 @@ impl ScreenRecords for Manage {
         match self.section {
             Section::Keys => Some("keys.ndjson".to_owned()),
             Section::Projects => Some("projects.ndjson".to_owned()),
+            Section::Rejections => Some("rejections.ndjson".to_owned()),
             Section::Plan => None,
         }
     }
@@ -23,6 +24,7 @@ impl ScreenRecords for Manage {
         match self.section {
             Section::Keys => Some(Export::rows(&self.keys.items)),
             Section::Projects => Some(Export::rows(shell.projects.shown())),
+            Section::Rejections => Some(Export::rows(&self.rejections.items)),
             Section::Plan => None,
         }
     }
@@ -39,6 +41,11 @@ impl ScreenRecords for Manage {
                 let project = shell.projects.current()?;
                 let record = serde_json::to_string_pretty(project).ok()?;
                 (project.id, record, "the project's id", "the project's record")
+            }
+            Section::Rejections => {
+                let rejection = self.rejection()?;
+                let record = serde_json::to_string_pretty(rejection).ok()?;
+                (rejection.id, record, "the rejection's id", "the rejection")
             }
             Section::Plan => return None,
         };

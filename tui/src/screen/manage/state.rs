@@ -1,8 +1,11 @@
-//! The records of Keys & Projects: the API keys, and which section and key are selected.
+//! The records of Keys & Projects: API keys and rejections, and which section and row are selected.
 
-use api::key::{ApiKey, ApiKeyList};
+use api::{
+    key::{ApiKey, ApiKeyList},
+    rejection::Rejection,
+};
 
-use crate::screen::manage::keys::{KEYS_SCOPE, PLAN_SCOPE, PROJECTS_SCOPE};
+use crate::screen::manage::keys::{KEYS_SCOPE, PLAN_SCOPE, PROJECTS_SCOPE, REJECTIONS_SCOPE};
 use crate::{
     keymap::Scope,
     net::List,
@@ -19,11 +22,13 @@ pub enum Section {
     Projects,
     /// Plan, limits and usage.
     Plan,
+    /// Rejected input.
+    Rejections,
 }
 
 impl Section {
     /// The sections, from top to bottom.
-    pub const ALL: [Self; 3] = [Self::Keys, Self::Projects, Self::Plan];
+    pub const ALL: [Self; 4] = [Self::Keys, Self::Projects, Self::Plan, Self::Rejections];
 
     /// Returns the title.
     pub const fn title(self) -> &'static str {
@@ -31,6 +36,7 @@ impl Section {
             Self::Keys => "Keys",
             Self::Projects => "Projects",
             Self::Plan => "Plan",
+            Self::Rejections => "Rejections",
         }
     }
 
@@ -40,15 +46,17 @@ impl Section {
             Self::Keys => KEYS_SCOPE,
             Self::Projects => PROJECTS_SCOPE,
             Self::Plan => PLAN_SCOPE,
+            Self::Rejections => REJECTIONS_SCOPE,
         }
     }
 
     /// Returns the next or the previous section, wrapping around at the ends.
     pub const fn neighbour(self, forward: bool) -> Self {
         match (self, forward) {
+            (Self::Rejections, true) | (Self::Projects, false) => Self::Keys,
             (Self::Keys, true) | (Self::Plan, false) => Self::Projects,
-            (Self::Projects, true) | (Self::Keys, false) => Self::Plan,
-            (Self::Plan, true) | (Self::Projects, false) => Self::Keys,
+            (Self::Projects, true) | (Self::Rejections, false) => Self::Plan,
+            (Self::Plan, true) | (Self::Keys, false) => Self::Rejections,
         }
     }
 }
@@ -58,6 +66,8 @@ impl Section {
 pub enum ManageRequest {
     /// The API keys.
     Keys,
+    /// The newest rejections.
+    Rejections,
 }
 
 impl RequestPurpose for ManageRequest {}
@@ -77,6 +87,8 @@ pub struct Manage {
     pub section: Section,
     /// API keys that are not revoked, newest first.
     pub keys: Rows<ApiKey>,
+    /// The newest rejections of the selected project, or of all projects.
+    pub rejections: Rows<Rejection>,
     /// Open requests.
     pub pending: Pending<ManageRequest>,
 }
@@ -85,6 +97,19 @@ impl Manage {
     /// Returns the key under the cursor.
     pub fn key(&self) -> Option<&ApiKey> {
         self.keys.items.get(self.keys.selected)
+    }
+
+    /// Returns the rejection under the cursor.
+    pub fn rejection(&self) -> Option<&Rejection> {
+        self.rejections.items.get(self.rejections.selected)
+    }
+
+    /// Stores a fresh list of rejections; the cursor stays on its rejection.
+    pub fn fill_rejections(&mut self, rejections: Vec<Rejection>) {
+        let selected = self.rejection().map(|it| it.id);
+        let kept = rejections.iter().position(|it| Some(it.id) == selected);
+        self.rejections =
+            Rows { selected: kept.unwrap_or_default(), items: rejections, loaded: true, error: None };
     }
 
     /// Stores a fresh list of keys; the cursor stays on its key.

@@ -1,7 +1,11 @@
 //! Tests of the screen Keys & Projects: requests, and changes that are sent once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use api::{key::ApiKey, project::ProjectStatus};
+use api::{
+    key::ApiKey,
+    project::ProjectStatus,
+    rejection::{Rejection, RejectionList, RejectionReason, RejectionSource},
+};
 
 use crate::tests::*;
 use crate::{dialog::Body, screen::manage::change::ManageChange};
@@ -35,6 +39,49 @@ pub fn projects() -> Vec<api::project::Project> {
     vec![project(4, "2025-pilot", true), project(2, "checkout-bot", false), support]
 }
 
+/// Returns rejections of two SDKs, one of them for many requests.
+pub fn rejections() -> RejectionList {
+    let reason = |index, code: &str, message: &str| RejectionReason {
+        index,
+        code: code.to_owned(),
+        message: message.to_owned(),
+    };
+    let python = Rejection {
+        id: id(31),
+        project_id: Some(id(2)),
+        source: RejectionSource::Otlp,
+        sdk: Some("opentelemetry/python".into()),
+        sdk_version: Some("1.27.0".into()),
+        rejected: 5,
+        requests: 1,
+        reasons: vec![
+            reason(Some(17), "validation_failed", "trace_id must be 16 bytes that are not all zero"),
+            reason(Some(18), "validation_failed", "span_id must be 8 bytes that are not all zero"),
+            reason(
+                None,
+                "ingest_quota_exceeded",
+                "the starter plan's quota of 10000 traces per month is used up; it renews on the first day of the next month (UTC)",
+            ),
+        ],
+        request_id: "0198-request".into(),
+        received_at: Timestamp::from_micros(BASE_MICROS - 60_000_000),
+        last_at: Timestamp::from_micros(BASE_MICROS - 60_000_000),
+    };
+    let json = Rejection {
+        id: id(32),
+        project_id: None,
+        source: RejectionSource::Json,
+        sdk: None,
+        sdk_version: None,
+        rejected: 12_000,
+        requests: 3_000,
+        reasons: Vec::new(),
+        last_at: Timestamp::from_micros(BASE_MICROS - 600_000_000),
+        ..python.clone()
+    };
+    RejectionList { rejections: vec![python, json], has_more: false, next_cursor: None }
+}
+
 /// Returns a console on screen 7 with all records loaded.
 pub fn managing(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
@@ -51,6 +98,7 @@ pub fn answer_all(state: &mut App, effects: &[Effect]) {
             "/v1/me" => Response::new(me()),
             "/v1/projects" => Response::new(projects()),
             "/v1/apikeys" => Response::new(keys()),
+            "/v1/rejections" => Response::new(rejections()),
             _ => continue,
         };
         update(state, Msg::Reply(sent.id, Ok(response)));
@@ -79,6 +127,37 @@ fn keys_screen_requests_keys_projects_and_identity() {
     assert!(!effects.iter().any(|it| is_get(it, "/v1/apikeys")), "keys need a session");
     assert!(press(&mut state, "c").is_empty() && state.shell.dialog.is_none());
     assert!(state.shell.toast.as_ref().unwrap().text.contains("session token"));
+}
+
+#[test]
+fn rejections_of_the_selected_project_are_requested_when_they_are_shown() {
+    let mut state = managing((80, 24), UNICODE_THEME);
+    state.shell.project = state.shell.projects.items.first().cloned();
+    let project = state.shell.project_id();
+    let effects = press(&mut state, "[");
+    assert!(are(&effects, &["/v1/rejections"]), "{effects:?}");
+    assert_eq!(only_request(&effects).uuid("project_id"), project);
+    assert!(!state.screens.manage.rejections.loaded);
+    answer_all(&mut state, &effects);
+    press(&mut state, "j");
+    assert_eq!(state.screens.manage.rejection().unwrap().id, id(32));
+    let effects = press(&mut state, "R");
+    assert!(effects.iter().any(|it| is_get(it, "/v1/rejections")), "{effects:?}");
+    answer_all(&mut state, &effects);
+    assert_eq!(state.screens.manage.rejection().unwrap().id, id(32), "the cursor stays on its rejection");
+    assert!(press(&mut state, "]").is_empty(), "the keys are loaded");
+}
+
+#[test]
+fn failed_request_for_rejections_is_explained_and_leaves_the_keys() {
+    let mut state = managing((80, 24), UNICODE_THEME);
+    let effects = press(&mut state, "[");
+    reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
+    let manage = &state.screens.manage;
+    assert!(manage.rejections.error.is_some() && manage.keys.error.is_none());
+    let effects = press(&mut state, "R");
+    answer_all(&mut state, &effects);
+    assert!(state.screens.manage.rejections.error.is_none());
 }
 
 #[test]

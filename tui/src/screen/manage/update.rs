@@ -2,8 +2,10 @@
 
 use api::{
     Timestamp,
-    client::calls,
+    client::calls::{self, Page},
+    page::MAX_LIMIT,
     project::{Project, ProjectStatus},
+    rejection::RejectionList,
 };
 
 use crate::{
@@ -12,15 +14,23 @@ use crate::{
     layout::frame,
     net::{Destination, Effect, NetError, Response},
     screen::manage::{
+        SCREEN_DIGIT,
         change::ManageChange,
         form,
         state::{Manage, ManageRequest, Section},
     },
-    shell::{Pending, ScreenActions, ScreenRequests, Shell, notice::describe, trouble},
+    shell::{Pending, Rows, ScreenActions, ScreenRequests, Shell, notice::describe, trouble},
     travel,
 };
 
 impl ScreenActions for Manage {
+    fn project_changed(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        // The other sections show all projects.
+        self.rejections = Rows::default();
+        let is_shown = shell.screen == SCREEN_DIGIT && self.section == Section::Rejections;
+        if is_shown { vec![load_rejections(self, shell)] } else { Vec::new() }
+    }
+
     fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
         load(self, shell)
     }
@@ -30,6 +40,9 @@ impl ScreenActions for Manage {
         match action {
             Action::NextTab | Action::PreviousTab => {
                 self.section = self.section.neighbour(action == Action::NextTab);
+                if self.section == Section::Rejections {
+                    return vec![load_rejections(self, shell)];
+                }
             }
             Action::Refresh => return load(self, shell),
             Action::Back => return vec![Effect::Go(Destination::Screen(1))],
@@ -84,11 +97,23 @@ impl ScreenRequests for Manage {
     ) -> Result<Vec<Effect>, NetError> {
         match purpose {
             ManageRequest::Keys => self.fill_keys(response.decoded()?),
+            ManageRequest::Rejections => {
+                let page: RejectionList = response.decoded()?;
+                self.fill_rejections(page.rejections);
+            }
         }
         Ok(Vec::new())
     }
 
-    fn fail(&mut self, shell: &mut Shell, _purpose: ManageRequest, error: NetError) -> Vec<Effect> {
+    fn fail(&mut self, shell: &mut Shell, purpose: ManageRequest, error: NetError) -> Vec<Effect> {
+        if purpose == ManageRequest::Rejections {
+            let effects = trouble::unauthorized(shell, &error);
+            if trouble::is_new(self.rejections.error.as_ref(), &error) {
+                shell.report(describe(&error));
+            }
+            self.rejections.error = Some(error);
+            return effects;
+        }
         if trouble::is_session_refused(shell, &error) {
             return trouble::session_refused(shell, &error);
         }
@@ -108,7 +133,17 @@ pub fn load(manage: &mut Manage, shell: &mut Shell) -> Vec<Effect> {
     if shell.has_session() {
         effects.push(manage.pending.send_all(shell.ticket(), ManageRequest::Keys, calls::api_keys));
     }
+    if manage.section == Section::Rejections {
+        effects.push(load_rejections(manage, shell));
+    }
     effects
+}
+
+/// Requests the newest rejections.
+fn load_rejections(manage: &mut Manage, shell: &mut Shell) -> Effect {
+    let page = Page { limit: Some(MAX_LIMIT), cursor: None };
+    let call = calls::rejections(shell.project_id(), &page);
+    manage.pending.send(shell.ticket(), ManageRequest::Rejections, call)
 }
 
 /// Returns the change of the selected project that an action makes, or why there is none.
@@ -131,11 +166,13 @@ fn move_cursor(manage: &mut Manage, shell: &mut Shell, action: Action) {
     let last = match manage.section {
         Section::Keys => manage.keys.items.len(),
         Section::Projects => shell.projects.shown_len(),
+        Section::Rejections => manage.rejections.items.len(),
         Section::Plan => return,
     };
     let page = usize::from(frame(shell.size).body.height / 2).max(2) - 1;
     let selected = match manage.section {
         Section::Keys => &mut manage.keys.selected,
+        Section::Rejections => &mut manage.rejections.selected,
         Section::Projects | Section::Plan => &mut shell.projects.selected,
     };
     if let Some(to) = travel::to(action, *selected, last.saturating_sub(1), page) {

@@ -1,6 +1,6 @@
 //! The live list of traces.
 
-use api::trace::Trace;
+use api::{TraceState, trace::Trace};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::screen::traces::keys::LIST_SCOPE;
@@ -275,6 +275,10 @@ fn cells<'a>(traces: &'a Traces, shell: &'a Shell, trace: &'a Trace, faded: bool
     // Healthy rows have no colour, so that the others stand out by colour, weight and mark.
     let (mark, mark_tone, tone, title) = if trace.error.is_some() {
         (glyphs.failed, Tone::Bad, Tone::Bad, Tone::Bad)
+    } else if trace.state == TraceState::Interrupted {
+        (glyphs.interrupted, Tone::Warn, Tone::Plain, Tone::Plain)
+    } else if trace.state == TraceState::Running {
+        (glyphs.unfinished, Tone::Plain, Tone::Plain, Tone::Plain)
     } else if traces.list.slow(trace) {
         (glyphs.slow, Tone::Warn, Tone::Warn, Tone::Plain)
     } else {

@@ -3,6 +3,7 @@
 mod keys;
 mod plan;
 mod projects;
+mod rejections;
 
 pub use keys::access;
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -37,6 +38,7 @@ impl ScreenView for Manage {
                 Section::Keys => keys::draw(self, shell, buffer, body),
                 Section::Projects => projects::draw(self, shell, buffer, body),
                 Section::Plan => plan::draw(shell, buffer, body),
+                Section::Rejections => rejections::draw(self, shell, buffer, body),
             }
         }
     }
@@ -71,6 +73,14 @@ impl ScreenView for Manage {
     fn status(&self, shell: &Shell) -> String {
         let (keys, projects) = (&self.keys, &shell.projects);
         let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        if self.section == Section::Rejections {
+            let rejections = &self.rejections;
+            return if rejections.loaded {
+                count(rejections.items.len(), "rejection")
+            } else {
+                String::new()
+            };
+        }
         let mut parts = Vec::new();
         if keys.loaded {
             parts.push(count(keys.items.len(), "key"));
@@ -91,6 +101,7 @@ fn rule(shell: &Shell, section: Section) -> Pieces {
         Section::Keys => ("keys", ""),
         Section::Projects => ("projects", ""),
         Section::Plan => ("plan and limits", ""),
+        Section::Rejections => ("rejections", ""),
     };
     let cols = usize::from(shell.size.0);
     let head = Pieces::new().add(Tone::Dim, format!("{} {title} ", theme.glyphs.rule.repeat(2)));

@@ -1,5 +1,6 @@
 //! An opened trace: the waterfall above, the panes below.
 
+use api::TraceState;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
@@ -294,6 +295,9 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
         parts.push(format!("{spans}, {} failed", detail.failures()));
     } else if traces.is_busy(shell) || shell.is_busy() {
         parts.push(format!("loading{}", glyphs.ellipsis));
+    }
+    if let Some(trace) = detail.trace.as_ref().filter(|trace| trace.state != TraceState::Complete) {
+        parts.push(trace.state.to_string());
     }
     if let Some(cost) = detail.trace.as_ref().and_then(|trace| trace.cost) {
         parts.push(format!("cost {}", money(cost)));
