@@ -278,18 +278,19 @@ async fn running_call_is_finished_when_the_server_stops() {
     };
     let body = Body::from_stream(stream::iter([Ok(first)]).chain(stream::once(rest)));
     let authorization = format!("Bearer {}", app.key_text());
-    let key = app.full_key();
-    let call =
-        tokio::spawn(
-            async move { client.call(EXPORT_TRACES, &[("authorization", &authorization)], body).await },
-        );
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let stopping = tokio::spawn(app.stop());
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    sender.send(()).unwrap();
-    assert_eq!(call.await.unwrap().code, 0);
-    drop((key, idle));
-    stopping.await.unwrap();
+    let metadata = [("authorization", authorization.as_str())];
+    let pause = || tokio::time::sleep(Duration::from_millis(100));
+    let stop = async {
+        pause().await;
+        let finish_call = async {
+            pause().await;
+            sender.send(()).unwrap();
+        };
+        tokio::join!(app.stop(), finish_call);
+    };
+    let (reply, ()) = tokio::join!(client.call(EXPORT_TRACES, &metadata, body), stop);
+    assert_eq!(reply.code, 0, "{reply:?}");
+    drop(idle);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
