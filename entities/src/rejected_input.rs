@@ -12,8 +12,8 @@ pub struct Model {
     /// Identifies the record.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// The project of the request; null if unknown.
-    pub project_id: Option<Uuid>,
+    /// The project of the request, by its header or its API key.
+    pub project_id: Uuid,
     /// A word of [`api::rejection::RejectionSource`].
     pub source: String,
     /// Name of the SDK that sent the first rejected item.

@@ -98,11 +98,11 @@ pub struct Model {
 /// Why a trace has no ended root span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingRoot {
-    /// It has one, or the sender declares it complete.
+    /// The root is not missing: it has ended, or the sender declares the trace complete.
     None,
-    /// The root, or a parent of a stored span, has not ended or was not sent.
+    /// The root, or the parent of a stored span, has not ended or was not sent.
     Local,
-    /// Only spans of other processes are missing, which may send theirs elsewhere or not at all.
+    /// The only missing parents are in other processes, whose spans may be sent to another server or not at all.
     Remote,
 }
 

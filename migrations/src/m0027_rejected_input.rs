@@ -22,7 +22,7 @@ impl MigrationTrait for Migration {
             .table(rejected_input::Entity)
             .col(uuid(Column::TenantId))
             .col(uuid(Column::Id))
-            .col(uuid_null(Column::ProjectId))
+            .col(uuid(Column::ProjectId))
             .col(text(Column::Source))
             .col(text_null(Column::Sdk))
             .col(text_null(Column::SdkVersion))

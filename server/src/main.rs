@@ -279,7 +279,7 @@ async fn listen(address: Option<&str>, setting: &str) -> anyhow::Result<Option<T
     let Some(address) = address else { return Ok(None) };
     let listener = match address.parse() {
         Ok(address) => http::serve::listen(address),
-        // A host name.
+        // The address contains a host name.
         Err(_) => TcpListener::bind(address).await,
     };
     listener.map(Some).with_context(|| format!("can't listen on {address} ({setting})"))

@@ -34,8 +34,8 @@ pub struct RejectionReason {
 pub struct Rejection {
     /// Identifies the rejection.
     pub id: Uuid,
-    /// The project of the request, by its header or its API key; null if unknown.
-    pub project_id: Option<Uuid>,
+    /// The project of the request, by its header or its API key.
+    pub project_id: Uuid,
     /// The protocol of the request.
     pub source: RejectionSource,
     /// The SDK that sent the first rejected item, such as `opentelemetry/python`, or else the product that the

@@ -44,7 +44,7 @@ const TRANSPORT_HEADERS: [HeaderName; 5] = [TE, ACCEPT_ENCODING, CONTENT_ENCODIN
 /// Serves a call.
 pub async fn serve_call(app: &App, router: Router, call: Request<Incoming>) -> Response {
     if !has_grpc_type(call.headers()) {
-        // The protocol requires this status of HTTP, because such a client does not read a status of gRPC.
+        // gRPC requires an HTTP status here, because the client does not speak gRPC and would not read its status.
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
     let request = to_http(call, Duration::from_secs(app.config.header_timeout)).await;
@@ -52,7 +52,7 @@ pub async fn serve_call(app: &App, router: Router, call: Request<Incoming>) -> R
     reply::to_grpc(response).await
 }
 
-/// Returns whether a request is one of gRPC with messages in protobuf.
+/// Returns whether the content type is gRPC with messages in protobuf.
 fn has_grpc_type(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let Some(rest) = value.strip_prefix(b"application/grpc") else { return false };
@@ -92,7 +92,7 @@ async fn to_http(call: Request<Incoming>, timeout: Duration) -> Request<Body> {
     Request::from_parts(parts, body)
 }
 
-/// Returns a body that cannot be read, so that the error is reported after the token is checked, like that of any body.
+/// Returns a body whose read fails with `error`. It is read by the handler, after authentication.
 fn failing(error: FramingError) -> Body {
     Body::from_stream(stream::iter([Err::<&[u8], _>(error)]))
 }

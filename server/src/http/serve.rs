@@ -43,8 +43,8 @@ const MAX_METRICS_CONNECTIONS: usize = 32;
 const MAX_REJECTED_CONNECTIONS: usize = 64;
 /// Maximum time that a rejected connection may take to send its request.
 const REJECTION_TIMEOUT: Duration = Duration::from_secs(2);
-/// The part of all connections that can be connections of gRPC: one of this number.
-const GRPC_CONNECTIONS_PART: usize = 4;
+/// The limit of all connections divided by this number is the limit of connections over gRPC.
+const GRPC_CONNECTIONS_DIVISOR: usize = 4;
 /// Maximum number of calls of a gRPC connection that run at the same time; the client delays further ones.
 const MAX_CALLS_PER_CONNECTION: u32 = 8;
 /// Size in bytes of a connection's buffer.
@@ -92,9 +92,9 @@ pub async fn serve(
     let stop = stop.shared();
     let router = super::router(app, routes);
     let max_connections = connection_limit(app);
-    // Idle connections of gRPC stay open. They must not prevent requests over HTTP.
+    // Clients keep idle connections of gRPC open. A limit of their own leaves the other connections to HTTP.
     let max_grpc_connections = match &listeners.otlp_grpc {
-        Some(_) => (max_connections / GRPC_CONNECTIONS_PART).max(1),
+        Some(_) => (max_connections / GRPC_CONNECTIONS_DIVISOR).max(1),
         None => 0,
     };
     let otlp_grpc = async {

@@ -80,11 +80,11 @@ impl RejectionRecorder {
 async fn store_items(rows: &TenantRows, db: &Db, items: RejectedItems, now: i64) -> Result<(), DbError> {
     let (tenant, origin) = (items.tenant_id, (items.project_id, items.source));
     let rejected = i64::try_from(items.rejected).unwrap_or(i64::MAX);
-    if rows.takes_row(origin, rejected, now) {
+    if rows.claim_row(origin, rejected, now) {
         let row = row(items, rejected, now)?;
         let id = row.id;
         let inserted = insert(&db.write, row).await;
-        rows.finish_row(origin, inserted.is_ok().then_some(id));
+        rows.end_insertion(origin, inserted.is_ok().then_some(id));
         inserted?;
     }
     // The request that gets the lock adds the counts of all that wait for it.
@@ -135,9 +135,9 @@ impl TenantRows {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a request gets a row of its own. Otherwise its items are among the uncounted ones. The first
-    /// request of an origin always gets one, so that the counts of others have a row.
-    fn takes_row(&self, origin: Origin, rejected: i64, now: i64) -> bool {
+    /// Returns true if the request may insert a row; otherwise adds its items to the uncounted ones. The first request
+    /// of an origin always inserts one, to which the counts of later requests are added.
+    fn claim_row(&self, origin: Origin, rejected: i64, now: i64) -> bool {
         let mut counts = self.lock();
         let hour = now.div_euclid(HOUR_MICROS);
         if hour > counts.hour {
@@ -155,8 +155,8 @@ impl TenantRows {
         false
     }
 
-    /// Notes that a row was inserted, or with `None` that this failed.
-    fn finish_row(&self, origin: Origin, id: Option<Uuid>) {
+    /// Ends the insertion of a claimed row; `id` is `None` if it failed.
+    fn end_insertion(&self, origin: Origin, id: Option<Uuid>) {
         let mut counts = self.lock();
         if id.is_none() {
             counts.inserted = counts.inserted.saturating_sub(1);
@@ -198,7 +198,7 @@ fn row(items: RejectedItems, rejected: i64, now: i64) -> Result<rejected_input::
     Ok(rejected_input::Model {
         tenant_id,
         id: new_id(),
-        project_id: Some(project_id),
+        project_id,
         source: source.as_str().to_owned(),
         sdk: sdk.map(|it| bounded(&it, MAX_SDK_CHARS)),
         sdk_version: sdk_version.map(|it| bounded(&it, MAX_SDK_CHARS)),
@@ -239,19 +239,19 @@ mod tests {
         let rows = TenantRows::default();
         let (shop, desk) = ((new_id(), RejectionSource::Otlp), (new_id(), RejectionSource::Json));
         let hour = |n: i64| n * HOUR_MICROS;
-        assert!((0..MAX_ROWS_PER_HOUR).all(|_| rows.takes_row(shop, 1, hour(5))));
-        assert!(!rows.takes_row(shop, 3, hour(5)) && !rows.takes_row(shop, 4, hour(6) - 1));
+        assert!((0..MAX_ROWS_PER_HOUR).all(|_| rows.claim_row(shop, 1, hour(5))));
+        assert!(!rows.claim_row(shop, 3, hour(5)) && !rows.claim_row(shop, 4, hour(6) - 1));
         assert_eq!(rows.take_count(shop), None, "no row is stored");
         let id = new_id();
-        rows.finish_row(shop, Some(id));
+        rows.end_insertion(shop, Some(id));
         let count = RejectedCount { rejected: 7, requests: 2, last_at: hour(6) - 1 };
         assert_eq!(rows.take_count(shop), Some((id, count)));
         assert_eq!(rows.take_count(shop), None);
         // Another origin gets one row beyond the limit.
-        assert!(rows.takes_row(desk, 1, hour(5)) && !rows.takes_row(desk, 1, hour(5)));
+        assert!(rows.claim_row(desk, 1, hour(5)) && !rows.claim_row(desk, 1, hour(5)));
         // A failed insertion does not count.
-        rows.finish_row(desk, None);
-        assert!(rows.takes_row(desk, 1, hour(5)));
-        assert!(rows.takes_row(shop, 1, hour(6)));
+        rows.end_insertion(desk, None);
+        assert!(rows.claim_row(desk, 1, hour(5)));
+        assert!(rows.claim_row(shop, 1, hour(6)));
     }
 }

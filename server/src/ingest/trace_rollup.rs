@@ -141,7 +141,7 @@ pub fn roll_up(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
     set_texts(trace, given.own_texts, given.missing_texts, &rollup_values, spans);
     let ended = root.is_some_and(|it| it.ended_at.is_some());
     let is_complete = is_item || hints.complete;
-    // Traces of JSON ingest, also imported ones, are complete when stored.
+    // Only traces of JSON ingest have `given`, also after an import. They are complete when stored.
     let has_end = is_complete || ended || trace.given.is_some();
     trace.missing_root = if has_end { MissingRoot::None } else { missing_root(spans) }.code();
     trace.ready = false;
@@ -156,7 +156,7 @@ pub fn roll_up(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
     }
 }
 
-/// Returns what is known of the root of a trace without an ended one.
+/// Returns why a trace has no ended root span: its topmost spans show whether their parents are in other processes.
 fn missing_root(spans: &[span::Model]) -> MissingRoot {
     let ids: HashSet<Uuid> = spans.iter().map(|it| it.id).collect();
     let mut topmost = spans.iter().filter(|it| it.parent_id.is_none_or(|parent| !ids.contains(&parent)));

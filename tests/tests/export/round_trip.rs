@@ -52,7 +52,7 @@ fn without_import_differences(mut trace: Value) -> Value {
     let members = trace.as_object_mut().unwrap();
     members.remove("project_id");
     members.remove("ready");
-    // It takes ten minutes until the imported trace is interrupted, too.
+    // The ten minutes after which a trace is interrupted begin with the import.
     if members["state"] == "interrupted" {
         members["state"] = "running".into();
     }

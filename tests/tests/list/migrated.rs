@@ -92,7 +92,7 @@ on_both_databases! {
         migrate(app, "m0022_listed_by_runs").await;
         migrate(app, "m0024_trace_ids").await;
         if db.dialect == Dialect::Sqlite {
-            // The first of these migrations makes the table again, without later columns.
+            // The migration m0021 recreates the table, without the columns of later migrations.
             migrate(app, "m0028_missing_roots").await;
         }
 

@@ -114,7 +114,7 @@ on_both_databases! {
         let metadata = [("authorization", authorization.as_str())];
         let two = [framed(0, &good), framed(0, &message(2))].concat();
         let short = framed(0, &good)[..good.len()].to_vec();
-        // The sixth declares compression and names none.
+        // The sixth body declares compression, but the call names none.
         for body in [Vec::new(), vec![0], vec![0; 4], framed(2, &good), framed(255, &good), framed(1, &good), two, short] {
             let reply = client.call(EXPORT_TRACES, &metadata, body.clone()).await;
             check(&reply, 3, "invalid_body");
@@ -303,7 +303,9 @@ async fn connection_beyond_the_limit_gets_unavailable() {
     let first = connect(&app).await;
     assert_eq!(first.export(app.key_text(), &message(1)).await.code, 0);
     let second = connect(&app).await;
-    check(&second.export(app.key_text(), &message(2)).await, 14, "overloaded");
+    let refused = second.export(app.key_text(), &message(2)).await;
+    check(&refused, 14, "overloaded");
+    assert!(refused.headers.contains_key("google.rpc.retryinfo-bin"), "{refused:?}");
     app.stop().await;
 }
 

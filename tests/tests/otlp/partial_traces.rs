@@ -60,7 +60,7 @@ on_both_databases! {
         let running = trace(&key).await;
         assert_eq!((&running["state"], &running["ready"], &running["total_token_count"]), (&json!("running"), &json!(false), &json!(15)));
         assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["state"], "running");
-        // Each span begins the ten minutes again.
+        // The ten minutes begin with the last span.
         app.advance(599);
         app.drain().await;
         send(&key, &[Span::new(TRACE_ID, 3, "second call", TEST_START_MICROS).under(1).calls("gpt-4o", 10, 5)]).await;
@@ -98,7 +98,7 @@ on_both_databases! {
         key.post("/v1/otlp/traces", &remote(7)).await.ok();
         key.post("/v1/otlp/traces", &remote(8)).await.ok();
         key.post("/v1/otlp/traces", &request(&[Span::new(7, 3, "call", TEST_START_MICROS).under(2)])).await.ok();
-        // The parent of this one is missing in the process itself.
+        // The parent of this span is in the same process.
         key.post("/v1/otlp/traces", &request(&[Span::new(8, 3, "call", TEST_START_MICROS).under(9)])).await.ok();
         assert_eq!((state(7).await, state(8).await), (json!("running"), json!("running")));
         app.advance(601);
@@ -112,7 +112,7 @@ on_both_databases! {
         assert_eq!(trace(&key).await["state"], "complete");
         send(&key, &[Span::new(TRACE_ID, 2, "late", TEST_START_MICROS).under(1)]).await;
         assert_eq!(trace(&key).await["state"], "complete");
-        // So are one that the sender declares complete, and a trace of JSON ingest.
+        // A trace that its sender declares complete, and a trace of JSON ingest, need no root.
         send(&key, &[Span::new(5, 2, "call", TEST_START_MICROS).under(1).with("trace.complete", true)]).await;
         assert_eq!(key.get(&format!("/v1/traces/{:032x}", 5)).await.ok()["state"], "complete");
         let stored = key.post("/v1/ingest", &json!({"spans": [{"name": "call"}]})).await.ok();

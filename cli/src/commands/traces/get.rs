@@ -136,8 +136,7 @@ async fn evaluations(client: &Client, trace: &Value) -> Result<Value> {
 
 /// Formats the first line and the most important values of a trace.
 fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
-    let is_failed = failed(trace);
-    let mark = cell::mark(is_failed, style);
+    let mark = super::mark(trace, style);
     let narrow = width.is_some_and(|width| width < 100);
     let id = cell::raw(trace.get("id"));
     let shown = [

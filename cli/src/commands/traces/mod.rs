@@ -15,6 +15,7 @@ mod texts;
 pub mod tree;
 
 use api::{
+    TraceState,
     client::{
         Call,
         calls::{self, Page},
@@ -29,7 +30,10 @@ use uuid::Uuid;
 use crate::{
     ctx::Ctx,
     error::Result,
-    output::{Column, View, cell},
+    output::{
+        Column, View,
+        cell::{self, Tone},
+    },
 };
 
 /// Verbs of `traces`.
@@ -73,7 +77,7 @@ pub const TRACE_VIEW: View = View {
     id: "id",
     columns: &[
         Column::new("TIME", "started_at", |row, style| cell::time(row, "started_at", style)).columns(11),
-        Column::new("S", "error", |row, style| cell::mark(failed(row), style)).columns(1),
+        Column::new("S", "error", mark).columns(1),
         Column::new("NAME", "name", |row, style| cell::text(row, "name", style)).elastic().columns(28),
         Column::new("MODEL", "model", |row, style| cell::text(row, "model", style)).elastic().columns(18),
         Column::new("LATENCY", "latency_ms", |row, style| cell::latency(row, "latency_ms", style))
@@ -130,6 +134,16 @@ pub const TRACE_VIEW: View = View {
     ],
 };
 
+/// Returns the mark of a trace: failed, running, interrupted or successful.
+fn mark(row: &Value, style: &cell::Style) -> cell::Cell {
+    let state = row.get("state").and_then(Value::as_str).and_then(|it| it.parse().ok());
+    match state.filter(|_| !failed(row)) {
+        Some(TraceState::Running) => cell::Cell::plain(style.glyphs.unfinished),
+        Some(TraceState::Interrupted) => cell::Cell::toned(style.glyphs.interrupted, Tone::Warn),
+        Some(TraceState::Complete) | None => cell::mark(failed(row), style),
+    }
+}
+
 /// Returns whether a trace or a span has an error.
 pub fn failed(row: &Value) -> bool {
     row.get("error").is_some_and(|error| !error.is_null())
@@ -155,5 +169,29 @@ pub async fn run(ctx: &mut Ctx, command: TraceCommand) -> Result {
         TraceCommand::Send(args) => send::run(ctx, args).await,
         TraceCommand::Export(args) => export::run(ctx, args).await,
         TraceCommand::Delete(args) => delete::run(ctx, args).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use present::Glyphs;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn mark_shows_error_or_state_of_a_trace() {
+        let glyphs = Glyphs::UNICODE;
+        let style = cell::Style { colour: false, glyphs, utc: true, now: Default::default() };
+        for (trace, expected) in [
+            (json!({"error": null, "state": "complete"}), glyphs.ok),
+            (json!({"error": null, "state": "running"}), glyphs.unfinished),
+            (json!({"error": null, "state": "interrupted"}), glyphs.interrupted),
+            (json!({"error": "boom", "state": "running"}), glyphs.failed),
+            // An earlier server sends no state.
+            (json!({"error": null}), glyphs.ok),
+        ] {
+            assert_eq!(mark(&trace, &style).text, expected, "{trace}");
+        }
     }
 }

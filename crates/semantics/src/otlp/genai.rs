@@ -14,7 +14,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::OperationName)? {
         "chat" | "completion" | "text_completion" | "generate_content" | "responses" | "message"
         | "messages" | "image" | "invoke_model" | "converse"
-        // The response to a call that was made in the background; the response's ID prevents that it counts twice.
+        // Fetches the response of a call that runs in the background. The usage of a response ID counts once in a trace.
         | "fetch_response" => SpanType::Llm,
         // LiteLLM names its own functions.
         other

@@ -4,7 +4,7 @@ use super::{attributes::Attributes, keys::Key, text};
 
 /// The operation that finds records.
 pub(super) const SEARCH_OPERATION: &str = "search_memory";
-/// The operations that store the records which the span contains.
+/// The operations whose span contains the records that they store.
 const STORE_OPERATIONS: &[&str] = &["create_memory", "update_memory", "upsert_memory"];
 
 /// Returns the query of a search, or the records that are stored.
@@ -17,8 +17,10 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
 
 /// Returns the records that a search found.
 pub(super) fn documents(attributes: &mut Attributes) -> Option<String> {
-    let searches = attributes.str(Key::OperationName) == Some(SEARCH_OPERATION);
-    searches.then(|| attributes.take_text(Key::MemoryRecords).map(text::readable))?
+    if attributes.str(Key::OperationName) != Some(SEARCH_OPERATION) {
+        return None;
+    }
+    attributes.take_text(Key::MemoryRecords).map(text::readable)
 }
 
 #[cfg(test)]

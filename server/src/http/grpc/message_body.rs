@@ -32,7 +32,7 @@ pub enum FramingError {
     Excess,
 }
 
-/// The rest of a call's body after the prefix of its message.
+/// The body of a call, without the prefix of its message.
 pub struct MessageBody {
     incoming: Incoming,
     /// Bytes that arrived together with the prefix.
@@ -85,7 +85,7 @@ impl HttpBody for MessageBody {
             let data = std::mem::take(&mut self.received);
             return Poll::Ready(Some(self.take(data)));
         }
-        // The end is awaited after the last byte, because further bytes would be lost.
+        // Waits for the end of the body, because a second message must be an error and not be ignored.
         loop {
             let frame = match ready!(Pin::new(&mut self.incoming).poll_frame(context)) {
                 None if self.left == 0 => return Poll::Ready(None),

@@ -53,7 +53,7 @@ pub async fn to_grpc(response: Response) -> Response {
         return succeeded(&body, parts.headers);
     }
     let code = match parts.status {
-        // Clients distinguish a service that does not exist here from one that fails.
+        // The codes of gRPC for an unknown method and an unknown compression.
         StatusCode::NOT_FOUND | StatusCode::UNSUPPORTED_MEDIA_TYPE => RpcCode::Unimplemented,
         status => RpcCode::of_http(status),
     };

@@ -48,7 +48,7 @@ pub fn rejections() -> RejectionList {
     };
     let python = Rejection {
         id: id(31),
-        project_id: Some(id(2)),
+        project_id: id(2),
         source: RejectionSource::Otlp,
         sdk: Some("opentelemetry/python".into()),
         sdk_version: Some("1.27.0".into()),
@@ -69,7 +69,7 @@ pub fn rejections() -> RejectionList {
     };
     let json = Rejection {
         id: id(32),
-        project_id: None,
+        project_id: id(2),
         source: RejectionSource::Json,
         sdk: None,
         sdk_version: None,

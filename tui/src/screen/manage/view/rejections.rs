@@ -59,10 +59,8 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
 /// Returns the fields and the reasons of a rejection.
 fn details(shell: &Shell, it: &Rejection, cols: usize) -> Vec<Pieces> {
     let glyphs = &shell.theme.glyphs;
-    let project = it.project_id.map_or_else(
-        || glyphs.none.to_owned(),
-        |id| shell.projects.get(id).map_or_else(|| short_id(id), |it| it.name.clone()),
-    );
+    let project = shell.projects.get(it.project_id);
+    let project = project.map_or_else(|| short_id(it.project_id), |it| it.name.clone());
     let mut fields = vec![
         ("received", moment(shell.zone, it.received_at, shell.now)),
         ("project", project),
