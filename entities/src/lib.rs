@@ -24,6 +24,7 @@ pub mod failure_rule;
 pub mod failure_rule_match;
 pub mod failure_trend;
 pub mod feedback;
+pub mod held_input;
 pub mod idempotency;
 pub mod job;
 pub mod member;

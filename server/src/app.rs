@@ -30,6 +30,7 @@ use crate::{
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
     limits::{LocalBuckets, RateLimits},
+    log_joining::senders::LogSenders,
     memory::{MEMORY_WAIT, MemoryBudget, MemoryHolder, Reservation},
     metrics::queries::MetricsQueries,
     search::Search,
@@ -59,6 +60,8 @@ pub struct Features {
     pub start: Vec<fn(&Arc<App>)>,
     /// Computes rows and jobs of traces within the transactions that store them.
     pub rules: Arc<dyn TraceRules>,
+    /// The tenants that send log records.
+    pub log_senders: Arc<LogSenders>,
     /// The endpoints of the API.
     pub endpoints: Vec<EndpointName>,
     /// Returns the OpenAPI document as JSON.
@@ -83,6 +86,8 @@ pub struct App {
     pub writer: Writer,
     /// Computes rows and jobs of traces within the transactions that store them.
     pub rules: Arc<dyn TraceRules>,
+    /// The tenants that send log records to this process.
+    pub log_senders: Arc<LogSenders>,
     /// Announces the tenants with new or changed traces in this process.
     pub changed_tenants: broadcast::Sender<Uuid>,
     /// The outbound HTTP guard, for addresses set by tenants.
@@ -222,6 +227,7 @@ impl App {
             working: ConcurrencyLimits::default(),
             writer,
             rules: features.rules,
+            log_senders: features.log_senders,
             openapi_json: features.openapi_json,
             background_tasks: features.start,
             jobs: features.jobs,

@@ -34,6 +34,7 @@ pub mod ingest;
 pub mod judging;
 pub mod keyed_semaphore;
 pub mod limits;
+pub mod log_joining;
 pub mod long_trace;
 pub mod memory;
 pub mod metric_folding;

@@ -15,6 +15,15 @@ pub const INGEST_POOL: WorkerPool = WorkerPool {
     wakes_after_commit: false,
     gathering_time: Duration::ZERO,
 };
+/// Joining of log records with spans. The log records of 200 ms are joined together.
+pub const LOGS_POOL: WorkerPool = WorkerPool {
+    name: "logs",
+    concurrency: 2,
+    concurrency_per_tenant: 1,
+    batch: 1,
+    wakes_after_commit: true,
+    gathering_time: Duration::from_millis(200),
+};
 /// Totals of long traces, which read thousands of rows.
 pub const SUMS_POOL: WorkerPool = one_worker("sums");
 /// Removal of expired and deleted rows.

@@ -4,16 +4,25 @@ use std::{collections::HashMap, sync::Arc};
 
 use entities::{job, span, trace};
 use queue::WakeUps;
-use store::traces::{StoredGroup, TraceRules};
+use store::traces::{StoredGroup, TraceChunk, TraceRules};
 use uuid::Uuid;
 
-use crate::{failures::record, ingest::trace_rollup, long_trace, span_embedding::embed_spans, trace_ready};
+use crate::{
+    failures::record,
+    ingest::trace_rollup,
+    log_joining::{self, senders::LogSenders},
+    long_trace,
+    span_embedding::embed_spans,
+    trace_ready,
+};
 
 /// Computes a trace's row from its spans, and returns the jobs that a stored trace needs.
 #[derive(Debug)]
 pub struct ProductRules {
     /// Wakes the pools of the jobs.
     pub wake_ups: Arc<WakeUps>,
+    /// The tenants that send log records.
+    pub log_senders: Arc<LogSenders>,
 }
 
 impl TraceRules for ProductRules {
@@ -28,6 +37,8 @@ impl TraceRules for ProductRules {
         jobs.extend(readiness(group));
         jobs.extend(embed_spans::jobs(group.embedded(), now));
         jobs.extend(record::jobs(group.stored(), now));
+        let awaited = |it: &&TraceChunk| !it.held.is_empty() && self.log_senders.contains(it.trace.tenant_id);
+        jobs.extend(log_joining::jobs(group.stored().filter(awaited), now));
         jobs
     }
 

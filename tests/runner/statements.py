@@ -32,6 +32,7 @@ OVER_TENANTS = {
     "FROM prompt_replay WHERE tenant_id > $1": "the next tenant with pairs of replay tests",
     "FROM failure_rule_match WHERE tenant_id > $1": "the next tenant with matches of failure rules",
     "FROM rejected_input WHERE tenant_id > $1": "the next tenant with rejected input",
+    "FROM held_input WHERE tenant_id > $1": "the next tenant with held input",
     "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "tenants with metric deltas to fold",
     "UPDATE eval_bulk SET position_key = COALESCE": "migration 21: positions of bulk evaluations",
     "INSERT INTO trace_tail (tenant_id, id, first_key, last_key, traces) SELECT tenant_id, MIN(key)": "migration 21: stored traces are the tail",

@@ -10,6 +10,8 @@ words! {
     RejectionSource {
         /// OTLP, in protobuf or JSON. The items are spans.
         Otlp = "otlp",
+        /// Log records, over OTLP.
+        OtlpLogs = "otlp_logs",
         /// A batch of Loupe's JSON ingest. The items are traces.
         Json = "json",
     }
@@ -43,13 +45,13 @@ pub struct Rejection {
     pub sdk: Option<String>,
     /// Version of the SDK or product; null if unknown.
     pub sdk_version: Option<String>,
-    /// Number of rejected items: spans of OTLP, traces of a JSON batch.
+    /// Number of rejected items: spans or log records of OTLP, traces of a JSON batch.
     pub rejected: i64,
     /// Number of counted requests.
     pub requests: i64,
     /// The reasons of the first rejected items of the first request, at most 5.
     pub reasons: Vec<RejectionReason>,
-    /// ID of the first request.
+    /// ID of the first request; empty for log records that were rejected after they had waited for their span.
     pub request_id: String,
     /// Time of the first request.
     pub received_at: Timestamp,

@@ -17,6 +17,19 @@ pub struct ResourceGroup {
     pub project_name: Option<String>,
     /// The valid spans.
     pub spans: Vec<SpanDraft>,
+    /// Those of the spans that log records may complete, as they were received.
+    pub kept: Vec<KeptTrace>,
+}
+
+/// The spans of one trace and scope that log records may complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptTrace {
+    /// The trace.
+    pub trace_id: [u8; 16],
+    /// Number of spans.
+    pub spans: usize,
+    /// The spans, in the form that [`crate::otlp::LogJoin`] reads.
+    pub data: Vec<u8>,
 }
 
 /// A span after mapping.

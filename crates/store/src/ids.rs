@@ -30,6 +30,11 @@ pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
     Uuid::new_v5(&namespace, text.as_bytes())
 }
 
+/// Derives an id from bytes like [`derived_id`].
+pub fn derived_id_of_bytes(namespace: Uuid, bytes: &[u8]) -> Uuid {
+    Uuid::new_v5(&namespace, bytes)
+}
+
 /// Derives the ID of a span from the 16 hexadecimal digits of its OpenTelemetry ID, within its trace.
 pub fn otel_span_id(trace: Uuid, otel: [u8; 8]) -> Uuid {
     const HEX: &[u8; 16] = b"0123456789abcdef";

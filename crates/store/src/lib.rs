@@ -22,6 +22,7 @@ pub mod failure_rules;
 pub mod failures;
 pub mod feedback;
 pub mod health;
+pub mod held_input;
 pub mod housekeeping;
 pub mod idempotency;
 mod ids;
@@ -57,7 +58,7 @@ pub mod webhooks;
 
 pub use db::{Db, is_duplicate, lost_a_race, sqlite_url};
 pub use error::{Result, StoreError};
-pub use ids::{derived_id, first_id_at, new_id, new_id_at, otel_span_id, text_hash};
+pub use ids::{derived_id, derived_id_of_bytes, first_id_at, new_id, new_id_at, otel_span_id, text_hash};
 pub use jobs::insert_once;
 pub use memory::{MemoryAccount, OutOfMemory, Uncounted};
 pub use sea_orm::{ConnectionTrait as Connection, DatabaseTransaction as Transaction, DbErr as DbError};

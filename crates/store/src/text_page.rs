@@ -7,6 +7,8 @@
 //! The ID of a block in a page is the ID of the row, a UUID of version 8 (RFC 9562, section 5.8), with the number of the
 //! block in its last 16 bits. The ID of every other block is the ID of a row that contains this block and nothing else.
 
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 use crate::ids::new_id;
@@ -79,6 +81,17 @@ pub fn blocks(page: &[u8]) -> Option<Vec<&[u8]>> {
     rest.is_empty().then_some(blocks)
 }
 
+/// Returns a page without some of its blocks; `None` if no block is left or if the page is damaged.
+pub fn without(page: &[u8], removed: &BTreeSet<usize>) -> Option<Vec<u8>> {
+    let mut blocks = blocks(page)?;
+    for (number, block) in blocks.iter_mut().enumerate() {
+        if removed.contains(&number) {
+            *block = &[];
+        }
+    }
+    blocks.iter().any(|it| !it.is_empty()).then(|| build(&blocks))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +118,14 @@ mod tests {
             assert_eq!(blocks(&built[..cut]), None);
         }
         assert_eq!(blocks(&[built.as_slice(), b"x"].concat()), None);
+    }
+
+    #[test]
+    fn block_is_removed_from_its_page() {
+        let built = build(&[b"first", b"second"]);
+        assert_eq!(without(&built, &BTreeSet::from([0])), Some(build(&[b"", b"second"])));
+        assert_eq!(without(&built, &BTreeSet::new()), Some(built.clone()));
+        assert_eq!(without(&built, &BTreeSet::from([0, 1])), None);
+        assert_eq!(without(b"x", &BTreeSet::from([0])), None);
     }
 }

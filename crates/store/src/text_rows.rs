@@ -126,20 +126,14 @@ pub async fn remove(
         let Some(page) = body::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await? else {
             continue;
         };
-        let mut blocks = text_page::blocks(&page.data).unwrap_or_else(|| {
+        if text_page::blocks(&page.data).is_none() {
             tracing::error!(%tenant, page = %id, "a text page is damaged; the texts of all of its traces are removed");
-            Vec::new()
-        });
-        for (number, block) in blocks.iter_mut().enumerate() {
-            if removed.contains(&number) {
-                *block = &[];
-            }
         }
-        if blocks.iter().all(|it| it.is_empty()) {
+        let Some(data) = text_page::without(&page.data, &removed) else {
             unused.push(id);
             continue;
-        }
-        let change = body::ActiveModel { data: Set(text_page::build(&blocks)), ..Default::default() };
+        };
+        let change = body::ActiveModel { data: Set(data), ..Default::default() };
         body::Entity::update_many()
             .set(change)
             .filter(body::Column::TenantId.eq(tenant))

@@ -2,6 +2,8 @@
 //!
 //! Nothing is priced, classified or added up again; a record contains the original results.
 
+use std::collections::HashMap;
+
 use api::Timestamp;
 use entities::{event, span, trace};
 use semantics::{
@@ -74,31 +76,55 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
     (row, entry)
 }
 
-/// Returns the row of an event of the span `span`, the `i`th in the order sent.
-pub fn event(
-    draft: EventDraft,
-    i: usize,
-    trace_id: Uuid,
-    span: Uuid,
-    fallback: i64,
+/// Creates the rows of the events of one span.
+///
+/// The ID of an event is derived from its content, so that it depends neither on the order of the events nor on
+/// whether they are sent with their span or as log records.
+#[derive(Debug)]
+pub struct EventRows {
     tenant_id: Uuid,
-) -> event::Model {
-    let record = draft.record;
-    let has_metadata = draft.metadata != "{}" || record.as_ref().is_some_and(|it| it.metadata.is_some());
-    let (id, span_id) = match &record {
-        Some(it) if it.stray => (it.id, it.span),
-        Some(it) => (it.id, Some(span)),
-        None => (derived_id(span, &format!("event:{i}")), Some(span)),
-    };
-    event::Model {
-        tenant_id,
-        trace_id,
-        id,
-        span_id,
-        message: draft.message,
-        level: record.map_or_else(|| draft.level.to_owned(), |it| without_nul(it.level)),
-        metadata: has_metadata.then_some(draft.metadata),
-        created_at: clamp(draft.time_us.unwrap_or(fallback)),
+    trace_id: Uuid,
+    span_id: Uuid,
+    /// How often an ID occurred.
+    repetitions: HashMap<Uuid, u32>,
+}
+
+impl EventRows {
+    /// Creates the rows of a span, which is given by the IDs of its trace and its own.
+    pub fn of_span(tenant_id: Uuid, (trace_id, span_id): (Uuid, Uuid)) -> Self {
+        Self { tenant_id, trace_id, span_id, repetitions: HashMap::new() }
+    }
+
+    /// Returns the row of an event. An event without a time has the `fallback`.
+    pub fn row(&mut self, draft: EventDraft, fallback: i64) -> event::Model {
+        let id = draft.record.is_none().then(|| self.derived_id(&draft));
+        let EventDraft { time_us, message, level, metadata, record } = draft;
+        let has_metadata = metadata != "{}" || record.as_ref().is_some_and(|it| it.metadata.is_some());
+        let (id, span_id) = match &record {
+            Some(it) if it.stray => (it.id, it.span),
+            Some(it) => (it.id, Some(self.span_id)),
+            None => (id.unwrap_or_default(), Some(self.span_id)),
+        };
+        event::Model {
+            tenant_id: self.tenant_id,
+            trace_id: self.trace_id,
+            id,
+            span_id,
+            message,
+            level: record.map_or_else(|| level.to_owned(), |it| without_nul(it.level)),
+            metadata: has_metadata.then_some(metadata),
+            created_at: clamp(time_us.unwrap_or(fallback)),
+        }
+    }
+
+    fn derived_id(&mut self, draft: &EventDraft) -> Uuid {
+        let EventDraft { time_us, message, level, metadata, record: _ } = draft;
+        let time = time_us.unwrap_or_default();
+        let id =
+            derived_id(self.span_id, &format!("event:{time}:{level}:{}:{message}{metadata}", message.len()));
+        let repetitions = self.repetitions.entry(id).or_default();
+        *repetitions += 1;
+        if *repetitions == 1 { id } else { derived_id(id, &repetitions.to_string()) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! External evaluations, which clients send with their spans (`gen_ai.evaluation.*`).
 
+use std::collections::HashSet;
+
 use api::eval::EvaluationStatus;
 use entities::evaluation;
 use semantics::draft::EvaluationDraft;
@@ -12,16 +14,17 @@ pub const EXTERNAL_VERSION: &str = "external";
 /// Maximum length of a reason in characters; longer ones are truncated.
 const MAX_REASON: usize = 10_000;
 
-/// Returns the rows of the external evaluations of a span. A repeated span gives the same IDs, so that
-/// its evaluations are stored once.
+/// Returns the rows of the external evaluations of a span. Their IDs are derived from their content, so that an evaluation
+/// that is sent again, with its span or as a log record, is stored once.
 pub fn rows(
     drafts: &[EvaluationDraft],
     (tenant, project): (Uuid, Uuid),
     (trace, span): (Uuid, Uuid),
     now: i64,
 ) -> Vec<evaluation::Model> {
-    let row = |(place, draft): (usize, &EvaluationDraft)| evaluation::Model {
-        id: derived_id(span, &format!("evaluation:{place}:{}", draft.name)),
+    let mut seen = HashSet::new();
+    let row = |draft: &EvaluationDraft| evaluation::Model {
+        id: id(span, draft),
         span_id: Some(span),
         metric_name: cut(&draft.name, MAX_LABEL),
         // The specification has two types; whether the client used code is unknown.
@@ -34,7 +37,12 @@ pub fn rows(
         completed_at: Some(now),
         ..evaluations::pending_row(tenant, trace, project, now)
     };
-    drafts.iter().enumerate().map(row).collect()
+    drafts.iter().map(row).filter(|it| seen.insert(it.id)).collect()
+}
+
+fn id(span: Uuid, draft: &EvaluationDraft) -> Uuid {
+    let EvaluationDraft { name, score, label, explanation } = draft;
+    derived_id(span, &format!("evaluation:{name:?}:{score:?}:{label:?}:{explanation:?}"))
 }
 
 fn cut(text: &str, most: usize) -> String {

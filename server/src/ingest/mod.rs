@@ -5,7 +5,7 @@
 //! the [`writer`] commits all queued chunks in one transaction.
 
 pub mod endpoints;
-mod exported_spans;
+pub mod exported_spans;
 pub mod external_evaluations;
 pub mod object_text;
 pub mod options;

@@ -3,14 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use entities::{
+    held_input::HeldKind,
     span,
     trace::{self, MissingRoot},
 };
 use semantics::{
     cost::{CostInput, span_cost},
-    draft::{SpanDraft, TraceHints},
+    draft::{KeptTrace, SpanDraft, TraceHints},
 };
 use store::{
+    held_input::{self, HeldFor},
     otel_span_id,
     row_text::{label, row_text, tag_label},
     text_block::Entry,
@@ -20,7 +22,7 @@ use store::{
 use uuid::Uuid;
 
 use super::{
-    exported_spans,
+    exported_spans::{self, EventRows},
     object_text::ObjectText,
     prices::PriceBook,
     text_bodies::pack_texts,
@@ -62,6 +64,26 @@ pub fn to_chunks(
     groups.into_iter().map(|drafts| trace_chunk(drafts, receipt, prices)).collect()
 }
 
+/// Adds the spans that are kept for their log records to the chunks of their traces.
+///
+/// # Errors
+///
+/// Fails when the compressor runs out of memory.
+pub fn hold_spans(chunks: &mut [TraceChunk], kept: &[KeptTrace], receipt: Receipt) -> std::io::Result<()> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let places: HashMap<Uuid, usize> = chunks.iter().enumerate().map(|(i, it)| (it.trace.id, i)).collect();
+    let Receipt { tenant_id, project_id, now } = receipt;
+    for KeptTrace { trace_id, spans, data } in kept {
+        let trace_id = Uuid::from_bytes(*trace_id);
+        let Some(place) = places.get(&trace_id) else { continue };
+        let held_for = HeldFor { tenant_id, project_id, now };
+        chunks[*place].held.push(held_input::row(held_for, trace_id, HeldKind::Spans, *spans, data)?);
+    }
+    Ok(())
+}
+
 fn trace_chunk(
     mut drafts: Vec<SpanDraft>,
     receipt: Receipt,
@@ -89,8 +111,9 @@ fn trace_chunk(
         let (owner, span_key) = ((receipt.tenant_id, receipt.project_id), (trace_id, id));
         evaluations.extend(external_evaluations::rows(&draft.evaluations, owner, span_key, receipt.now));
         let end = draft.end_us.unwrap_or(receipt.now);
-        for (i, it) in draft.events.drain(..).enumerate() {
-            let event = exported_spans::event(it, i, trace_id, id, end, receipt.tenant_id);
+        let mut rows = EventRows::of_span(receipt.tenant_id, span_key);
+        for it in draft.events.drain(..) {
+            let event = rows.row(it, end);
             // A record may contain a duplicate ID.
             if event_ids.insert(event.id) {
                 events.push(event);
@@ -111,7 +134,7 @@ fn trace_chunk(
     }
     let bodies = pack_texts((&mut trace, own_texts.as_ref()), (&mut spans, &entries), receipt.tenant_id)?;
     roll_up(&mut trace, &mut spans, receipt.now);
-    Ok(TraceChunk { trace, spans, events, bodies, vectors: Vec::new(), evaluations })
+    Ok(TraceChunk { spans, events, bodies, evaluations, ..TraceChunk::of(trace) })
 }
 
 /// Returns an empty row of a trace.

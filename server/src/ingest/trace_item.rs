@@ -89,7 +89,7 @@ pub fn to_chunk(
     let bodies = pack_texts((&mut trace, texts.as_ref()), (&mut spans, &entries), receipt.tenant_id)
         .map_err(|_| crate::error::internal())?;
     roll_up(&mut trace, &mut spans, receipt.now);
-    Ok(TraceChunk { trace, spans, events, bodies, vectors, evaluations: Vec::new() })
+    Ok(TraceChunk { spans, events, bodies, vectors, ..TraceChunk::of(trace) })
 }
 
 /// The spans of an item, their texts, and the vectors sent with some of them.

@@ -5,6 +5,7 @@
 mod basic_authentication;
 mod captured;
 mod grpc;
+mod log_records;
 mod model_call_texts;
 mod outputs;
 mod partial_traces;

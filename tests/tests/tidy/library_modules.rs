@@ -269,6 +269,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
     ("quotas", &["ids"]),
     ("rates", &["db", "housekeeping"]),
     ("rejected_input", &["housekeeping", "page"]),
+    ("held_input", &["bulk", "db", "housekeeping", "ids"]),
     ("sealed", &["db"]),
     ("settings", &["ids"]),
     ("sizes", &["db"]),

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// `STATUS_CODE_ERROR`.
-const STATUS_ERROR: i32 = 2;
+pub(super) const STATUS_ERROR: i32 = 2;
 /// `SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK` and `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK`: the parent is in another process.
 const PARENT_IS_REMOTE: u32 = 0x300;
 
@@ -118,8 +118,10 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, S
     let span_type = kind(&attributes, &contents, scope, &name);
 
     let facts = facts(&mut attributes, &span_type);
+    // Which tokens the counts include depends on the model, so usage is read before the model is taken.
+    let usage = tokens::usage(&mut attributes, scope);
     let model = model(&mut attributes, facts.model.as_ref(), &span_type, scope, &name);
-    let usage = facts.complete(tokens::usage(&mut attributes, scope));
+    let usage = facts.complete(usage);
     let failed = error(&mut attributes, status, &contents);
     let (error, failure) = failed.unzip();
     let sent_cost =

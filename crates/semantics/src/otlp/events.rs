@@ -49,7 +49,8 @@ pub(super) fn read(events: Vec<Event>) -> EventContents {
         if contents.absorb(&name, &mut attributes) {
             continue;
         }
-        let exception = (name == "exception").then(|| exception(&attributes));
+        let is_exception = name == "exception" || name == "gen_ai.client.operation.exception";
+        let exception = is_exception.then(|| exception(&attributes));
         let mut metadata = String::new();
         write_object(&mut metadata, &attributes);
         let draft = EventDraft {
@@ -160,8 +161,19 @@ fn add_message(list: &mut String, role: &str, attributes: &mut [KeyValue]) {
             text::push_json_str(list, role);
             list.push_str(",\"content\":");
             text::push_json_str(list, &content);
+            if let Some(calls) = take(attributes, "tool_calls") {
+                list.push_str(",\"tool_calls\":");
+                push_json_or_text(list, &calls);
+            }
             list.push('}');
         }
+    }
+}
+
+fn push_json_or_text(out: &mut String, json: &str) {
+    match serde_json::from_str::<serde::de::IgnoredAny>(json) {
+        Ok(_) => out.push_str(json),
+        Err(_) => text::push_json_str(out, json),
     }
 }
 

@@ -71,29 +71,29 @@ impl LenientReader<'_> {
 }
 
 /// Decodes a part of the sender's description; an invalid one is dropped rather than its spans.
-fn part<T: DeserializeOwned>(owner: &mut Map<String, Value>, field: &str) -> Option<T> {
+pub(super) fn part<T: DeserializeOwned>(owner: &mut Map<String, Value>, field: &str) -> Option<T> {
     let mut sent = owner.remove(field)?;
     normalize(&mut sent);
     serde_json::from_value(sent).ok()
 }
 
-fn object(value: Value, what: &str) -> Result<Map<String, Value>, Malformed> {
+pub(super) fn object(value: Value, what: &str) -> Result<Map<String, Value>, Malformed> {
     match value {
         Value::Object(fields) => Ok(fields),
-        _ => Err(Malformed { message: format!("not an OTLP trace export: {what} must contain objects") }),
+        _ => Err(Malformed { message: format!("not an OTLP export: {what} must contain objects") }),
     }
 }
 
-fn list(owner: &mut Map<String, Value>, field: &str) -> Result<Vec<Value>, Malformed> {
+pub(super) fn list(owner: &mut Map<String, Value>, field: &str) -> Result<Vec<Value>, Malformed> {
     match owner.remove(field) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(Malformed { message: format!("not an OTLP trace export: {field} must be a list") }),
+        Some(_) => Err(Malformed { message: format!("not an OTLP export: {field} must be a list") }),
     }
 }
 
 /// Normalizes common deviations to the exact mapping. The parser limits the depth.
-fn normalize(value: &mut Value) {
+pub(super) fn normalize(value: &mut Value) {
     match value {
         Value::Array(items) => {
             items.retain(|item| !item.is_null());
@@ -122,14 +122,18 @@ fn normalize_field(name: &str, value: &mut Value) {
             // JSON has no NaN and no infinity, and neither is a useful measurement.
             *value = number.map_or(Value::Null, Value::Number);
         }
-        ("intValue" | "startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano", Value::Number(number)) => {
+        (
+            "intValue" | "startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano" | "observedTimeUnixNano",
+            Value::Number(number),
+        ) => {
             if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).filter(|it| it.fract() == 0.0) {
                 *value = Value::String(format!("{whole:.0}"));
             }
         }
-        ("startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano", Value::String(text))
-            if text.is_empty() =>
-        {
+        (
+            "startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano" | "observedTimeUnixNano",
+            Value::String(text),
+        ) if text.is_empty() => {
             *value = Value::String("0".to_owned());
         }
         ("bytesValue", Value::String(text)) => *text = text.replace('-', "+").replace('_', "/"),

@@ -380,4 +380,40 @@ mod tests {
         assert_eq!(Group::find("gen_ai.prompt.name"), None);
         assert_eq!(Group::find("gen_ai.prompt.0.role").map(Group::prefix), Some("gen_ai.prompt."));
     }
+
+    /// The documentation of the mapping for users.
+    const MAPPING_PAGE: &str = include_str!("../../../../docs/otlp-mapping.md");
+
+    /// Returns the names in the first column of the page's tables of attributes.
+    fn documented_names() -> Vec<&'static str> {
+        let mut in_table = false;
+        let mut names = Vec::new();
+        for line in MAPPING_PAGE.lines() {
+            in_table = line.starts_with("| Attribute |") || (in_table && line.starts_with('|'));
+            if in_table {
+                let first_column = line.split('|').nth(1).unwrap_or_default();
+                names.extend(first_column.split('`').skip(1).step_by(2));
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn every_key_and_group_is_on_the_mapping_page() {
+        let documented = documented_names();
+        let groups = GROUP_PREFIXES.iter().map(|(prefix, _)| format!("{prefix}*"));
+        let known = KEY_NAMES.iter().map(|name| (*name).to_owned()).chain(groups);
+        let missing: Vec<String> = known.filter(|name| !documented.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "add to a table of docs/otlp-mapping.md: {missing:?}");
+    }
+
+    #[test]
+    fn mapping_page_tables_name_only_known_keys() {
+        let is_group = |name: &str| {
+            name.strip_suffix('*').is_some_and(|it| GROUP_PREFIXES.iter().any(|known| known.0 == it))
+        };
+        let unknown: Vec<&str> =
+            documented_names().into_iter().filter(|it| Key::find(it).is_none() && !is_group(it)).collect();
+        assert!(unknown.is_empty(), "remove from the tables of docs/otlp-mapping.md: {unknown:?}");
+    }
 }

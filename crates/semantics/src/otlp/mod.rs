@@ -18,12 +18,14 @@ mod hints;
 mod indexed;
 mod instructions;
 mod json;
+mod kept;
 mod keys;
 mod langfuse;
 mod langsmith;
 mod litellm;
 mod llamaindex;
 mod logfire;
+mod logs;
 mod mcp;
 mod memory;
 mod messages;
@@ -48,11 +50,13 @@ mod wrapped;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     common::v1::{KeyValue, any_value::Value},
+    resource::v1::Resource,
     trace::v1::{ResourceSpans, ScopeSpans},
 };
 use prost::Message as _;
 
-use crate::draft::{ResourceGroup, SpanDraft};
+use crate::draft::{KeptTrace, ResourceGroup, SpanDraft};
+pub use logs::{DecodedLogs, LogGroup, LogJoin, MeasuredLogs, SpanAdditions, TraceRecords};
 use rejection::SpanPositions;
 pub use rejection::{MAX_DESCRIBED_SPANS, RejectedSpan, Sdk};
 
@@ -191,35 +195,48 @@ fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>, unreadable: Vec
     let mut positions = SpanPositions::without(unreadable);
     for ResourceSpans { resource, scope_spans, .. } in resources {
         let mut spans = Vec::with_capacity(scope_spans.iter().map(|scope| scope.spans.len()).sum());
+        let mut kept = Vec::new();
         for ScopeSpans { scope, spans: sent, .. } in scope_spans {
             let shared = metadata::shared(resource.as_ref(), scope.as_ref());
             let scope_name = scope.as_ref().map(|it| it.name.as_str()).unwrap_or_default();
+            let mut kept_spans = kept::ScopeSpansToKeep::default();
             for span in sent {
                 let index = positions.next_position();
+                let candidate = kept_spans.candidate(&span);
                 match convert::span(span, scope_name, &shared) {
-                    Ok(draft) => spans.push(draft),
+                    Ok(draft) => {
+                        kept_spans.keep(candidate, &draft);
+                        spans.push(draft);
+                    }
                     Err(why) => decoded.reject(index, resource.as_ref(), why),
                 }
             }
+            kept.extend(kept_spans.into_traces(resource.as_ref(), scope));
         }
-        add_group(decoded, resource.map(|it| it.attributes).unwrap_or_default(), spans);
+        add_group(decoded, resource.as_ref(), spans, kept);
     }
 }
 
-fn add_group(decoded: &mut Decoded, resource: Vec<KeyValue>, spans: Vec<SpanDraft>) {
+fn add_group(
+    decoded: &mut Decoded,
+    resource: Option<&Resource>,
+    spans: Vec<SpanDraft>,
+    kept: Vec<KeptTrace>,
+) {
     if spans.is_empty() {
         return;
     }
-    let project_name = resource
-        .into_iter()
-        .find(|it| it.key == "openinference.project.name")
-        .and_then(|it| match it.value?.value? {
-            Value::StringValue(name) => Some(text::clean(name)),
-            _ => None,
-        })
-        .filter(|name| !name.trim().is_empty());
     decoded.accepted += spans.len();
-    decoded.groups.push(ResourceGroup { project_name, spans });
+    let project_name = resource.and_then(|it| project_name(&it.attributes));
+    decoded.groups.push(ResourceGroup { project_name, spans, kept });
+}
+
+/// Returns the project that a resource names.
+fn project_name(resource: &[KeyValue]) -> Option<String> {
+    match resource.iter().find(|it| it.key == "openinference.project.name")?.value.as_ref()?.value.as_ref()? {
+        Value::StringValue(name) => Some(text::clean(name.clone())).filter(|name| !name.trim().is_empty()),
+        _ => None,
+    }
 }
 
 /// Converts Unix nanoseconds to microseconds; 0 means that the time was not sent.

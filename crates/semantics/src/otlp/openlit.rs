@@ -42,10 +42,10 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
 }
 
 fn tool_call(attributes: &mut Attributes) -> Option<String> {
+    let name = attributes.str(Key::ToolName)?.to_owned();
     let arguments = attributes.take_text(Key::OpenlitToolArguments)?;
-    let name = attributes.str(Key::ToolName)?;
     let mut out = String::from(r#"[{"role":"assistant","tool_calls":[{"function":{"name":"#);
-    text::push_json_str(&mut out, name);
+    text::push_json_str(&mut out, &name);
     out.push_str(r#","arguments":"#);
     text::push_json_str(&mut out, &arguments);
     out.push_str("}}]}]");

@@ -11,12 +11,12 @@ const MAX_MESSAGE_CHARS: usize = 300;
 /// Maximum length in characters of the name and of the version of an SDK.
 const MAX_SDK_CHARS: usize = 100;
 
-/// A span that is not stored.
+/// A span or log record that is not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedSpan {
     /// The position in the request, from 0, counted over all resources and scopes.
     pub index: usize,
-    /// Why the span was rejected.
+    /// Why it was rejected.
     pub message: String,
 }
 
@@ -53,18 +53,28 @@ impl Decoded {
     /// Counts a rejected span, and describes it if it is among the first ones of the request.
     pub(super) fn reject(&mut self, index: usize, resource: Option<&Resource>, message: impl Into<String>) {
         self.rejected += 1;
-        // Unreadable spans are rejected before those that were read, so the order of calls is not that of the request.
-        let at = self.rejections.partition_point(|it| it.index < index);
-        if at == MAX_DESCRIBED_SPANS {
-            return;
-        }
-        // A message may quote a text of the sender.
-        let message: String = message.into().chars().take(MAX_MESSAGE_CHARS).collect();
-        self.rejections.insert(at, RejectedSpan { index, message });
-        self.rejections.truncate(MAX_DESCRIBED_SPANS);
-        if at == 0 {
-            self.sdk = resource.and_then(Sdk::of);
-        }
+        describe((&mut self.rejections, &mut self.sdk), index, resource, message);
+    }
+}
+
+/// Describes a rejected span or log record if it is among the first ones of the request.
+pub(super) fn describe(
+    (rejections, sdk): (&mut Vec<RejectedSpan>, &mut Option<Sdk>),
+    index: usize,
+    resource: Option<&Resource>,
+    message: impl Into<String>,
+) {
+    // Unreadable spans are rejected before those that were read, so the order of calls is not that of the request.
+    let at = rejections.partition_point(|it| it.index < index);
+    if at == MAX_DESCRIBED_SPANS {
+        return;
+    }
+    // A message may quote a text of the sender.
+    let message: String = message.into().chars().take(MAX_MESSAGE_CHARS).collect();
+    rejections.insert(at, RejectedSpan { index, message });
+    rejections.truncate(MAX_DESCRIBED_SPANS);
+    if at == 0 {
+        *sdk = resource.and_then(Sdk::of);
     }
 }
 

@@ -96,12 +96,12 @@ fn holds_cached(usage: &Usage) -> bool {
 /// Returns the sender's own cost in US dollars. SDKs write zero for models without a known price, so
 /// zero is ignored.
 pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
+    let known = |cost: &f64| cost.is_finite() && *cost > 0.0;
     COST_KEYS
         .iter()
-        .find_map(|key| attributes.number(*key))
-        .or_else(|| langfuse::cost(attributes))
-        .or_else(|| mlflow::cost(attributes))
-        .filter(|cost| cost.is_finite() && *cost > 0.0)
+        .find_map(|key| attributes.number(*key).filter(known))
+        .or_else(|| langfuse::cost(attributes).filter(known))
+        .or_else(|| mlflow::cost(attributes).filter(known))
 }
 
 #[cfg(test)]
@@ -119,6 +119,13 @@ mod tests {
         let usage = usage(&mut given, "ai");
         assert_eq!((usage.prompt, usage.completion), (Some(25), Some(7)));
         assert!(given.into_rest().iter().all(|it| it.value.is_none()));
+    }
+
+    #[test]
+    fn cost_of_zero_does_not_hide_another_one() {
+        let given = attributes(&[("llm.cost.total", "0"), ("gen_ai.usage.cost", "0.5")]);
+        assert_eq!(cost(&given), Some(0.5));
+        assert_eq!(cost(&attributes(&[("llm.cost.total", "0")])), None);
     }
 
     #[test]

@@ -19,11 +19,15 @@ const MAX_LENIENT_STRUCTURES: usize = 100_000;
 #[derive(Clone, Copy)]
 enum Structure {
     Request,
+    LogRequest,
     ResourceSpans,
+    ResourceLogs,
     Resource,
     ScopeSpans,
+    ScopeLogs,
     Scope,
     Span,
+    LogRecord,
     Event,
     Link,
     Attribute,
@@ -36,16 +40,22 @@ impl Structure {
     fn field(self, number: u64) -> Option<Self> {
         Some(match (self, number) {
             (Self::Request, 1) => Self::ResourceSpans,
-            (Self::ResourceSpans, 1) => Self::Resource,
+            (Self::LogRequest, 1) => Self::ResourceLogs,
+            (Self::ResourceSpans | Self::ResourceLogs, 1) => Self::Resource,
             (Self::ResourceSpans, 2) => Self::ScopeSpans,
-            (Self::ScopeSpans, 1) => Self::Scope,
+            (Self::ResourceLogs, 2) => Self::ScopeLogs,
+            (Self::ScopeSpans | Self::ScopeLogs, 1) => Self::Scope,
+            (Self::ScopeLogs, 2) => Self::LogRecord,
             (Self::ScopeSpans, 2) => Self::Span,
             (Self::Span, 11) => Self::Event,
             (Self::Span, 13) => Self::Link,
-            (Self::Resource, 1) | (Self::Scope, 3) | (Self::Span, 9) | (Self::Event, 3) | (Self::Link, 4) => {
-                Self::Attribute
-            }
-            (Self::Attribute, 2) => Self::Value,
+            (Self::Resource, 1)
+            | (Self::Scope, 3)
+            | (Self::Span, 9)
+            | (Self::Event, 3)
+            | (Self::Link, 4)
+            | (Self::LogRecord, 6) => Self::Attribute,
+            (Self::Attribute, 2) | (Self::LogRecord, 5) => Self::Value,
             (Self::Value, 5 | 6) => Self::List,
             // Same for a list of values and a list of pairs; a pair is parsed as a value in turn.
             (Self::List, 1) => Self::Attribute,
@@ -56,19 +66,34 @@ impl Structure {
     /// Returns the size of its structure in memory, rounded up.
     fn bytes(self) -> usize {
         match self {
-            Self::Span => 320,
-            Self::Event | Self::Link | Self::ResourceSpans | Self::ScopeSpans | Self::Scope => 160,
+            Self::Span | Self::LogRecord => 320,
+            Self::Event
+            | Self::Link
+            | Self::ResourceSpans
+            | Self::ResourceLogs
+            | Self::ScopeSpans
+            | Self::ScopeLogs
+            | Self::Scope => 160,
             Self::Attribute => 96,
-            Self::Request | Self::Resource | Self::Value | Self::List => 32,
+            Self::Request | Self::LogRequest | Self::Resource | Self::Value | Self::List => 32,
         }
     }
 }
 
-/// Returns the memory of the decoded structures of a protobuf request in bytes; stops counting beyond the
+/// Returns the memory of the decoded structures of a trace export in protobuf in bytes; stops counting beyond the
 /// limit. A damaged request is measured up to the damage, where decoding stops too.
 pub(super) fn decoded_bytes(body: &[u8]) -> usize {
+    bytes_of(Structure::Request, body)
+}
+
+/// Like [`decoded_bytes`], for a log export.
+pub(super) fn decoded_bytes_of_logs(body: &[u8]) -> usize {
+    bytes_of(Structure::LogRequest, body)
+}
+
+fn bytes_of(request: Structure, body: &[u8]) -> usize {
     let mut total = 0_usize;
-    let mut open = vec![(Structure::Request, body)];
+    let mut open = vec![(request, body)];
     while let Some((part, bytes)) = open.pop() {
         let mut rest = bytes;
         while let Some((number, content, after)) = field(rest) {

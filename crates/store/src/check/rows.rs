@@ -10,7 +10,7 @@ use super::{Findings, MAX_DESCRIBED_FINDINGS};
 use crate::{db::Db, span_block::MAX_BLOCK_SPANS, text_rows, trace_ids, traces::child_tables};
 
 /// Every table with a tenant.
-pub const TENANT_TABLES: [&str; 47] = [
+pub const TENANT_TABLES: [&str; 48] = [
     "anomaly",
     "anomaly_detector",
     "api_key",
@@ -30,6 +30,7 @@ pub const TENANT_TABLES: [&str; 47] = [
     "failure_rule_match",
     "failure_trend",
     "feedback",
+    "held_input",
     "idempotency",
     "job",
     "member",
@@ -62,7 +63,7 @@ pub const TENANT_TABLES: [&str; 47] = [
 
 /// Every table whose rows belong to a project, with the column that identifies a row. Rows without a project belong
 /// to all projects of the tenant.
-pub const PROJECT_TABLES: [(&str, &str); 19] = [
+pub const PROJECT_TABLES: [(&str, &str); 20] = [
     ("anomaly", "id"),
     ("anomaly_detector", "project_id"),
     ("api_key", "id"),
@@ -74,6 +75,7 @@ pub const PROJECT_TABLES: [(&str, &str); 19] = [
     ("failure_clustering", "project_id"),
     ("failure_rule", "id"),
     ("feedback", "id"),
+    ("held_input", "id"),
     ("metric_node", "project_id"),
     ("policy", "id"),
     ("prompt", "project_id"),
@@ -107,7 +109,8 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 
 /// Finds a tenant's rows with broken references, and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    for (table, has_trace_key) in child_tables() {
+    // Log records may arrive before their trace.
+    for (table, has_trace_key) in child_tables().filter(|it| it.0 != "held_input") {
         let key = if has_trace_key { " AND t.key = x.trace_key" } else { "" };
         let broken = format!(
             "x.trace_id IS NOT NULL \

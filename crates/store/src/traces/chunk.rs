@@ -1,6 +1,6 @@
 //! The rows of one chunk.
 
-use entities::{body, evaluation, event, span, trace};
+use entities::{body, evaluation, event, held_input, span, trace};
 use uuid::Uuid;
 
 use crate::vectors::VectorRow;
@@ -20,9 +20,24 @@ pub struct TraceChunk {
     pub vectors: Vec<VectorRow>,
     /// External evaluations sent with the spans.
     pub evaluations: Vec<evaluation::Model>,
+    /// The spans that log records may complete, as they were received.
+    pub held: Vec<held_input::Model>,
 }
 
 impl TraceChunk {
+    /// Returns a chunk without spans.
+    pub fn of(trace: trace::Model) -> Self {
+        Self {
+            trace,
+            spans: Vec::new(),
+            events: Vec::new(),
+            bodies: Vec::new(),
+            vectors: Vec::new(),
+            evaluations: Vec::new(),
+            held: Vec::new(),
+        }
+    }
+
     /// Returns whether the chunk came through JSON ingest, where a known trace is refused and not merged.
     pub fn is_item(&self) -> bool {
         self.trace.digest.is_some()

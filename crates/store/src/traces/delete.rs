@@ -36,6 +36,7 @@ use crate::{
 const CHILD_TABLES: &[ChildTable] = &[
     ChildTable { table: "span_vector", index: None, has_trace_key: true, has_body: false },
     ChildTable { table: "event", index: None, has_trace_key: false, has_body: false },
+    ChildTable { table: "held_input", index: None, has_trace_key: false, has_body: false },
     ChildTable { table: "feedback", index: None, has_trace_key: false, has_body: false },
     ChildTable { table: "evaluation", index: None, has_trace_key: false, has_body: false },
     ChildTable { table: "rule_decision", index: None, has_trace_key: false, has_body: false },

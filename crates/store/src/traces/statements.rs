@@ -64,7 +64,7 @@ impl SqliteStore<'_> {
     }
 
     /// Returns the rows of a tenant that fulfil the condition, which is given the placeholders of some IDs or keys.
-    async fn rows<T, I>(
+    pub(super) async fn rows<T, I>(
         &mut self,
         tenant: Uuid,
         ids: &[I],

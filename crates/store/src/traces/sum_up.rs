@@ -23,10 +23,10 @@ pub const LONG_TRACE_SPANS: i32 = 2_000;
 
 /// A locked trace with all of its spans.
 pub(super) struct LockedTrace {
-    row: trace::Model,
-    spans: Vec<span::Model>,
+    pub(super) row: trace::Model,
+    pub(super) spans: Vec<span::Model>,
     /// Whether the spans are in a span block. Some of them may be new, and not stored yet.
-    are_in_block: bool,
+    pub(super) are_in_block: bool,
 }
 
 /// Returns the spans of each of these locked traces of a tenant whose spans are in a block, by the key of the trace. Traces

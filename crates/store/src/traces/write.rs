@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, span_block, trace, trace_tail};
+use entities::{
+    dialect::Dialect, evaluation, event, held_input, job, metric_delta, span, span_block, trace, trace_tail,
+};
 use uuid::Uuid;
 
 use super::{
@@ -289,6 +291,8 @@ impl<'a> Group<'a> {
         store.insert(&vectors, OnConflict::Fail).await?;
         let evaluations: Vec<_> = new().flat_map(|it| &it.evaluations).collect();
         store.insert(&evaluations, OnConflict::Keep).await?;
+        let held: Vec<_> = new().flat_map(|it| &it.held).collect();
+        store.insert(&held, OnConflict::Keep).await?;
         store.insert(&self.new_tail(late).iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
 
@@ -380,6 +384,11 @@ impl<'a> Group<'a> {
             .map(|it| evaluation::Model { project_id: project(it), ..it.clone() })
             .collect();
         store.insert(&evaluations.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
+        let traces: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
+        let mut held: Vec<&held_input::Model> =
+            merging().flat_map(|it| &it.held).filter(|it| traces.contains(&it.trace_id)).collect();
+        held.sort_by_key(|it| (it.trace_id, it.id));
+        store.insert(&held, OnConflict::Keep).await?;
 
         let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();

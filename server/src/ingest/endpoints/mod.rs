@@ -2,6 +2,7 @@
 
 mod json;
 mod otlp;
+mod otlp_logs;
 mod rejections;
 mod target_project;
 
@@ -25,5 +26,5 @@ pub const FEATURE: Feature = Feature {
 };
 
 fn routes() -> Vec<Route> {
-    [json::routes(), otlp::routes(), rejections::routes()].concat()
+    [json::routes(), otlp::routes(), otlp_logs::routes(), rejections::routes()].concat()
 }

@@ -32,7 +32,7 @@ use crate::{
             rejections::{record, rejected_items},
             target_project,
         },
-        spans::{Receipt, to_chunks},
+        spans::{Receipt, hold_spans, to_chunks},
     },
 };
 
@@ -51,10 +51,6 @@ pub fn routes() -> Vec<Route> {
             .counts_to(RateBucket::Ingest)
             .with_otlp_errors()
             .alias("/v1/metrics"),
-        route!(logs, Access::member().keys(Keys::Full))
-            .counts_to(RateBucket::Ingest)
-            .with_otlp_errors()
-            .alias("/v1/logs"),
     ]
 }
 
@@ -101,7 +97,9 @@ pub async fn traces(
         };
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-        rows.append(&mut to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
+        let mut chunks = to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?;
+        hold_spans(&mut chunks, &group.kept, receipt).map_err(anyhow::Error::from)?;
+        rows.append(&mut chunks);
     }
     let stored = app.writer.store(rows, app.ingest_options(&caller).await?, Some(memory)).await?;
     app.telemetry.ingest.count_body(bytes);
@@ -111,7 +109,7 @@ pub async fn traces(
         refused.fold((0, 0), |(chunks, spans), it| (chunks + 1, spans + it.0.spans.len()));
     let rejected = decoded.rejected + refused_spans;
     if rejected == 0 {
-        return Ok(respond(encoding, 0, None));
+        return Ok(respond(Signal::Spans, encoding, 0, None));
     }
     let mut message = decoded.rejections.first().map(|it| it.message.clone());
     let mut reasons: Vec<_> = decoded.rejections.into_iter().map(to_reason).collect();
@@ -131,10 +129,10 @@ pub async fn traces(
         (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
     }
     record(&app, items, app.clock.now()).await;
-    Ok(respond(encoding, rejected, message))
+    Ok(respond(Signal::Spans, encoding, rejected, message))
 }
 
-fn to_reason(span: RejectedSpan) -> RejectionReason {
+pub(super) fn to_reason(span: RejectedSpan) -> RejectionReason {
     let RejectedSpan { index, message } = span;
     let code = ErrorCode::ValidationFailed.as_str().to_owned();
     RejectionReason { index: u64::try_from(index).ok(), code, message }
@@ -146,20 +144,10 @@ fn to_reason(span: RejectedSpan) -> RejectionReason {
     responses((status = 200, description = "a partial success that reports it, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn metrics(headers: HeaderMap) -> Result<Response> {
-    Ok(respond(parse_encoding(&headers)?, 0, Some("metrics are not stored".to_owned())))
+    Ok(respond(Signal::Metrics, parse_encoding(&headers)?, 0, Some("metrics are not stored".to_owned())))
 }
 
-/// Accept log records without storing them. The response is one that SDKs do not retry or log as an
-/// error.
-#[utoipa::path(post, path = "/v1/otlp/v1/logs", tag = "Ingest",
-    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
-    responses((status = 200, description = "a partial success that reports it, in the encoding of the request",
-        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
-pub async fn logs(headers: HeaderMap) -> Result<Response> {
-    Ok(respond(parse_encoding(&headers)?, 0, Some("log records are not stored".to_owned())))
-}
-
-fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
+pub(super) fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
     match read::media_type(headers).as_deref() {
         Some("application/x-protobuf") => Ok(OtlpEncoding::Protobuf),
         Some("application/json") => Ok(OtlpEncoding::Json),
@@ -170,9 +158,33 @@ fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
     }
 }
 
-/// Encodes the response. The messages for the three signals have the same shape: the number of rejected
-/// items and the reason.
-fn respond(encoding: OtlpEncoding, rejected: usize, message: Option<String>) -> Response {
+/// The signal of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Signal {
+    Spans,
+    LogRecords,
+    Metrics,
+}
+
+impl Signal {
+    /// Returns the name of the number of rejected items in JSON.
+    fn rejected_member(self) -> &'static str {
+        match self {
+            Self::Spans => "rejectedSpans",
+            Self::LogRecords => "rejectedLogRecords",
+            Self::Metrics => "rejectedDataPoints",
+        }
+    }
+}
+
+/// Encodes the response. In protobuf, the messages for the three signals have the same shape: the number of rejected items
+/// and the reason.
+pub(super) fn respond(
+    signal: Signal,
+    encoding: OtlpEncoding,
+    rejected: usize,
+    message: Option<String>,
+) -> Response {
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
     let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {
         rejected_spans: rejected,
@@ -187,7 +199,7 @@ fn respond(encoding: OtlpEncoding, rejected: usize, message: Option<String>) -> 
             let body = match partial {
                 // 64-bit integers are strings in the JSON form of protobuf.
                 Some(it) => serde_json::json!({"partialSuccess": {
-                    "rejectedSpans": it.rejected_spans.to_string(), "errorMessage": it.error_message}}),
+                    signal.rejected_member(): it.rejected_spans.to_string(), "errorMessage": it.error_message}}),
                 None => serde_json::json!({}),
             };
             axum::Json(body).into_response()

@@ -51,6 +51,21 @@ fn times_are_microseconds_in_order() {
 }
 
 #[test]
+fn cached_tokens_of_strands_depend_on_the_requested_model() {
+    let cached_in_prompt = |model: &str| {
+        let pairs = [
+            ("gen_ai.operation.name", "chat"),
+            ("gen_ai.request.model", model),
+            ("gen_ai.usage.input_tokens", "3000"),
+            ("gen_ai.usage.cache_read_input_tokens", "500"),
+        ];
+        span(sent(&pairs), "strands.telemetry.tracer", "").unwrap().usage.cached_in_prompt
+    };
+    assert!(!cached_in_prompt("us.anthropic.claude-sonnet-4-20250514-v1:0"));
+    assert!(cached_in_prompt("gpt-4o"));
+}
+
+#[test]
 fn sdk_span_kind_takes_precedence_over_convention() {
     let kind = |pairs: &[(&str, &str)]| read(pairs).span_type;
     assert_eq!(

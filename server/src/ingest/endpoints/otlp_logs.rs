@@ -1,0 +1,124 @@
+//! Log records over OTLP.
+
+use std::sync::Arc;
+
+use api::{ErrorCode, rejection::RejectionSource};
+use axum::{
+    extract::{Request, State},
+    http::HeaderMap,
+    response::Response,
+};
+use entities::held_input::HeldKind;
+use semantics::otlp::{LogGroup, Malformed, MeasuredLogs};
+use store::{
+    held_input::{self, HeldFor},
+    rates::RateBucket,
+};
+use uuid::Uuid;
+
+use crate::{
+    access::{Access, Caller, Keys},
+    app::App,
+    error::{Problem, Result, problem, stopping},
+    http::{
+        read,
+        route::{Route, route},
+    },
+    ingest::endpoints::{
+        otlp::{Signal, parse_encoding, respond, to_reason},
+        rejections::{record, rejected_items},
+        target_project,
+    },
+    log_joining::{self, WaitingTrace},
+};
+
+/// Returns the routes of log records.
+pub fn routes() -> Vec<Route> {
+    vec![
+        route!(logs, Access::member().keys(Keys::Full))
+            .counts_to(RateBucket::Ingest)
+            .with_otlp_errors()
+            .errors(&[ErrorCode::ProjectArchived])
+            .alias("/v1/logs"),
+    ]
+}
+
+/// Receive log records that belong to spans: GenAI events and exceptions.
+///
+/// A log record becomes part of its span as if it were an event of the span. Spans and log records may arrive in any order,
+/// within an hour of each other. `partial_success` counts other log records, which are not stored, and log records that
+/// name no span.
+#[utoipa::path(post, path = "/v1/otlp/v1/logs", tag = "Ingest",
+    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")),
+        description = "an OTLP ExportLogsServiceRequest, optionally compressed with gzip or zstd"),
+    params(("X-Project-Name" = Option<String>, Header, description = "name of the project; default: the API key's project")),
+    responses((status = 200, description = "an OTLP ExportLogsServiceResponse in the encoding of the request",
+        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
+pub async fn logs(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response> {
+    let encoding = parse_encoding(&headers)?;
+    let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    let malformed = |it: Malformed| Problem::new(ErrorCode::InvalidBody, it.message);
+    let export = MeasuredLogs::measure(encoding, body.bytes.clone()).map_err(malformed)?;
+    body.reserve(export.decoded_bytes()).await?;
+    let default_project = target_project::default_project(&app, &caller).await?;
+    let named = match target_project::name_in_header(&headers)? {
+        Some(name) => Some(target_project::by_name(&app, &caller, &name).await?),
+        None => None,
+    };
+    let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+    let decoded = export.decode().map_err(malformed)?;
+    drop(permit);
+    let now = app.clock.now();
+    let (mut rows, mut traces) = (Vec::new(), Vec::new());
+    for group in decoded.groups {
+        let project_id = match (named, &group.project_name) {
+            (Some(project), _) => project,
+            (None, Some(name)) => target_project::by_name(&app, &caller, name).await?,
+            (None, None) => default_project,
+        };
+        let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+        let held_for = HeldFor { tenant_id: caller.tenant_id, project_id, now };
+        for row in held_rows(group, held_for).map_err(anyhow::Error::from)? {
+            traces.push(WaitingTrace { trace: row.trace_id, project: project_id, since: now, attempts: 0 });
+            rows.push(row);
+        }
+    }
+    if !rows.is_empty() {
+        let stored_bytes = rows.iter().map(|it| it.data.len()).sum();
+        if !app.log_senders.add(caller.tenant_id, stored_bytes, now) {
+            let message = "the log records of this hour exceed the space in which they wait for their spans; send the rest later";
+            return Err(problem(ErrorCode::Overloaded, message));
+        }
+        let job = log_joining::job(caller.tenant_id, traces, now, now);
+        held_input::hold(&app.db, &rows, &job).await.map_err(anyhow::Error::from)?;
+        app.wake_ups().wake_for(&[job]);
+    }
+    app.telemetry.ingest.count_body(body.bytes.len());
+    app.telemetry.ingest.count_rejected(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
+    if decoded.rejected == 0 {
+        return Ok(respond(Signal::LogRecords, encoding, 0, None));
+    }
+    let message = decoded.rejections.first().map(|it| it.message.clone());
+    let reasons = decoded.rejections.into_iter().map(to_reason).collect();
+    let project = named.unwrap_or(default_project);
+    let mut items =
+        rejected_items(&caller, project, RejectionSource::OtlpLogs, &headers, decoded.rejected, reasons);
+    if let Some(sdk) = decoded.sdk {
+        (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
+    }
+    record(&app, items, now).await;
+    Ok(respond(Signal::LogRecords, encoding, decoded.rejected, message))
+}
+
+fn held_rows(group: LogGroup, held_for: HeldFor) -> std::io::Result<Vec<entities::held_input::Model>> {
+    let row = |it: semantics::otlp::TraceRecords| {
+        let trace = Uuid::from_bytes(it.trace_id);
+        held_input::row(held_for, trace, HeldKind::LogRecords, it.count, &it.data)
+    };
+    group.into_traces().into_iter().map(row).collect()
+}
