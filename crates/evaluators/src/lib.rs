@@ -18,6 +18,7 @@ mod language;
 mod pattern;
 mod pii;
 mod plain;
+pub mod redaction;
 mod schema;
 mod sentence;
 mod sentiment;

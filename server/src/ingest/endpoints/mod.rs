@@ -2,6 +2,7 @@
 
 mod json;
 mod otlp;
+mod redaction;
 mod rejections;
 mod target_project;
 
