@@ -56,7 +56,11 @@ fn main() {
             .map(|it| RedactionPattern { name: it.0.to_owned(), pattern: it.1.to_owned() })
             .collect(),
     };
-    let patterns = [("employee_id", r"\bEMP-[0-9]{6}\b"), ("case", "CASE-[A-Z]{2}[0-9]{4}"), ("plate", r"\b[A-Z]{1,3}-[A-Z]{2} [0-9]{1,4}\b")];
+    let patterns = [
+        ("employee_id", r"\bEMP-[0-9]{6}\b"),
+        ("case", "CASE-[A-Z]{2}[0-9]{4}"),
+        ("plate", r"\b[A-Z]{1,3}-[A-Z]{2} [0-9]{1,4}\b"),
+    ];
     let prose: String = SENTENCES.iter().cycle().flat_map(|it| [*it, " "]).take(60).collect();
     let prose = prose[..SPAN_TEXT_BYTES].to_owned();
     let quoted = |text: &str| format!("{text}\n\"quoted\"\n");
@@ -66,16 +70,21 @@ fn main() {
     let messages = json!(messages).to_string();
     let nested = json!({"tool": "send", "arguments": json!({"text": prose}).to_string()}).to_string();
     let values = prose.replace("the order", "jane.roe@acme.io, 4111 1111 1111 1111,");
-    let plain = "The quick fox jumps over a lazy dog while nobody is near. ".repeat(40)[..SPAN_TEXT_BYTES].to_owned();
+    let plain =
+        "The quick fox jumps over a lazy dog while nobody is near. ".repeat(40)[..SPAN_TEXT_BYTES].to_owned();
     println!("{:<44} {:>8} {:>8} {:>8}", "text", "bytes", "µs each", "masked");
     for (what, redactor) in [
         ("all detectors", Redactor::new(&settings(&["all"], &[])).unwrap()),
         ("all detectors, 3 patterns", Redactor::new(&settings(&["all"], &patterns)).unwrap()),
         ("3 patterns", Redactor::new(&settings(&[], &patterns)).unwrap()),
     ] {
-        for (name, text) in
-            [("words", &plain), ("prose", &prose), ("messages", &messages), ("nested JSON", &nested), ("with values", &values)]
-        {
+        for (name, text) in [
+            ("words", &plain),
+            ("prose", &prose),
+            ("messages", &messages),
+            ("nested JSON", &nested),
+            ("with values", &values),
+        ] {
             measure(&format!("{name}: {what}"), text.len(), |counts| {
                 std::hint::black_box(redactor.text(text, counts));
             });

@@ -281,7 +281,13 @@ fn cases() -> Vec<Case> {
         send(Method::POST, "/v1/projects/{id}/archive", OWNER_ROUTE, missing, ("", "")),
         send(Method::POST, "/v1/projects/{id}/unarchive", OWNER_ROUTE, missing, ("", "")),
         get("/v1/projects/{id}/redaction", READ_ROUTE, missing),
-        send(Method::PUT, "/v1/projects/{id}/redaction", OWNER_ROUTE, missing, (JSON_TYPE, r#"{"detectors":[]}"#)),
+        send(
+            Method::PUT,
+            "/v1/projects/{id}/redaction",
+            OWNER_ROUTE,
+            missing,
+            (JSON_TYPE, r#"{"detectors":[]}"#),
+        ),
         get("/v1/models", READ_ROUTE, ok),
         send(
             Method::PUT,

@@ -100,12 +100,14 @@ fn export(first: u128) -> Value {
 
 /// Sends the values through JSON and OTLP over HTTP.
 async fn send_everything(key: &Caller) {
-    let items: Vec<Value> = canaries().into_iter().enumerate().map(|(i, it)| item(&format!("one {i}"), it)).collect();
+    let items: Vec<Value> =
+        canaries().into_iter().enumerate().map(|(i, it)| item(&format!("one {i}"), it)).collect();
     for (i, item) in items.iter().enumerate() {
         let request = key.request(Method::POST, "/v1/ingest").header("idempotency-key", format!("key-{i}"));
         key.send(request.json(item)).await.ok();
     }
-    let mut batch: Vec<Value> = canaries().into_iter().enumerate().map(|(i, it)| item(&format!("batch {i}"), it)).collect();
+    let mut batch: Vec<Value> =
+        canaries().into_iter().enumerate().map(|(i, it)| item(&format!("batch {i}"), it)).collect();
     // Rejected items, whose messages quote what was sent.
     batch.extend(canaries().iter().map(|it| json!({"latency_ms": it.text})));
     batch.extend(canaries().iter().map(|it| json!({"tags": {(it.text): [1]}})));
@@ -116,9 +118,17 @@ async fn send_everything(key: &Caller) {
 
     key.post(OTLP_PATH, &export(1_000)).await.ok();
     let protobuf: ExportTraceServiceRequest = serde_json::from_value(export(2_000)).unwrap();
-    assert_eq!(key.post_bytes(OTLP_PATH, "application/x-protobuf", protobuf.encode_to_vec()).await.status, 200);
+    assert_eq!(
+        key.post_bytes(OTLP_PATH, "application/x-protobuf", protobuf.encode_to_vec()).await.status,
+        200
+    );
     let mut unreadable = export(3_000);
-    for (span, canary) in unreadable["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array_mut().unwrap().iter_mut().zip(canaries()) {
+    for (span, canary) in unreadable["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .zip(canaries())
+    {
         span["startTimeUnixNano"] = json!(canary.text);
     }
     let partial = key.post(OTLP_PATH, &unreadable).await.ok();
@@ -148,7 +158,9 @@ async fn read_everything(key: &Caller) -> Vec<(String, String)> {
     let mut cursor = String::new();
     loop {
         let page = key.get(&format!("/v1/traces?limit=100&preview=true{cursor}")).await.ok();
-        traces.extend(page["traces"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()));
+        traces.extend(
+            page["traces"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()),
+        );
         texts.push(("list".to_owned(), page.to_string()));
         match page["next_cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
@@ -156,11 +168,19 @@ async fn read_everything(key: &Caller) -> Vec<(String, String)> {
         }
     }
     for id in &traces {
-        for path in [format!("/v1/traces/{id}"), format!("/v1/traces/{id}/spans"), format!("/v1/eval?trace_id={id}")] {
+        for path in
+            [format!("/v1/traces/{id}"), format!("/v1/traces/{id}/spans"), format!("/v1/eval?trace_id={id}")]
+        {
             texts.push((path.clone(), key.get(&path).await.ok().to_string()));
         }
     }
-    for path in ["/v1/traces/export?format=otlp", "/v1/traces/export?format=jsonl", "/v1/feedback?limit=200", "/v1/rejections", "/v1/sessions"] {
+    for path in [
+        "/v1/traces/export?format=otlp",
+        "/v1/traces/export?format=jsonl",
+        "/v1/feedback?limit=200",
+        "/v1/rejections",
+        "/v1/sessions",
+    ] {
         let reply = key.get(path).await;
         assert_eq!(reply.status, 200, "{path}");
         texts.push((path.to_owned(), reply.text()));
@@ -187,11 +207,19 @@ async fn rows_as_text(app: &TestApp) -> Vec<(String, String)> {
 /// Returns the files of a database of SQLite and of a backup.
 async fn sqlite_files(app: &TestApp) -> Vec<PathBuf> {
     let db = &app.app.db.write;
-    let row = db.query_one_raw(Statement::from_string(db.get_database_backend(), "PRAGMA database_list")).await.unwrap().unwrap();
+    let row = db
+        .query_one_raw(Statement::from_string(db.get_database_backend(), "PRAGMA database_list"))
+        .await
+        .unwrap()
+        .unwrap();
     let path: String = row.try_get("", "file").unwrap();
     let backup = format!("{path}.backup");
     store::backup::copy_into(&app.app.db, &backup).await.unwrap();
-    [path.clone(), format!("{path}-wal"), backup].map(PathBuf::from).into_iter().filter(|it| it.exists()).collect()
+    [path.clone(), format!("{path}-wal"), backup]
+        .map(PathBuf::from)
+        .into_iter()
+        .filter(|it| it.exists())
+        .collect()
 }
 
 /// Asserts that the stored bytes have no value, in any column of any table.

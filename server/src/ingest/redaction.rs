@@ -13,9 +13,12 @@ use api::{
     trace::RawObject,
 };
 use evaluators::redaction::{RedactionProblem, Redactor};
-use semantics::otlp::{
-    Decoded,
-    redact::{Redact, RedactionCounts, with_counts},
+use semantics::{
+    draft::SpanDraft,
+    otlp::{
+        Decoded,
+        redact::{Redact, RedactionCounts, with_counts},
+    },
 };
 use serde_json::{Value, value::RawValue};
 use store::row_text::{MAX_LABEL, MAX_ROW_TEXT_BYTES, label, row_text, tag_label};
@@ -61,6 +64,25 @@ impl ProjectRedactor {
         if let Some(redacted) = object.as_ref().and_then(|it| self.0.text(it.get(), counts)) {
             // Redacted JSON is JSON. If it were not, nothing would be stored rather than the text as sent.
             *object = RawValue::from_string(redacted).ok();
+        }
+    }
+
+    /// Returns a text redacted, without counts.
+    pub fn redacted(&self, text: String) -> String {
+        self.0.text(&text, &mut RedactionCounts::new()).unwrap_or(text)
+    }
+
+    /// Redacts the texts of the span of a control action. Its output may come from a callback of the application.
+    pub fn draft(&self, draft: &mut SpanDraft) {
+        let mut counts = RedactionCounts::new();
+        for text in [&mut draft.input, &mut draft.output, &mut draft.model].into_iter().flatten() {
+            self.text(text, &mut counts);
+        }
+        self.text(&mut draft.metadata, &mut counts);
+        if !counts.is_empty()
+            && let Some(with) = with_counts(&draft.metadata, &counts)
+        {
+            draft.metadata = with;
         }
     }
 

@@ -52,7 +52,7 @@ pub enum ProjectCommand {
     Unarchive(ProjectArgs),
     /// Show or set what ingest masks in new texts: personal data, secrets and patterns
     #[command(
-        before_help = "Examples:\n  loupe projects redaction checkout-bot\n  loupe projects redaction checkout-bot --detect all --pattern 'employee_id=EMP-[0-9]{6}'\n  loupe projects redaction checkout-bot --off\n"
+        before_help = "Examples:\n  loupe projects redaction checkout-bot\n  loupe projects redaction bot --detect all --pattern 'staff=EMP-[0-9]{6}'\n  loupe projects redaction checkout-bot --off\n"
     )]
     Redaction(redaction::RedactionArgs),
     /// Set the project of the current context

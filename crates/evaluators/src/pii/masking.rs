@@ -109,7 +109,9 @@ impl TextProfile {
 /// Returns whether a text contains `at` in brackets, as [`emails`] finds it.
 fn has_spelled_at(bytes: &[u8]) -> bool {
     bytes.windows(4).any(|it| {
-        matches!(it[3], b']' | b')' | b'}') && it[1].eq_ignore_ascii_case(&b'a') && it[2].eq_ignore_ascii_case(&b't')
+        matches!(it[3], b']' | b')' | b'}')
+            && it[1].eq_ignore_ascii_case(&b'a')
+            && it[2].eq_ignore_ascii_case(&b't')
     })
 }
 

@@ -119,8 +119,11 @@ impl<'a, 't> JsonRedaction<'a, 't> {
                 break;
             }
             self.next_range += 1;
-            let clipped =
-                MaskedRange { start: range.start.max(start) - start, end: range.end.min(end).max(start) - start, ..*range };
+            let clipped = MaskedRange {
+                start: range.start.max(start) - start,
+                end: range.end.min(end).max(start) - start,
+                ..*range
+            };
             if clipped.start < clipped.end {
                 taken.push(clipped);
             }
@@ -237,7 +240,8 @@ fn has_further_escapes(content: &str) -> bool {
         at += found + 1;
         match bytes.get(at) {
             Some(b'n' | b'r' | b't' | b'"' | b'/') => {}
-            Some(b'u') if !matches!(bytes.get(at + 1), Some(b'd' | b'D')) && !bytes[at..].starts_with(b"u005") => {}
+            Some(b'u')
+                if !matches!(bytes.get(at + 1), Some(b'd' | b'D')) && !bytes[at..].starts_with(b"u005") => {}
             _ => return true,
         }
         at += 1;

@@ -25,8 +25,14 @@ const MAX_FILTER_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum nesting of groups and repetitions.
 const MAX_NESTING: u32 = 50;
 /// Texts that no pattern may match: names by which ingest recognizes what a span is, and words of everyday language.
-const ORDINARY_TEXTS: [&str; 6] =
-    ["gen_ai.operation.name", "openinference.span.kind", "service.name", "The weather is nice", "llm", "天气很好"];
+const ORDINARY_TEXTS: [&str; 6] = [
+    "gen_ai.operation.name",
+    "openinference.span.kind",
+    "service.name",
+    "The weather is nice",
+    "llm",
+    "天气很好",
+];
 
 /// A named pattern.
 struct NamedPattern {
@@ -63,7 +69,8 @@ impl Patterns {
             if !names.insert(name) {
                 return Err(RedactionProblem::new(at("name"), "is the name of an earlier pattern"));
             }
-            let (regex, filter) = compile(pattern).map_err(|why| RedactionProblem::new(at("pattern"), why))?;
+            let (regex, filter) =
+                compile(pattern).map_err(|why| RedactionProblem::new(at("pattern"), why))?;
             list.push(NamedPattern { name: name.as_str().into(), regex });
             filters.push(filter);
         }

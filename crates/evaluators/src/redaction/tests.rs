@@ -157,7 +157,10 @@ fn label_in_json_key_or_attribute_key_counts() {
 
 #[test]
 fn truncated_json_is_redacted_to_its_end() {
-    redacts(r#"{"a":"joe@acme.io","b":"EMP-004711 and"#, r#"{"a":"[REDACTED:email]","b":"[REDACTED:employee_id] and"#);
+    redacts(
+        r#"{"a":"joe@acme.io","b":"EMP-004711 and"#,
+        r#"{"a":"[REDACTED:email]","b":"[REDACTED:employee_id] and"#,
+    );
     redacts(r#"[joe@acme.io, "x"]"#, r#"[[REDACTED:email], "x"]"#);
 }
 
@@ -343,9 +346,8 @@ proptest! {
 
 /// Returns the values of 40 kinds that other suites send as well: kind, text, and the part that must not remain.
 fn canaries() -> Vec<[&'static str; 3]> {
-    let parts = |line: &'static str| -> [&'static str; 3] {
-        line.split('|').collect::<Vec<_>>().try_into().unwrap()
-    };
+    let parts =
+        |line: &'static str| -> [&'static str; 3] { line.split('|').collect::<Vec<_>>().try_into().unwrap() };
     include_str!("canaries.txt").lines().map(parts).collect()
 }
 
@@ -369,7 +371,8 @@ fn canary_is_masked_in_text_and_everywhere_in_json() {
         ] {
             let mut counts = RedactionCounts::new();
             let redacted = redactor.text(&sent, &mut counts).unwrap_or(sent.clone());
-            if redacted.contains(needle) || redacted.contains(&escaped(needle)) || !counts.contains_key(kind) {
+            if redacted.contains(needle) || redacted.contains(&escaped(needle)) || !counts.contains_key(kind)
+            {
                 failures.push(format!("{kind}: {sent} -> {redacted}"));
             }
         }

@@ -187,7 +187,8 @@ pub fn add_counts(attributes: &mut Vec<KeyValue>, counts: &RedactionCounts) {
         }
         return;
     }
-    let sent = attributes.iter().position(|it| it.key == REDACTIONS_ATTRIBUTE).map(|it| attributes.remove(it));
+    let sent =
+        attributes.iter().position(|it| it.key == REDACTIONS_ATTRIBUTE).map(|it| attributes.remove(it));
     let mut total = counts.clone();
     if let Some(Value::KvlistValue(list)) = sent.and_then(|it| it.value).and_then(|it| it.value) {
         for it in list.values {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{super::OtlpEncoding, super::MeasuredExport, *};
+use super::{super::MeasuredExport, super::OtlpEncoding, *};
 
 /// Masks the word `secret`.
 struct WordRedactor;
@@ -95,7 +95,10 @@ fn counts_are_added_to_objects() {
     for (object, expected) in [
         ("{}", Some(r#"{"loupe.redactions":{"email":2}}"#)),
         (r#"{"a": 1 } "#, Some(r#"{"a": 1 ,"loupe.redactions":{"email":2}}"#)),
-        (r#"{"loupe.redactions":{"email":1,"phone":1}}"#, Some(r#"{"loupe.redactions":{"email":3,"phone":1}}"#)),
+        (
+            r#"{"loupe.redactions":{"email":1,"phone":1}}"#,
+            Some(r#"{"loupe.redactions":{"email":3,"phone":1}}"#),
+        ),
         (r#"{"loupe.redactions":7}"#, Some(r#"{"loupe.redactions":{"email":2}}"#)),
         ("[1]", None),
         ("null", None),
