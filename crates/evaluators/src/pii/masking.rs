@@ -61,9 +61,7 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
             numbers::find(text, &words, &mut hits);
             if words.has_impersonal() {
                 // A number beside a word such as `order` may be personal nevertheless. Masking is preferred to storing.
-                let no_words = Words::default();
-                lettered::find(text, &no_words, &mut hits);
-                numbers::find(text, &no_words, &mut hits);
+                numbers::find(text, &Words::default(), &mut hits);
             }
         }
     } else if profile.has_at {
@@ -93,6 +91,7 @@ fn merged(mut hits: Vec<Hit>, kinds: KindSet) -> Vec<MaskedValue> {
 }
 
 /// What a text can contain, by its characters.
+#[derive(Default)]
 struct TextProfile {
     /// Whether the text can contain an e-mail address.
     has_at: bool,
@@ -100,44 +99,48 @@ struct TextProfile {
     has_number: bool,
 }
 
-impl TextProfile {
-    fn of(bytes: &[u8]) -> Self {
-        Self { has_at: bytes.contains(&b'@') || has_spelled_at(bytes), has_number: has_number(bytes) }
-    }
-}
-
-/// Returns whether a text contains `at` in brackets, as [`emails`] finds it.
-fn has_spelled_at(bytes: &[u8]) -> bool {
-    bytes.windows(4).any(|it| {
-        matches!(it[3], b']' | b')' | b'}')
-            && it[1].eq_ignore_ascii_case(&b'a')
-            && it[2].eq_ignore_ascii_case(&b't')
-    })
-}
-
 /// Maximum number of bytes between two digits of a number: `NL91 ABNA 0417` has the widest gap.
 const MAX_DIGIT_GAP: usize = 6;
-/// The fewest digits of a number that the detectors find, except for IP addresses.
+/// The fewest digits of a number that the detectors find.
 const MIN_NUMBER_DIGITS: usize = 4;
 
-/// Returns whether a text contains digits that stand close together, or two colons as in an IPv6 address.
-fn has_number(bytes: &[u8]) -> bool {
-    let (mut digits, mut last_digit) = (0, 0);
-    let mut last_colon = usize::MAX;
-    for (at, byte) in bytes.iter().enumerate() {
-        if byte.is_ascii_digit() {
-            digits = if at - last_digit > MAX_DIGIT_GAP { 1 } else { digits + 1 };
-            if digits >= MIN_NUMBER_DIGITS {
-                return true;
-            }
-            last_digit = at;
-        } else if *byte == b':' {
-            let group = bytes.get(last_colon.wrapping_add(1)..at).filter(|it| it.len() <= 4);
-            if last_colon != usize::MAX && group.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit)) {
-                return true;
-            }
-            last_colon = at;
-        }
+/// Whether a byte is a digit, a colon or a closing bracket.
+const IS_PROFILED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < 256 {
+        table[at] = matches!(at as u8, b'0'..=b'9' | b':' | b']' | b')' | b'}');
+        at += 1;
     }
-    false
+    table
+};
+
+impl TextProfile {
+    /// Reads a text once: digits that stand close together, two colons as in an IPv6 address, and `at` in brackets, as
+    /// [`emails`] finds it.
+    fn of(bytes: &[u8]) -> Self {
+        let mut profile = Self { has_at: bytes.contains(&b'@'), has_number: false };
+        let (mut digits, mut last_digit) = (0, 0);
+        let mut last_colon = None;
+        for (at, byte) in bytes.iter().enumerate().filter(|it| IS_PROFILED[usize::from(*it.1)]) {
+            match byte {
+                b'0'..=b'9' => {
+                    digits = if at - last_digit > MAX_DIGIT_GAP { 1 } else { digits + 1 };
+                    profile.has_number |= digits >= MIN_NUMBER_DIGITS;
+                    last_digit = at;
+                }
+                b':' => {
+                    let group = last_colon.and_then(|it: usize| bytes.get(it + 1..at));
+                    profile.has_number |=
+                        group.is_some_and(|it| it.len() <= 4 && it.iter().all(u8::is_ascii_hexdigit));
+                    last_colon = Some(at);
+                }
+                _ => {
+                    let before = bytes.get(at.saturating_sub(2)..at).unwrap_or_default();
+                    profile.has_at |= before.eq_ignore_ascii_case(b"at");
+                }
+            }
+        }
+        profile
+    }
 }

@@ -4,7 +4,10 @@
 //! the strings and numbers that contain them. A string with escapes is decoded only if something in it can need masking.
 
 use super::{JsonNumbers, MaskedRange, RedactionCounts, Redactor, count, merged, push_placeholder};
+use crate::pii::Kind;
 
+/// Maximum distance of the word that labels a number, in bytes.
+const MAX_LABEL_DISTANCE: usize = 64;
 /// Maximum depth of JSON texts that are strings in JSON texts. Deeper ones are redacted like other texts.
 pub(super) const MAX_DEPTH: u32 = 6;
 
@@ -131,8 +134,24 @@ impl<'a, 't> JsonRedaction<'a, 't> {
         taken
     }
 
+    /// Returns the ranges of a token. In JSON, the word `call` names the call of a function more often than that of a
+    /// person, so digits after it are not taken for a telephone number.
+    fn token_ranges(&mut self, start: usize, end: usize) -> Vec<MaskedRange<'a>> {
+        let mut ranges = self.take_ranges(start, end);
+        if ranges.iter().any(|it| it.kind == Kind::Phone.word())
+            && self.text.as_bytes()[start..end].iter().all(u8::is_ascii_digit)
+        {
+            let label =
+                &self.text[self.text.floor_char_boundary(start.saturating_sub(MAX_LABEL_DISTANCE))..start];
+            if label.contains("call") {
+                ranges.retain(|it| it.kind != Kind::Phone.word());
+            }
+        }
+        ranges
+    }
+
     fn string(&mut self, token: &StringToken, is_key: bool, counts: &mut RedactionCounts) {
-        let ranges = self.take_ranges(token.start, token.end);
+        let ranges = self.token_ranges(token.start, token.end);
         let content = &self.text[token.start..token.end];
         let redacted = if token.has_escapes {
             self.escaped(content, ranges, counts)
@@ -173,7 +192,7 @@ impl<'a, 't> JsonRedaction<'a, 't> {
     }
 
     fn number(&mut self, start: usize, end: usize, counts: &mut RedactionCounts) {
-        let mut ranges = self.take_ranges(start, end);
+        let mut ranges = self.token_ranges(start, end);
         if self.numbers == JsonNumbers::Kept {
             return;
         }
@@ -236,7 +255,7 @@ impl StringToken {
 fn has_further_escapes(content: &str) -> bool {
     let bytes = content.as_bytes();
     let mut at = 0;
-    while let Some(found) = bytes[at..].iter().position(|it| *it == b'\\') {
+    while let Some(found) = content.get(at..).and_then(|it| it.find('\\')) {
         at += found + 1;
         match bytes.get(at) {
             Some(b'n' | b'r' | b't' | b'"' | b'/') => {}

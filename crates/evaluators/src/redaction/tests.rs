@@ -156,6 +156,17 @@ fn label_in_json_key_or_attribute_key_counts() {
 }
 
 #[test]
+fn ids_of_calls_are_no_telephone_numbers() {
+    for text in
+        [r#"{"tool_call_id":"1234567890","call_id":2345678901}"#, r#"{"tool_calls":[{"id":"3456789012"}]}"#]
+    {
+        assert_eq!(both().text(text, &mut RedactionCounts::new()), None, "{text}");
+    }
+    assert_eq!(both().labelled_text("gen_ai.tool.call.id", "1234567890", &mut RedactionCounts::new()), None);
+    redacts(r#"{"phone":2345678901}"#, r#"{"phone":"[REDACTED:phone]"}"#);
+}
+
+#[test]
 fn truncated_json_is_redacted_to_its_end() {
     redacts(
         r#"{"a":"joe@acme.io","b":"EMP-004711 and"#,
