@@ -27,6 +27,8 @@ pub struct Model {
     /// Whether ingest created the project. False for projects created by request or before this column
     /// existed.
     pub created_by_ingest: bool,
+    /// What ingest masks before it stores texts, as JSON; null: nothing.
+    pub redaction: Option<String>,
 }
 
 /// Declares no relations: queries join explicitly, by tenant first.

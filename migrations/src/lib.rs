@@ -30,6 +30,7 @@ mod m0025_text_pages;
 mod m0026_span_blocks;
 mod m0027_rejected_input;
 mod m0028_missing_roots;
+mod m0029_redaction;
 mod m0030_held_input;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
@@ -69,6 +70,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0026_span_blocks::Migration),
             Box::new(m0027_rejected_input::Migration),
             Box::new(m0028_missing_roots::Migration),
+            Box::new(m0029_redaction::Migration),
             Box::new(m0030_held_input::Migration),
         ]
     }

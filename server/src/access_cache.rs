@@ -1,5 +1,5 @@
-//! The access cache: keys, tenants, members, projects, credentials, rules, policies, webhooks and prices, so that requests
-//! are authorized without database reads.
+//! The access cache: keys, tenants, members, projects and their redactors, credentials, rules, policies, webhooks and prices,
+//! so that requests are authorized without database reads.
 //!
 //! Every change of this data increments one row, the *cache version*, in the same transaction. The
 //! process that made the change clears its cache immediately; every other one reads that row a few
@@ -29,7 +29,7 @@ use crate::{
     deployments::cached::{ScoredMetrics, ServedVersions},
     error::Result,
     failures::rule_set::FailureRules,
-    ingest::prices::PriceBook,
+    ingest::{prices::PriceBook, redaction::ProjectRedactor},
     keyed_semaphore::KeyedPermit,
     rule_set::RuleSet,
     subscriptions::Subscriptions,
@@ -43,6 +43,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_ENTRIES: u64 = 20_000;
 /// Maximum size of the cached policies in bytes.
 const MAX_POLICY_BYTES: u64 = 64 * 1024 * 1024;
+/// Maximum size of the cached redactors in bytes.
+const MAX_REDACTOR_BYTES: u64 = 64 * 1024 * 1024;
+/// Approximate size in bytes of an entry without a redactor.
+const MIN_REDACTOR_BYTES: usize = 256;
 /// Maximum size of the cached prompts in bytes.
 const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
 /// Approximate size in bytes of an entry without texts: most of it is for the name, which may have 200 characters.
@@ -60,6 +64,7 @@ pub struct AccessCache {
     projects_by_name: VersionedCache<(Uuid, String), Option<(Uuid, bool)>>,
     archived_projects: VersionedCache<(Uuid, Uuid), Option<bool>>,
     price_books: VersionedCache<Uuid, Arc<PriceBook>>,
+    redactors: VersionedCache<(Uuid, Uuid), Option<Arc<ProjectRedactor>>>,
     credentials: VersionedCache<Uuid, Arc<[provider_credential::Model]>>,
     rule_sets: VersionedCache<Uuid, Arc<RuleSet>>,
     subscriptions: VersionedCache<Uuid, Arc<Subscriptions>>,
@@ -84,6 +89,9 @@ impl AccessCache {
             projects_by_name: VersionedCache::new(&validity, Option::is_some),
             archived_projects: VersionedCache::new(&validity, Option::is_some),
             price_books: VersionedCache::new(&validity, |_| true),
+            redactors: VersionedCache::limited(&validity, MAX_REDACTOR_BYTES, |it| {
+                MIN_REDACTOR_BYTES + it.as_ref().map_or(0, |it| it.bytes())
+            }),
             credentials: VersionedCache::new(&validity, |_| true),
             rule_sets: VersionedCache::new(&validity, |_| true),
             subscriptions: VersionedCache::new(&validity, |_| true),
@@ -220,6 +228,24 @@ impl AccessCache {
             Ok(Arc::new(PriceBook::new(Arc::clone(&self.prices), own.into_iter().collect())))
         };
         self.price_books.get(tenant, read).await
+    }
+
+    /// Returns the redactor of a project; `None` if nothing is redacted, or if there is no such project.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database fails, or when the stored settings cannot be compiled: texts are rather refused than stored
+    /// as sent.
+    pub async fn redactor(&self, tenant: Uuid, project: Uuid) -> Result<Option<Arc<ProjectRedactor>>> {
+        let read = async || {
+            let row = store::projects::get(self.db.current(), tenant, project).await?;
+            let Some(stored) = row.and_then(|it| it.redaction) else { return Ok(None) };
+            let invalid = |why: String| DbError::Custom(format!("redaction of project {project}: {why}"));
+            let settings = serde_json::from_str(&stored).map_err(|it| invalid(it.to_string()))?;
+            let redactor = ProjectRedactor::new(&settings).map_err(|it| invalid(it.to_string()))?;
+            Ok(redactor.map(Arc::new))
+        };
+        self.redactors.get((tenant, project), read).await
     }
 
     /// Returns a tenant's provider credentials, with sealed keys.

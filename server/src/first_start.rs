@@ -176,6 +176,7 @@ pub async fn create_tenant(
         created_at: now,
         updated_at: now,
         created_by_ingest: false,
+        redaction: None,
     };
     store::projects::add(txn, row).await?;
     let key = api_key::Model {

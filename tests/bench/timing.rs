@@ -132,6 +132,7 @@ async fn ids_of_others(database: On) {
         (Method::GET, "/v1/projects/", &project, ""),
         (Method::PATCH, "/v1/projects/", &project, ""),
         (Method::POST, "/v1/projects/", &project, "/archive"),
+        (Method::GET, "/v1/projects/", &project, "/redaction"),
         (Method::GET, "/v1/prompts/deployments/", &deployment, ""),
         (Method::POST, "/v1/prompts/deployments/", &deployment, "/approve"),
         (Method::DELETE, "/v1/apikeys/", &key, ""),

@@ -280,6 +280,14 @@ fn cases() -> Vec<Case> {
         send(Method::PATCH, "/v1/projects/{id}", OWNER_ROUTE, missing, (JSON_TYPE, "{}")),
         send(Method::POST, "/v1/projects/{id}/archive", OWNER_ROUTE, missing, ("", "")),
         send(Method::POST, "/v1/projects/{id}/unarchive", OWNER_ROUTE, missing, ("", "")),
+        get("/v1/projects/{id}/redaction", READ_ROUTE, missing),
+        send(
+            Method::PUT,
+            "/v1/projects/{id}/redaction",
+            OWNER_ROUTE,
+            missing,
+            (JSON_TYPE, r#"{"detectors":[]}"#),
+        ),
         get("/v1/models", READ_ROUTE, ok),
         send(
             Method::PUT,
@@ -535,6 +543,8 @@ on_both_databases! {
             (Method::DELETE, "/v1/members/{id}", &member),
             (Method::POST, "/v1/projects/{id}/archive", &project),
             (Method::POST, "/v1/projects/{id}/unarchive", &project),
+            (Method::GET, "/v1/projects/{id}/redaction", &project),
+            (Method::PUT, "/v1/projects/{id}/redaction", &project),
         ];
         for route in features::routes().iter().filter(|it| it.path.contains("{id}")) {
             let known = targets.iter().any(|it| (&it.0, it.1) == (&route.method, route.path.as_str()));
@@ -551,6 +561,8 @@ on_both_databases! {
                     request = request.json(&json!({"status": "open"}));
                 } else if method == Method::PATCH {
                     request = request.json(&json!({"status": "active"}));
+                } else if method == Method::PUT {
+                    request = request.json(&json!({"detectors": []}));
                 } else if method == Method::POST
                     && (path.starts_with("/v1/eval-rules/") || path.contains("/rotate-secret"))
                 {

@@ -89,7 +89,7 @@ pub enum Command {
     /// API keys: create, list, get, revoke
     #[command(subcommand, alias = "key")]
     Keys(keys::KeyCommand),
-    /// Projects: create, list, get, update, archive, unarchive, use
+    /// Projects: create, list, get, update, redaction, archive, unarchive, use
     #[command(subcommand, alias = "project")]
     Projects(projects::ProjectCommand),
     /// Members and their seats: list, remove, restore
@@ -182,7 +182,7 @@ loupe: follow, read and send the traces of LLM applications
 
   auth        login, logout, status, token     who you are, limits and usage
   context, config                              servers by name, settings
-  projects    create, list, get, update, archive, unarchive, use
+  projects    create, list, get, update, redaction, archive, unarchive, use
   keys        create, list, get, revoke        needs a session
   members, credentials, failures               need a session too
   traces      list, get, tail, send, export, delete

@@ -59,6 +59,9 @@ fn stub() -> Stub {
         ("GET", "/v1/projects") => list("projects", json!([project("bot")])),
         ("POST", "/v1/projects") => Reply::status(201, project("pilot")),
         ("PATCH", path) if path.starts_with("/v1/projects/") => Reply::json(project("bot")),
+        ("GET" | "PUT", path) if path.ends_with("/redaction") => Reply::json(json!({
+            "detectors": ["email"], "patterns": [{"name": "staff", "pattern": "EMP-[0-9]{6}=?"}],
+        })),
         ("DELETE", _) => Reply::status(204, Value::Null),
         _ => Reply::error(404, "not_found"),
     })
@@ -154,6 +157,42 @@ fn provider_key_is_read_from_stdin_and_never_shown() {
     let args = ["credentials", "set", "openai", "--base-url", "https://llm.example/v1"];
     assert_eq!(run(stub.session(&args)).code, 2);
     assert_eq!(stub.count("PUT"), 1);
+}
+
+#[test]
+fn redaction_of_a_project_is_shown_set_and_switched_off() {
+    let stub = stub();
+    let ran = run(stub.session(&["projects", "redaction", "bot"]));
+    assert_eq!((ran.code, stub.count("PUT")), (0, 0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("email") && ran.stdout.contains("staff"), "{}", ran.stdout);
+
+    let set = [
+        "projects",
+        "redaction",
+        "bot",
+        "--detect",
+        "email,phone",
+        "--pattern",
+        "staff=EMP-[0-9]{6}=?",
+        "--json",
+    ];
+    let ran = run(stub.session(&set));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let body: Value = serde_json::from_str(&stub.requests().last().unwrap().body).unwrap();
+    let patterns = json!([{ "name": "staff", "pattern": "EMP-[0-9]{6}=?" }]);
+    assert_eq!(body, json!({ "detectors": ["email", "phone"], "patterns": patterns }));
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["id"], BOT_PROJECT_ID);
+
+    let ran = run(stub.session(&["projects", "redaction", "bot", "--off"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(stub.requests().last().unwrap().body, r#"{"detectors":[],"patterns":[]}"#);
+
+    let before = stub.requests().len();
+    for wrong in [&["--off", "--detect", "all"][..], &["--pattern", "no-name"], &["--pattern", "=x"]] {
+        let ran = run(stub.session(&[&["projects", "redaction", "bot"], wrong].concat()));
+        assert_eq!(ran.code, 2, "{wrong:?}: {}", ran.stderr);
+    }
+    assert_eq!(stub.requests().len(), before);
 }
 
 #[test]

@@ -68,6 +68,35 @@ pub struct ProjectChange {
     pub retention_days: Option<Option<i64>>,
 }
 
+/// What ingest masks in the texts of a project before they are stored; nothing if both lists are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RedactionSettings {
+    /// Detectors of personal data and secrets: `email`, `phone`, `payment_card`, `iban`, `national_id`, `ip_address`,
+    /// `secret`, or `all`.
+    pub detectors: Vec<String>,
+    /// Up to 20 patterns of the project.
+    #[serde(default)]
+    pub patterns: Vec<RedactionPattern>,
+}
+
+/// A regular expression whose matches ingest masks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RedactionPattern {
+    /// The name in the placeholder: up to 32 lower-case letters, digits and underscores.
+    pub name: String,
+    /// The expression, up to 500 bytes; every match has at least 3 bytes.
+    pub pattern: String,
+}
+
+impl RedactionSettings {
+    /// Returns whether nothing is masked.
+    pub fn is_off(&self) -> bool {
+        self.detectors.is_empty() && self.patterns.is_empty()
+    }
+}
+
 /// A page of projects, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

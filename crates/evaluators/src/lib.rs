@@ -1,4 +1,4 @@
-//! Evaluators: the built-in ones, and the custom ones that tenants define.
+//! Evaluators: the built-in ones, and the custom ones that tenants define; and redaction, which uses their detectors.
 //!
 //! This crate contains data and pure functions. The caller reads the subject from the database as a
 //! [`Subject`], and fetches the response of a judge as text. A score of 1.0 is good for every evaluator.
@@ -18,6 +18,7 @@ mod language;
 mod pattern;
 mod pii;
 mod plain;
+pub mod redaction;
 mod schema;
 mod sentence;
 mod sentiment;

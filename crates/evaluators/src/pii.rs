@@ -10,6 +10,7 @@ mod emails;
 mod iban;
 mod ip;
 mod lettered;
+pub(crate) mod masking;
 mod national;
 mod numbers;
 mod phone;

@@ -52,7 +52,7 @@ impl<'a> NormalizedText<'a> {
 }
 
 /// Decodes a JSON escape without its backslash; returns the character and the number of characters read.
-fn escape(rest: &str) -> (char, usize) {
+pub(crate) fn escape(rest: &str) -> (char, usize) {
     match rest.as_bytes().first() {
         Some(b'n' | b'r') => ('\n', 1),
         Some(b't') => (' ', 1),
@@ -68,7 +68,7 @@ fn escape(rest: &str) -> (char, usize) {
 }
 
 /// Returns a character in normalized form; none if it is invisible.
-fn fold(char: char) -> Option<char> {
+pub(crate) fn fold(char: char) -> Option<char> {
     let code = u32::from(char);
     if code < 0xA0 {
         return Some(char);

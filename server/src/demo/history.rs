@@ -108,7 +108,7 @@ impl<'a> TraceWriter<'a> {
         let raw = serde_json::to_vec(&item)?;
         let receipt =
             Receipt { tenant_id: self.tenant, project_id: self.projects[project], now: self.app.clock.now() };
-        self.chunks.push(trace_item::to_chunk(item, &raw, receipt, &self.prices)?);
+        self.chunks.push(trace_item::to_chunk(item, &raw, receipt, &self.prices, None)?);
         if self.chunks.len() >= BATCH_SIZE { self.flush().await } else { Ok(()) }
     }
 

@@ -209,7 +209,11 @@ async fn replaced_call(
     latency_micros: i64,
 ) -> Result<ReplacedCall> {
     let ReplayCall { original, request, endpoint } = call;
-    let span::Model { id, latency_ms, cost, prompt_tokens, completion_tokens, .. } = original;
+    let span::Model { id, trace_id, latency_ms, cost, prompt_tokens, completion_tokens, .. } = original;
+    let redactor = match traces::project_of(&app.db, tenant, trace_id).await? {
+        Some(project) => app.access_cache.redactor(tenant, project).await?,
+        None => None,
+    };
     let prices = app.access_cache.price_book(tenant).await?;
     let model = reply.model.unwrap_or_else(|| endpoint.model.clone());
     let priced = cost::span_cost(
@@ -227,7 +231,10 @@ async fn replaced_call(
     Ok(ReplacedCall {
         span_id: id,
         input: serde_json::to_string(&request.messages).map_err(anyhow::Error::from)?,
-        output: reply.output,
+        output: match redactor {
+            Some(redactor) => redactor.redacted(reply.output),
+            None => reply.output,
+        },
         model,
         latency_change_ms: change(Some(latency_micros / 1_000), latency_ms),
         cost_change: priced.zip(cost).map(|(is, was)| money::to_usd(is.pico) - money::to_usd(was)),

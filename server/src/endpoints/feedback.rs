@@ -8,18 +8,20 @@ use api::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use entities::feedback;
+use semantics::otlp::redact::{Redact, RedactionCounts, with_counts};
 use serde_json::value::RawValue;
 use store::{
+    derived_id,
     feedback::{FeedbackFilter, FeedbackOutcome},
     new_id,
     rates::RateBucket,
-    row_text::MAX_TAG_BYTES,
+    row_text::{MAX_LABEL, MAX_TAG_BYTES, tag_label},
     traces,
 };
 use uuid::Uuid;
 
 use crate::{
-    access::{Access, Caller, Keys},
+    access::{Access, Caller, Credential, Keys},
     app::App,
     error::{Problem, Result, not_found, problem},
     feature::Feature,
@@ -28,7 +30,10 @@ use crate::{
         read::ApiJson,
         route::{Route, route},
     },
-    ingest::validation::{validate_label, validate_object, validate_text, without_nul},
+    ingest::{
+        redaction::ProjectRedactor,
+        validation::{validate_label, validate_object, validate_text, without_nul},
+    },
 };
 
 /// Maximum length of a comment in characters.
@@ -65,10 +70,18 @@ pub async fn create(
     let trace_not_found = || not_found("trace");
     // Errors are returned without waiting for the writer.
     let trace_id = match reference {
-        TraceReference::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
-        TraceReference::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
+        TraceReference::Id(id) => id,
+        TraceReference::External(text) => match traces::by_external_id(&app.db, tenant, &text).await? {
+            Some(id) => id,
+            // An external ID that was masked when it was stored; the ID of the trace is derived from what was sent.
+            None => derived_trace_id(&caller, &text).ok_or_else(trace_not_found)?,
+        },
     };
-    let new = feedback::Model { trace_id: trace_id.ok_or_else(trace_not_found)?, ..new };
+    let project = traces::project_of(&app.db, tenant, trace_id).await?.ok_or_else(trace_not_found)?;
+    let mut new = feedback::Model { trace_id, ..new };
+    if let Some(redactor) = app.access_cache.redactor(tenant, project).await? {
+        redact(&mut new, &redactor);
+    }
     match store::feedback::save(&app.db, new).await? {
         FeedbackOutcome::Added(row) => Ok((StatusCode::CREATED, Json(to_wire(row)?))),
         FeedbackOutcome::Replaced(row) => Ok((StatusCode::OK, Json(to_wire(row)?))),
@@ -108,6 +121,31 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
         has_more: next_cursor.is_some(),
         next_cursor,
     }))
+}
+
+/// Redacts the texts of a row, and adds the number of masked values to its metadata.
+fn redact(row: &mut feedback::Model, redactor: &ProjectRedactor) {
+    let mut counts = RedactionCounts::new();
+    redactor.bounded(&mut row.comment, MAX_COMMENT_CHARS, &mut counts);
+    redactor.bounded(&mut row.user_id, MAX_LABEL, &mut counts);
+    redactor.text(&mut row.source, &mut counts);
+    if let Some(metadata) = &mut row.metadata {
+        redactor.text(metadata, &mut counts);
+    }
+    row.source = tag_label(&row.source);
+    row.user_id = row.user_id.as_deref().map(tag_label);
+    if !counts.is_empty() {
+        let metadata = with_counts(row.metadata.as_deref().unwrap_or("{}"), &counts);
+        row.metadata = metadata.or(row.metadata.take());
+    }
+}
+
+/// Returns the ID that JSON ingest derives from this ID of a trace.
+fn derived_trace_id(caller: &Caller, text: &str) -> Option<Uuid> {
+    match &caller.credential {
+        Credential::Key { project_id, .. } => Some(derived_id(*project_id, text)),
+        Credential::Session { .. } => None,
+    }
 }
 
 /// How the body names the trace.

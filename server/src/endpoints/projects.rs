@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::{
     ErrorCode, Timestamp,
-    project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus},
+    project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus, RedactionSettings},
 };
 use axum::{
     Json,
@@ -29,6 +29,7 @@ use crate::{
         read::ApiJson,
         route::{Route, route},
     },
+    ingest::redaction::ProjectRedactor,
 };
 
 /// A project was created.
@@ -39,6 +40,9 @@ const PROJECT_UPDATE: AuditAction = AuditAction::new("project.update", "project"
 const PROJECT_ARCHIVE: AuditAction = AuditAction::new("project.archive", "project");
 /// A project was unarchived.
 const PROJECT_UNARCHIVE: AuditAction = AuditAction::new("project.unarchive", "project");
+
+/// The redaction settings of a project were changed.
+const PROJECT_SET_REDACTION: AuditAction = AuditAction::new("project.set_redaction", "project");
 
 /// Maximum retention in days.
 const MAX_RETENTION_DAYS: i32 = 3_650;
@@ -60,6 +64,8 @@ fn routes() -> Vec<Route> {
             .audited(PROJECT_ARCHIVE)
             .errors(&[ErrorCode::CannotArchiveLast]),
         route!(unarchive, Access::owner().keys(Keys::Full)).audited(PROJECT_UNARCHIVE),
+        route!(redaction, Access::viewer().keys(Keys::Query)),
+        route!(set_redaction, Access::owner().keys(Keys::Full)).audited(PROJECT_SET_REDACTION),
     ]
 }
 
@@ -181,6 +187,53 @@ pub async fn unarchive(
     set_archived(&app, &caller, path_id(&id)?, false).await
 }
 
+/// Show what ingest masks in the texts of a project.
+#[utoipa::path(get, path = "/v1/projects/{id}/redaction", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
+    responses((status = 200, body = RedactionSettings)))]
+pub async fn redaction(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<RedactionSettings>> {
+    let row = store::projects::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
+    Ok(Json(redaction_of(&row.ok_or_else(|| not_found("project"))?)?))
+}
+
+/// Set what ingest masks in the texts of a project, before they are stored.
+///
+/// Requests that begin after the response are redacted; stored texts stay as they are. Empty lists mask nothing.
+#[utoipa::path(put, path = "/v1/projects/{id}/redaction", tag = "Projects", request_body = RedactionSettings,
+    params(("id" = Uuid, Path, description = "id of the project")),
+    responses((status = 200, body = RedactionSettings)))]
+pub async fn set_redaction(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    ApiJson(body): ApiJson<RedactionSettings>,
+) -> Result<Json<RedactionSettings>> {
+    let (id, now) = (path_id(&id)?, app.clock.now());
+    ProjectRedactor::new(&body).map_err(|it| Problem::field(it.field, it.message))?;
+    let txn = app.db.begin().await?;
+    let was = store::projects::lock(&txn, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
+    let from = redaction_of(&was)?;
+    if from == body {
+        return Ok(Json(body));
+    }
+    let stored = (!body.is_off()).then(|| serde_json::to_string(&body)).transpose();
+    let row = project::Model { redaction: stored.map_err(anyhow::Error::from)?, updated_at: now, ..was };
+    store::projects::replace(&txn, row).await?;
+    let event = AuditEvent::of(PROJECT_SET_REDACTION).on(id).with(json!({"from": from, "to": body}));
+    audit::record(&txn, &caller, event, now).await?;
+    app.commit(txn).await?;
+    Ok(Json(body))
+}
+
+/// Returns the redaction settings of a project.
+fn redaction_of(row: &project::Model) -> Result<RedactionSettings> {
+    let Some(stored) = &row.redaction else { return Ok(RedactionSettings::default()) };
+    Ok(serde_json::from_str(stored).map_err(anyhow::Error::from)?)
+}
+
 async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Result<Json<Project>> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
@@ -220,6 +273,7 @@ pub fn new_row(tenant: Uuid, name: String, now: i64) -> project::Model {
         created_at: now,
         updated_at: now,
         created_by_ingest: false,
+        redaction: None,
     }
 }
 
@@ -283,6 +337,7 @@ fn to_wire(row: project::Model) -> Project {
         created_at,
         updated_at,
         created_by_ingest: _,
+        redaction: _,
     } = row;
     Project {
         id,

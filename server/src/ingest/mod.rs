@@ -10,6 +10,7 @@ pub mod external_evaluations;
 pub mod object_text;
 pub mod options;
 pub mod prices;
+pub mod redaction;
 pub mod rejections;
 pub mod spans;
 mod text_bodies;

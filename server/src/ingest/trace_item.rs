@@ -28,6 +28,7 @@ use uuid::Uuid;
 use super::{
     object_text::ObjectText,
     prices::PriceBook,
+    redaction::ProjectRedactor,
     spans::{Receipt, empty_trace, metadata_cost},
     text_bodies::pack_texts,
     trace_rollup::{TraceValues, roll_up},
@@ -38,25 +39,31 @@ use crate::error::Problem;
 /// Maximum number of tags of a trace; over OTLP, further ones are dropped.
 pub const MAX_TAGS: usize = 100;
 
-/// Converts an item to a chunk. `raw` is the item's JSON text, whose digest identifies a repetition.
+/// Converts an item to a chunk, redacted. `raw` is the item's JSON text as sent, whose digest identifies a repetition.
 ///
 /// # Errors
 ///
 /// Fails with a [`Problem`] that names the field: status 400 for a wrong type, 422 for an invalid value.
 pub fn to_chunk(
-    item: TraceItem,
+    mut item: TraceItem,
     raw: &[u8],
     receipt: Receipt,
     prices: &PriceBook,
+    redactor: Option<&ProjectRedactor>,
 ) -> Result<TraceChunk, Problem> {
     let (id, derived_external_id) = trace_id(item.id.as_deref(), receipt.project_id);
+    // An explicit external ID takes precedence, so that one that is redacted is not replaced by the ID.
+    item.external_id = item.external_id.or(derived_external_id);
+    if let Some(redactor) = redactor {
+        redactor.item(&mut item);
+    }
     let values = TraceValues {
         name: validate_label("name", item.name)?,
         model: validate_label("model", item.model)?,
         error: item.error.map(|it| row_text(without_nul(it))),
         session_id: validate_label("session_id", item.session_id)?,
         user_id: validate_label("user_id", item.user_id)?,
-        external_id: validate_label("external_id", item.external_id)?.or(derived_external_id),
+        external_id: validate_label("external_id", item.external_id)?,
         latency_ms: validate_not_negative("latency_ms", item.latency_ms)?,
         cost: validate_money("cost", item.cost)?,
         started_at: item.started_at.map(|it| it.micros()),

@@ -53,8 +53,11 @@ pub async fn store(
     let (tenant, now) = (action.tenant_id, app.clock.now());
     let prices = app.access_cache.price_book(tenant).await?;
     let receipt = Receipt { tenant_id: tenant, project_id: action.project_id, now };
-    let mut chunks =
-        to_chunks(vec![draft(action, original, output)], receipt, &prices).map_err(anyhow::Error::from)?;
+    let mut draft = draft(action, original, output);
+    if let Some(redactor) = app.access_cache.redactor(tenant, action.project_id).await? {
+        redactor.draft(&mut draft);
+    }
+    let mut chunks = to_chunks(vec![draft], receipt, &prices).map_err(anyhow::Error::from)?;
     let Some(row) = chunks.first_mut().and_then(|it| it.spans.first_mut()) else {
         return Err(anyhow::anyhow!("a remediated output has no span").into());
     };

@@ -105,6 +105,12 @@ async fn valid(app: &TestApp, owner: &Caller) -> Valid {
         ("POST", "/v1/apikeys", String::new(), json!({"name": "k"})),
         ("POST", "/v1/projects", String::new(), json!({"name": "new one"})),
         ("PATCH", "/v1/projects/{id}", format!("/v1/projects/{to_change}"), json!({})),
+        (
+            "PUT",
+            "/v1/projects/{id}/redaction",
+            format!("/v1/projects/{to_change}/redaction"),
+            json!({"detectors": ["email"], "patterns": [{"name": "case", "pattern": "CASE-[0-9]{4}"}]}),
+        ),
         ("PUT", "/v1/models/{name}", "/v1/models/m".to_owned(), price),
         ("PATCH", "/v1/members/{id}", format!("/v1/members/{viewer}"), json!({"status": "active"})),
         (
@@ -297,6 +303,8 @@ on_both_databases! {
             ("POST", "/v1/projects", "name", json!("")),
             ("POST", "/v1/projects", "retention_days", json!(0)),
             ("PATCH", "/v1/projects/{id}", "retention_days", json!(-1)),
+            ("PUT", "/v1/projects/{id}/redaction", "detectors", json!(["name"])),
+            ("PUT", "/v1/projects/{id}/redaction", "patterns", json!([{"name": "p", "pattern": ".*"}])),
             ("PUT", "/v1/models/{name}", "input_per_million", json!(-1)),
             ("PATCH", "/v1/members/{id}", "status", json!("gone")),
             ("PUT", "/v1/provider-credentials/{provider}", "api_key", json!("two words")),

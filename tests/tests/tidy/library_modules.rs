@@ -115,6 +115,7 @@ const EVALUATORS_MODULES: &[Arrows<'_>] = &[
     ("language", &["plain"]),
     ("pattern", &["budget", "config_problem"]),
     ("pii", &["plain"]),
+    ("redaction", &["pii", "plain"]),
     ("subject", &["verdict"]),
     ("interruption", &["budget", "pattern"]),
     ("schema", &["budget", "config_problem", "pattern", "sentence"]),

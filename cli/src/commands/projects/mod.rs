@@ -1,8 +1,9 @@
 //! `loupe projects`: lists and shows projects, and sets the project of a context. `change.rs` creates and
-//! changes projects, `archive.rs` archives them.
+//! changes projects, `archive.rs` archives them, `redaction.rs` sets what ingest masks.
 
 mod archive;
 mod change;
+mod redaction;
 
 use api::{
     client::{Client, calls},
@@ -49,6 +50,11 @@ pub enum ProjectCommand {
     /// Resume ingest for an archived project
     #[command(before_help = "Examples:\n  loupe projects unarchive 2025-pilot\n")]
     Unarchive(ProjectArgs),
+    /// Show or set what ingest masks in new texts: personal data, secrets and patterns
+    #[command(
+        before_help = "Examples:\n  loupe projects redaction checkout-bot\n  loupe projects redaction bot --detect all --pattern 'staff=EMP-[0-9]{6}'\n  loupe projects redaction checkout-bot --off\n"
+    )]
+    Redaction(redaction::RedactionArgs),
     /// Set the project of the current context
     #[command(before_help = "Examples:\n  loupe projects use checkout-bot\n")]
     Use(ProjectArgs),
@@ -123,6 +129,7 @@ pub async fn run(ctx: &mut Ctx, command: ProjectCommand) -> Result {
         ProjectCommand::Update(args) => change::update(ctx, &client, args).await,
         ProjectCommand::Archive(args) => archive::archive(ctx, &client, &args).await,
         ProjectCommand::Unarchive(args) => archive::unarchive(ctx, &client, &args.project).await,
+        ProjectCommand::Redaction(args) => redaction::run(ctx, &client, args).await,
         ProjectCommand::Use(args) => {
             let project = find::project(&client, &args.project).await?;
             use_project(ctx, &project.name)

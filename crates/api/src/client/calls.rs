@@ -31,7 +31,7 @@ use crate::{
     member::{Member, MemberChange, MemberList, MemberStatus},
     metrics::{Interval, Metrics, ProjectMetric, ProjectMetricValue, ProjectWindow, Window},
     model::ModelList,
-    project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus},
+    project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus, RedactionSettings},
     rejection::RejectionList,
     search::{SearchResults, VectorSearch},
     session::SessionList,
@@ -497,6 +497,17 @@ pub fn create_project(project: &NewProject) -> Call<Project> {
 /// Changes the given fields of a project.
 pub fn change_project(id: Uuid, change: &ProjectChange) -> Call<Project> {
     Call::patch(format!("/v1/projects/{id}")).json(json!(change)).with(Auth::Session)
+}
+
+/// Returns what ingest masks in the texts of a project.
+pub fn redaction(project: Uuid) -> Call<RedactionSettings> {
+    Call::get(format!("/v1/projects/{project}/redaction"))
+}
+
+/// Sets what ingest masks in the texts of a project.
+pub fn set_redaction(project: Uuid, settings: &RedactionSettings) -> Call<RedactionSettings> {
+    let path = format!("/v1/projects/{project}/redaction");
+    Call::new(Method::PUT, path).json(json!(settings)).with(Auth::Session)
 }
 
 /// Suspends ingest for every key of a project.

@@ -159,6 +159,7 @@ struct Word {
 }
 
 /// The label words and marks of a text.
+#[derive(Default)]
 pub(super) struct Words {
     /// The label words, in order of their ends.
     words: Vec<Word>,
@@ -216,6 +217,11 @@ impl Words {
             }
         }
         found
+    }
+
+    /// Returns whether a word labels a number as impersonal.
+    pub(super) fn has_impersonal(&self) -> bool {
+        self.words.iter().any(|it| it.label == Other)
     }
 
     /// Returns the labels around these bytes.

@@ -8,6 +8,6 @@ mod decode;
 mod join;
 mod record;
 
-pub use decode::{DecodedLogs, LogGroup, MeasuredLogs, TraceRecords};
+pub use decode::{DecodedLogExport, DecodedLogs, LogGroup, MeasuredLogs, TraceRecords};
 pub(super) use join::KeptSpans;
 pub use join::{LogJoin, SpanAdditions};

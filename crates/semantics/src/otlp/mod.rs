@@ -37,6 +37,7 @@ mod openllmetry;
 mod provider;
 mod raw;
 mod record;
+pub mod redact;
 mod rejection;
 mod strands;
 mod text;
@@ -49,16 +50,20 @@ mod wrapped;
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
-    common::v1::{KeyValue, any_value::Value},
+    common::v1::any_value::Value,
     resource::v1::Resource,
     trace::v1::{ResourceSpans, ScopeSpans},
 };
 use prost::Message as _;
 
 use crate::draft::{KeptTrace, ResourceGroup, SpanDraft};
-pub use logs::{DecodedLogs, LogGroup, LogJoin, MeasuredLogs, SpanAdditions, TraceRecords};
+pub use logs::{DecodedLogExport, DecodedLogs, LogGroup, LogJoin, MeasuredLogs, SpanAdditions, TraceRecords};
+use redact::Redact;
 use rejection::SpanPositions;
 pub use rejection::{MAX_DESCRIBED_SPANS, RejectedSpan, Sdk};
+
+/// The resource attribute that names the project.
+const PROJECT_NAME_ATTRIBUTE: &str = "openinference.project.name";
 
 /// The contents of an export request.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -134,11 +139,54 @@ impl<B: AsRef<[u8]>> MeasuredExport<B> {
     /// # Errors
     ///
     /// Fails with [`Malformed`] when the body is not a request of this type.
-    pub fn decode(self) -> Result<Decoded, Malformed> {
+    pub fn decode(self) -> Result<DecodedExport, Malformed> {
         match self.encoding {
             OtlpEncoding::Protobuf => decode_protobuf(self.body.as_ref()),
             OtlpEncoding::Json => decode_json(self.body.as_ref()),
         }
+    }
+}
+
+/// A decoded request, before its spans are converted.
+#[derive(Debug)]
+pub struct DecodedExport {
+    resources: Vec<ResourceSpans>,
+    /// The ascending positions of the spans that are missing in `resources` because they could not be read.
+    unreadable: Vec<usize>,
+    /// The spans that could not be read.
+    decoded: Decoded,
+}
+
+/// A decoded request that can be redacted before it is converted.
+pub trait RedactExport {
+    /// Returns the names of the projects of the resources, with repetitions; `None` for a resource that names none.
+    fn project_names(&self) -> Vec<Option<String>>;
+
+    /// Redacts each resource with the redactor of its project, if there is one.
+    fn redact<'a>(&mut self, redactor_of: impl FnMut(Option<&str>) -> Option<&'a dyn Redact>);
+}
+
+impl RedactExport for DecodedExport {
+    fn project_names(&self) -> Vec<Option<String>> {
+        self.resources.iter().map(|it| project_name(it.resource.as_ref())).collect()
+    }
+
+    fn redact<'a>(&mut self, mut redactor_of: impl FnMut(Option<&str>) -> Option<&'a dyn Redact>) {
+        for resource in &mut self.resources {
+            let name = project_name(resource.resource.as_ref());
+            if let Some(redactor) = redactor_of(name.as_deref()) {
+                redact::resource_spans(resource, redactor);
+            }
+        }
+    }
+}
+
+impl DecodedExport {
+    /// Converts the spans to drafts.
+    pub fn convert(self) -> Decoded {
+        let Self { resources, unreadable, mut decoded } = self;
+        add_all(&mut decoded, resources, unreadable);
+        decoded
     }
 }
 
@@ -148,7 +196,7 @@ impl<B: AsRef<[u8]>> MeasuredExport<B> {
 ///
 /// Fails with [`Malformed`] when the body is too large or not a request of this type.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
-    MeasuredExport::measure(OtlpEncoding::Protobuf, body)?.decode()
+    Ok(MeasuredExport::measure(OtlpEncoding::Protobuf, body)?.decode()?.convert())
 }
 
 /// Measures and decodes a request in JSON.
@@ -157,32 +205,31 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
 ///
 /// Same as [`from_protobuf`].
 pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
-    MeasuredExport::measure(OtlpEncoding::Json, body)?.decode()
+    Ok(MeasuredExport::measure(OtlpEncoding::Json, body)?.decode()?.convert())
 }
 
-fn decode_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
+fn decode_protobuf(body: &[u8]) -> Result<DecodedExport, Malformed> {
     let request = ExportTraceServiceRequest::decode(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
-    let mut decoded = Decoded::default();
-    add_all(&mut decoded, request.resource_spans, Vec::new());
-    Ok(decoded)
+    Ok(DecodedExport {
+        resources: request.resource_spans,
+        unreadable: Vec::new(),
+        decoded: Decoded::default(),
+    })
 }
 
-fn decode_json(body: &[u8]) -> Result<Decoded, Malformed> {
+fn decode_json(body: &[u8]) -> Result<DecodedExport, Malformed> {
     // Serde would also accept a list for a message, field by field.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
     }
     let mut decoded = Decoded::default();
-    match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
-        Ok(request) => add_all(&mut decoded, request.resource_spans, Vec::new()),
+    let (resources, unreadable) = match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
+        Ok(request) => (request.resource_spans, Vec::new()),
         Err(_) if !weight::fits_as_values(body) => return Err(too_large()),
-        Err(_) => {
-            let (resources, unreadable) = json::lenient(body, &mut decoded)?;
-            add_all(&mut decoded, resources, unreadable);
-        }
-    }
-    Ok(decoded)
+        Err(_) => json::lenient(body, &mut decoded)?,
+    };
+    Ok(DecodedExport { resources, unreadable, decoded })
 }
 
 fn too_large() -> Malformed {
@@ -213,13 +260,13 @@ fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>, unreadable: Vec
             }
             kept.extend(kept_spans.into_traces(resource.as_ref(), scope));
         }
-        add_group(decoded, resource.as_ref(), spans, kept);
+        add_group(decoded, project_name(resource.as_ref()), spans, kept);
     }
 }
 
 fn add_group(
     decoded: &mut Decoded,
-    resource: Option<&Resource>,
+    project_name: Option<String>,
     spans: Vec<SpanDraft>,
     kept: Vec<KeptTrace>,
 ) {
@@ -227,13 +274,13 @@ fn add_group(
         return;
     }
     decoded.accepted += spans.len();
-    let project_name = resource.and_then(|it| project_name(&it.attributes));
     decoded.groups.push(ResourceGroup { project_name, spans, kept });
 }
 
-/// Returns the project that a resource names.
-fn project_name(resource: &[KeyValue]) -> Option<String> {
-    match resource.iter().find(|it| it.key == "openinference.project.name")?.value.as_ref()?.value.as_ref()? {
+/// Returns the name of the project that a resource names.
+fn project_name(resource: Option<&Resource>) -> Option<String> {
+    let attribute = resource?.attributes.iter().find(|it| it.key == PROJECT_NAME_ATTRIBUTE)?;
+    match attribute.value.as_ref()?.value.as_ref()? {
         Value::StringValue(name) => Some(text::clean(name.clone())).filter(|name| !name.trim().is_empty()),
         _ => None,
     }

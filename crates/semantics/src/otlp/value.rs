@@ -111,7 +111,7 @@ pub(super) fn write_object(out: &mut String, attributes: &[KeyValue]) {
 
 /// Whether a list is an embedding: many fractions. Embeddings are not readable and larger than the rest
 /// of the span.
-fn is_vector(values: &[AnyValue]) -> bool {
+pub(super) fn is_vector(values: &[AnyValue]) -> bool {
     values.len() >= MIN_VECTOR_NUMBERS && matches!(values[0].value, Some(Value::DoubleValue(_)))
 }
 

@@ -31,13 +31,20 @@ pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>
 /// # Errors
 /// Fails when the database fails.
 pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
-    let found: Option<Uuid> = by_id(db.current(), tenant, id)
+    Ok(project_of(db, tenant, id).await?.is_some())
+}
+
+/// Returns the project of a trace, read from the primary rather than from a replica.
+///
+/// # Errors
+/// Fails when the database fails.
+pub async fn project_of(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Uuid>, DbErr> {
+    by_id(db.current(), tenant, id)
         .select_only()
-        .column(trace::Column::Id)
+        .column(trace::Column::ProjectId)
         .into_tuple()
         .one(db.current())
-        .await?;
-    Ok(found.is_some())
+        .await
 }
 
 /// Returns the newest trace with this external ID, read from the primary rather than from a replica.

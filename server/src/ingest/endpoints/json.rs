@@ -36,6 +36,7 @@ use crate::{
             rejections::{record, rejected_items},
             target_project,
         },
+        redaction::{ProjectRedactor, RequestRedactors},
         rejections::MAX_REASONS,
         spans::Receipt,
         trace_item,
@@ -168,7 +169,9 @@ pub async fn batch(
     if rejected > 0 {
         let Receipt { project_id, now, .. } = source.receipt;
         let reasons = first_reasons(&results);
-        let items = rejected_items(&caller, project_id, RejectionSource::Json, &headers, rejected, reasons);
+        let mut items =
+            rejected_items(&caller, project_id, RejectionSource::Json, &headers, rejected, reasons);
+        RequestRedactors(source.redactor.iter().cloned().collect()).rejected(&mut items);
         record(&app, items, now).await;
     }
     Ok(Json(BatchResult { accepted, rejected, results }))
@@ -230,6 +233,8 @@ fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de Ra
 struct IngestSource {
     receipt: Receipt,
     prices: Arc<crate::ingest::prices::PriceBook>,
+    /// The redactor of the request's project.
+    redactor: Option<Arc<ProjectRedactor>>,
 }
 
 impl IngestSource {
@@ -246,21 +251,30 @@ impl IngestSource {
         Ok(Self {
             receipt: Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() },
             prices: app.access_cache.price_book(caller.tenant_id).await?,
+            redactor: app.access_cache.redactor(caller.tenant_id, project_id).await?,
         })
     }
 
     async fn chunk(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<TraceChunk> {
         // Decoding uses the processor only, so at most one batch per processor runs at a time.
         let mut permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-        let item: TraceItem = read::parse(raw)?;
+        let mut redactor = self.redactor.clone();
+        // Messages quote the sender's texts, and responses may be stored.
+        let redacted = |error, redactor: &Option<Arc<ProjectRedactor>>| match redactor {
+            Some(redactor) => redactor.error(error),
+            None => error,
+        };
+        let item: TraceItem = read::parse(raw).map_err(|it| redacted(it, &redactor))?;
         let mut receipt = self.receipt;
         if let Some(name) = &item.project_name {
             // Other batches are decoded while this one waits for the database.
             drop(permit);
             receipt.project_id = target_project::by_name(app, caller, name).await?;
+            redactor = app.access_cache.redactor(caller.tenant_id, receipt.project_id).await?;
             permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         }
         let _permit = permit;
-        Ok(trace_item::to_chunk(item, raw, receipt, &self.prices)?)
+        trace_item::to_chunk(item, raw, receipt, &self.prices, redactor.as_deref())
+            .map_err(|it| redacted(it.into(), &redactor))
     }
 }

@@ -3,6 +3,7 @@
 mod json;
 mod otlp;
 mod otlp_logs;
+mod redaction;
 mod rejections;
 mod target_project;
 

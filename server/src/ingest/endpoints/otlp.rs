@@ -29,6 +29,7 @@ use crate::{
     ingest::{
         endpoints::{
             json::quota_exceeded,
+            redaction::redact_export,
             rejections::{record, rejected_items},
             target_project,
         },
@@ -81,11 +82,17 @@ pub async fn traces(
         None => None,
     };
     let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-    let decoded = export.decode().map_err(malformed)?;
+    let mut export = export.decode().map_err(malformed)?;
     // The body is dropped; its memory stays reserved until its spans are committed.
     let bytes = body.bytes.len();
     let memory = body.into_memory();
     drop(permit);
+    let project = named.unwrap_or(default_project);
+    let redactors = redact_export(&app, &caller, &mut export, project, named.is_none()).await?;
+    let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+    let mut decoded = export.convert();
+    drop(permit);
+    redactors.rejections(&mut decoded.rejections, &mut decoded.sdk);
 
     let prices = app.access_cache.price_book(caller.tenant_id).await?;
     let mut rows = Vec::new();
@@ -123,11 +130,11 @@ pub async fn traces(
         // Inserted first, because reasons beyond the limit are not recorded.
         reasons.insert(0, RejectionReason { index: None, code: code.to_owned(), message: problem.message });
     }
-    let project = named.unwrap_or(default_project);
     let mut items = rejected_items(&caller, project, RejectionSource::Otlp, &headers, rejected, reasons);
     if let Some(sdk) = decoded.sdk {
         (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
     }
+    redactors.rejected(&mut items);
     record(&app, items, app.clock.now()).await;
     Ok(respond(Signal::Spans, encoding, rejected, message))
 }

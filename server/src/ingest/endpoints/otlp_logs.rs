@@ -26,6 +26,7 @@ use crate::{
     },
     ingest::endpoints::{
         otlp::{Signal, parse_encoding, respond, to_reason},
+        redaction::redact_export,
         rejections::{record, rejected_items},
         target_project,
     },
@@ -71,8 +72,14 @@ pub async fn logs(
         None => None,
     };
     let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-    let decoded = export.decode().map_err(malformed)?;
+    let mut export = export.decode().map_err(malformed)?;
     drop(permit);
+    let project = named.unwrap_or(default_project);
+    let redactors = redact_export(&app, &caller, &mut export, project, named.is_none()).await?;
+    let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+    let mut decoded = export.convert();
+    drop(permit);
+    redactors.rejections(&mut decoded.rejections, &mut decoded.sdk);
     let now = app.clock.now();
     let (mut rows, mut traces) = (Vec::new(), Vec::new());
     for group in decoded.groups {
@@ -105,12 +112,12 @@ pub async fn logs(
     }
     let message = decoded.rejections.first().map(|it| it.message.clone());
     let reasons = decoded.rejections.into_iter().map(to_reason).collect();
-    let project = named.unwrap_or(default_project);
     let mut items =
         rejected_items(&caller, project, RejectionSource::OtlpLogs, &headers, decoded.rejected, reasons);
     if let Some(sdk) = decoded.sdk {
         (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
     }
+    redactors.rejected(&mut items);
     record(&app, items, now).await;
     Ok(respond(Signal::LogRecords, encoding, decoded.rejected, message))
 }

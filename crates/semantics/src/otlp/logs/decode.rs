@@ -15,9 +15,12 @@ use super::{
     record::{self, SpanEvent},
 };
 use crate::otlp::{
-    Malformed, OtlpEncoding, RejectedSpan, Sdk,
+    Malformed, OtlpEncoding, RedactExport, RejectedSpan, Sdk,
     json::{list, normalize, object, part},
-    project_name, rejection, too_large, weight,
+    project_name,
+    redact::{self, Redact},
+    rejection::{self, SpanPositions},
+    too_large, weight,
 };
 
 /// The log records of a request that are joined with spans.
@@ -105,14 +108,64 @@ impl<B: AsRef<[u8]>> MeasuredLogs<B> {
     /// # Errors
     ///
     /// Fails with [`Malformed`] when the body is not a request of this type.
-    pub fn decode(self) -> Result<DecodedLogs, Malformed> {
+    pub fn decode(self) -> Result<DecodedLogExport, Malformed> {
         match self.encoding {
             OtlpEncoding::Protobuf => {
                 let request = ExportLogsServiceRequest::decode(self.body.as_ref()).map_err(malformed)?;
-                Ok(DecodedLogs::of(request.resource_logs))
+                Ok(DecodedLogExport { resources: request.resource_logs, ..DecodedLogExport::default() })
             }
             OtlpEncoding::Json => decode_json(self.body.as_ref()),
         }
+    }
+}
+
+/// A decoded request, before its log records are converted.
+#[derive(Debug, Default)]
+pub struct DecodedLogExport {
+    resources: Vec<ResourceLogs>,
+    /// The ascending positions of the log records that are missing in `resources` because they could not be read.
+    unreadable: Vec<usize>,
+    /// The log records that could not be read.
+    decoded: DecodedLogs,
+}
+
+impl RedactExport for DecodedLogExport {
+    fn project_names(&self) -> Vec<Option<String>> {
+        self.resources.iter().map(|it| project_name(it.resource.as_ref())).collect()
+    }
+
+    fn redact<'a>(&mut self, mut redactor_of: impl FnMut(Option<&str>) -> Option<&'a dyn Redact>) {
+        for resource in &mut self.resources {
+            let name = project_name(resource.resource.as_ref());
+            if let Some(redactor) = redactor_of(name.as_deref()) {
+                for record in resource.scope_logs.iter_mut().flat_map(|it| &mut it.log_records) {
+                    redact::log_record(record, redactor);
+                }
+            }
+        }
+    }
+}
+
+impl DecodedLogExport {
+    /// Converts the log records to events of spans.
+    pub fn convert(self) -> DecodedLogs {
+        let Self { resources, unreadable, mut decoded } = self;
+        let mut positions = SpanPositions::without(unreadable);
+        for ResourceLogs { resource, scope_logs, .. } in resources {
+            let mut group = LogGroup { project_name: project_name(resource.as_ref()), records: Vec::new() };
+            for record in scope_logs.into_iter().flat_map(|it| it.log_records) {
+                let index = positions.next_position();
+                match record::to_event(record) {
+                    Ok(event) => group.records.push(event),
+                    Err(why) => decoded.reject(index, resource.as_ref(), why),
+                }
+            }
+            decoded.accepted += group.records.len();
+            if !group.records.is_empty() {
+                decoded.groups.push(group);
+            }
+        }
+        decoded
     }
 }
 
@@ -120,42 +173,47 @@ fn malformed(error: impl std::fmt::Display) -> Malformed {
     Malformed { message: format!("not an OTLP log export: {error}") }
 }
 
-fn decode_json(body: &[u8]) -> Result<DecodedLogs, Malformed> {
+fn decode_json(body: &[u8]) -> Result<DecodedLogExport, Malformed> {
     // Serde would also accept a list for a message, field by field.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(malformed("expected a JSON object"));
     }
     match serde_json::from_slice::<ExportLogsServiceRequest>(body) {
-        Ok(request) => Ok(DecodedLogs::of(request.resource_logs)),
+        Ok(request) => {
+            Ok(DecodedLogExport { resources: request.resource_logs, ..DecodedLogExport::default() })
+        }
         Err(_) if !weight::fits_as_values(body) => Err(too_large()),
         Err(_) => lenient(body),
     }
 }
 
 /// Decodes the log records one by one, after harmless deviations from OTLP's JSON mapping are normalized.
-fn lenient(body: &[u8]) -> Result<DecodedLogs, Malformed> {
+fn lenient(body: &[u8]) -> Result<DecodedLogExport, Malformed> {
     let mut request = object(serde_json::from_slice(body).map_err(malformed)?, "the request")?;
-    let (mut decoded, mut index) = (DecodedLogs::default(), 0);
+    let (mut export, mut index) = (DecodedLogExport::default(), 0);
     for sent in list(&mut request, "resourceLogs")? {
         let mut sent = object(sent, "resourceLogs")?;
         let resource = part::<Resource>(&mut sent, "resource");
-        let mut group = LogGroup::of(resource.as_ref());
+        let mut log_records = Vec::new();
         for scope in list(&mut sent, "scopeLogs")? {
             for mut record in list(&mut object(scope, "scopeLogs")?, "logRecords")? {
                 drop_severity_name(&mut record);
                 normalize(&mut record);
                 match serde_json::from_value::<LogRecord>(record) {
-                    Ok(record) => decoded.add(&mut group, index, resource.as_ref(), record),
+                    Ok(record) => log_records.push(record),
                     Err(error) => {
-                        decoded.reject(index, resource.as_ref(), format!("unreadable log record: {error}"));
+                        export.unreadable.push(index);
+                        let message = format!("unreadable log record: {error}");
+                        export.decoded.reject(index, resource.as_ref(), message);
                     }
                 }
                 index += 1;
             }
         }
-        decoded.add_group(group);
+        let scope_logs = vec![ScopeLogs { log_records, ..ScopeLogs::default() }];
+        export.resources.push(ResourceLogs { resource, scope_logs, schema_url: String::new() });
     }
-    Ok(decoded)
+    Ok(export)
 }
 
 /// Drops a severity that is sent by name, because the severity is not stored.
@@ -168,44 +226,8 @@ fn drop_severity_name(record: &mut Value) {
 }
 
 impl DecodedLogs {
-    fn of(resources: Vec<ResourceLogs>) -> Self {
-        let (mut decoded, mut index) = (Self::default(), 0);
-        for ResourceLogs { resource, scope_logs, .. } in resources {
-            let mut group = LogGroup::of(resource.as_ref());
-            for ScopeLogs { log_records, .. } in scope_logs {
-                for record in log_records {
-                    decoded.add(&mut group, index, resource.as_ref(), record);
-                    index += 1;
-                }
-            }
-            decoded.add_group(group);
-        }
-        decoded
-    }
-
-    fn add(&mut self, group: &mut LogGroup, index: usize, resource: Option<&Resource>, record: LogRecord) {
-        match record::to_event(record) {
-            Ok(event) => group.records.push(event),
-            Err(why) => self.reject(index, resource, why),
-        }
-    }
-
-    fn add_group(&mut self, group: LogGroup) {
-        self.accepted += group.records.len();
-        if !group.records.is_empty() {
-            self.groups.push(group);
-        }
-    }
-
     fn reject(&mut self, index: usize, resource: Option<&Resource>, message: impl Into<String>) {
         self.rejected += 1;
         rejection::describe((&mut self.rejections, &mut self.sdk), index, resource, message);
-    }
-}
-
-impl LogGroup {
-    fn of(resource: Option<&Resource>) -> Self {
-        let project_name = resource.and_then(|it| project_name(&it.attributes));
-        Self { project_name, records: Vec::new() }
     }
 }

@@ -17,7 +17,10 @@ use prost::Message;
 use super::record::SpanEvent;
 use crate::{
     draft::{EvaluationDraft, EventDraft, SpanDraft},
-    otlp::{Malformed, convert, events, metadata},
+    otlp::{
+        Malformed, convert, events, metadata,
+        redact::{self, RedactionCounts},
+    },
 };
 
 /// Log records of one trace.
@@ -161,8 +164,16 @@ impl LogJoin {
         let KeptSpan { mut span, scope_name, shared } = self.spans.remove(&id)?;
         // Some SDKs send an event on both ways, at slightly different times.
         let own: HashSet<Vec<u8>> = span.events.iter().map(without_time).collect();
-        let records = self.take_events(id).into_iter();
-        span.events.extend(records.filter(|it| own.is_empty() || !own.contains(&without_time(it))));
+        let mut counts = RedactionCounts::new();
+        for mut event in self.take_events(id) {
+            let mut of_event = RedactionCounts::new();
+            redact::move_counts(&mut event.attributes, &mut of_event);
+            if own.is_empty() || !own.contains(&without_time(&event)) {
+                of_event.into_iter().for_each(|(kind, count)| *counts.entry(kind).or_default() += count);
+                span.events.push(event);
+            }
+        }
+        redact::add_counts(&mut span.attributes, &counts);
         // A span that was not accepted is not kept.
         convert::span(span, &scope_name, &shared).ok()
     }
