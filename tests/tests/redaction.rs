@@ -8,7 +8,7 @@ use api::Role;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
 use reqwest::Method;
-use sea_orm::{ConnectionTrait, Statement};
+use sea_orm::{ConnectionTrait, EntityTrait, Statement};
 use serde_json::{Map, Value, json};
 use tests::{Caller, On, TestApp, app::TEST_START_MICROS, grpc::GrpcClient, on_both_databases};
 
@@ -96,6 +96,70 @@ fn export(first: u128) -> Value {
     let texts: Vec<Value> = canaries().iter().map(|it| attribute("owner", it.text)).collect();
     let scope = json!({"name": format!("scope {}", canaries()[0].text), "attributes": [attribute("note", canaries()[1].text)]});
     json!({"resourceSpans": [{"resource": {"attributes": texts}, "scopeSpans": [{"scope": scope, "spans": spans}]}]})
+}
+
+/// Returns model calls without messages, one for each value, and their log records, which have the value in every text.
+fn calls_and_log_records(first: u128) -> (Value, Value) {
+    let start = (TEST_START_MICROS * 1_000).to_string();
+    let ids = |i: usize| json!({"traceId": format!("{:032x}", first + i as u128), "spanId": format!("{:016x}", i + 1)});
+    let with = |mut ids: Value, members: Value| {
+        ids.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        ids
+    };
+    let call = |i: usize| {
+        let attributes =
+            [attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.response.model", "gpt-4o")];
+        let times = json!({"startTimeUnixNano": start, "endTimeUnixNano": start});
+        with(with(ids(i), times), json!({"name": "chat", "attributes": attributes, "status": {"code": 2}}))
+    };
+    let records = |(i, canary): (usize, Canary)| {
+        let text = canary.text;
+        let record = |name: &str, attributes: Vec<Value>, body: Value| {
+            with(
+                ids(i),
+                json!({"eventName": name, "timeUnixNano": start, "attributes": attributes, "body": body, "severityText": text}),
+            )
+        };
+        let content = json!({"kvlistValue": {"values": [attribute("content", format!("I am {text}")), attribute(text, text)]}});
+        let exception = vec![
+            attribute("exception.type", "Error"),
+            attribute("exception.message", format!("for {text}")),
+            attribute(text, text),
+        ];
+        let evaluation = vec![
+            attribute("gen_ai.evaluation.name", "judged"),
+            attribute("gen_ai.evaluation.explanation", text),
+        ];
+        [
+            record("gen_ai.user.message", Vec::new(), content),
+            record(
+                "gen_ai.choice",
+                vec![attribute("message", json!({"content": text}).to_string())],
+                Value::Null,
+            ),
+            record("exception", exception, json!({"stringValue": format!("failed for {text}")})),
+            record("gen_ai.evaluation.result", evaluation, Value::Null),
+            json!({"timeUnixNano": text, "body": {"stringValue": text}}),
+            json!({"body": {"stringValue": text}}),
+        ]
+    };
+    let calls: Vec<Value> = (0..canaries().len()).map(call).collect();
+    let records: Vec<Value> = canaries().into_iter().enumerate().flat_map(records).collect();
+    let scope = json!({"name": "calls"});
+    (
+        json!({"resourceSpans": [{"scopeSpans": [{"scope": scope, "spans": calls}]}]}),
+        json!({"resourceLogs": [{"scopeLogs": [{"scope": scope, "logRecords": records}]}]}),
+    )
+}
+
+/// Asserts that the held input, which is compressed, has no value.
+async fn assert_nothing_is_held(app: &TestApp) {
+    let rows = entities::held_input::Entity::find().all(&app.app.db.write).await.unwrap();
+    assert!(rows.len() >= 80, "{}", rows.len());
+    for row in rows {
+        let data = store::held_input::data(&row).unwrap();
+        assert_no_canary("held input", &String::from_utf8_lossy(&data));
+    }
 }
 
 /// Sends the values through JSON and OTLP over HTTP.
@@ -270,6 +334,12 @@ on_both_databases! {
         let message: ExportTraceServiceRequest = serde_json::from_value(export(4_000)).unwrap();
         let reply = client.export(app.key_text(), &message.encode_to_vec()).await;
         assert_eq!(reply.code, 0, "{}", reply.message);
+        let (calls, records) = calls_and_log_records(5_000);
+        let partial = key.post("/v1/logs", &records).await.ok();
+        assert_eq!(partial["partialSuccess"]["rejectedLogRecords"], "80", "{partial}");
+        key.post(OTLP_PATH, &calls).await.ok();
+        app.drain().await;
+        assert_nothing_is_held(app).await;
         app.advance(60);
         app.drain().await;
 
@@ -277,11 +347,11 @@ on_both_databases! {
             assert_no_canary(&what, &text);
         }
         assert_nothing_is_stored(app).await;
-        for first in [1_000, 2_000, 4_000] {
+        for (first, count) in [(1_000, 10), (2_000, 10), (4_000, 10), (5_000, 5)] {
             for (i, canary) in canaries().into_iter().enumerate() {
                 let spans = key.get(&format!("/v1/traces/{:032x}/spans", first + i)).await.ok();
                 let counts = all_counts(&spans);
-                assert!(counts[canary.kind].as_u64() >= Some(10), "{}: {counts:?}", canary.text);
+                assert!(counts[canary.kind].as_u64() >= Some(count), "{}: {spans}", canary.text);
             }
         }
         grpc.stop().await;

@@ -191,7 +191,7 @@ on_both_databases! {
         reversed.reverse();
         let (_, with_events) = app.other_tenant(Plan::Enterprise).await;
         send_spans(&with_events, &trace_request(true)).await;
-        settle(&app).await;
+        settle(app).await;
         let expected = read(&with_events).await;
         let found = &expected["trace"]["spans"];
         let outputs: BTreeSet<&str> =
@@ -205,7 +205,7 @@ on_both_databases! {
         send_logs(&before, records.clone()).await;
         app.drain().await;
         send_spans(&before, &trace_request(false)).await;
-        settle(&app).await;
+        settle(app).await;
         assert_eq!(read(&before).await, expected);
 
         // Spans first, and each log record alone, the last one first, all of them twice.
@@ -216,7 +216,7 @@ on_both_databases! {
             send_logs(&after, vec![record.clone()]).await;
             app.drain().await;
         }
-        settle(&app).await;
+        settle(app).await;
         assert_eq!(read(&after).await, expected);
 
         // Between spans, in parts, in protobuf.
@@ -229,14 +229,14 @@ on_both_databases! {
             assert_eq!((reply.status, reply.body.len()), (200, 0));
             app.drain().await;
         }
-        settle(&app).await;
+        settle(app).await;
         assert_eq!(read(&between).await, expected);
 
         // On both ways.
         let (_, twice) = app.other_tenant(Plan::Enterprise).await;
         send_spans(&twice, &trace_request(true)).await;
         send_logs(&twice, records).await;
-        settle(&app).await;
+        settle(app).await;
         assert_eq!(read(&twice).await, expected);
     }
 
@@ -269,7 +269,7 @@ on_both_databases! {
         send_spans(&key, &request([&span])).await;
         send_logs(&key, notes().iter().filter(|it| it.0 == 2).map(record).collect()).await;
         send_logs(&key, vec![record(&(2, "exception", 9, vec![("exception.type", "Warning")]))]).await;
-        settle(&app).await;
+        settle(app).await;
         let trace = read(&key).await;
         let span = &trace["trace"]["spans"][0];
         assert_eq!((&span["output"], span.to_string().contains("Paris")), (&json!("own answer"), false));
@@ -285,7 +285,7 @@ on_both_databases! {
         send_logs(&key, vec![sent]).await;
         app.drain().await;
         send_spans(&key, &trace_request(false)).await;
-        settle(&app).await;
+        settle(app).await;
         let trace = read(&key).await;
         let call = trace["trace"]["spans"].as_array().unwrap().iter().find(|it| it["metadata"]["response_id"] == "r-2").unwrap().clone();
         assert_eq!(trace["evaluations"][0][3], call["id"], "{trace}");
@@ -333,7 +333,7 @@ on_both_databases! {
         assert_eq!((&rejection["source"], &rejection["rejected"], &rejection["requests"]), (&json!("otlp_logs"), &json!(9), &json!(1)), "{rejections}");
         assert!(rejection["reasons"][0]["message"].as_str().unwrap().contains("within an hour"), "{rejections}");
         housekeeping::run_round(&app.app, features::ALL).await.unwrap();
-        assert_eq!(row_counts(&app).await, (0, 1));
+        assert_eq!(row_counts(app).await, (0, 1));
         // The exception of the root was joined.
         assert_eq!(read(&key).await["trace"]["events"].as_array().unwrap().len(), 1);
     }
@@ -343,10 +343,10 @@ on_both_databases! {
         send_spans(&key, &trace_request(false)).await;
         send_logs(&key, notes().iter().map(record).collect()).await;
         app.drain().await;
-        assert!(row_counts(&app).await.0 > 0);
+        assert!(row_counts(app).await.0 > 0);
         assert_eq!(key.delete(&format!("/v1/traces/{TRACE_ID:032x}")).await.status, 204);
         app.drain().await;
-        assert_eq!(row_counts(&app).await, (0, 0));
+        assert_eq!(row_counts(app).await, (0, 0));
     }
 
     async fn joined_trace_has_no_unused_rows(app: TestApp) {
@@ -357,7 +357,7 @@ on_both_databases! {
         body["resourceSpans"].as_array_mut().unwrap().push(other["resourceSpans"][0].clone());
         send_spans(&key, &body).await;
         send_logs(&key, notes().iter().map(record).collect()).await;
-        settle(&app).await;
+        settle(app).await;
         let findings = check::run(&app.app.db, 202_606, ["", ""]).await.unwrap();
         assert_eq!(findings.problems(), 0, "{findings:?}");
         assert_eq!(key.get(&format!("/v1/traces/{:032x}", 0xdef)).await.ok()["spans"][0]["input"], "kept");
