@@ -159,7 +159,7 @@ fn number_regions(text: &str) -> Vec<(usize, usize)> {
         }
         at = cluster_end.max(end);
     }
-    // A global IPv6 address begins with four digits, of which the first is 2 or 3.
+    // A global IPv6 address begins with four hexadecimal digits, and the first is 2 or 3.
     for (at, _) in text.match_indices(':') {
         let group = bytes[..at].last_chunk().filter(|it: &&[u8; 4]| matches!(it[0], b'2' | b'3'));
         if group.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit)) {
