@@ -21,7 +21,7 @@ const MEASURED_TIME: Duration = Duration::from_secs(1);
 const SPAN_TEXT_BYTES: usize = 2_048;
 
 /// Sentences as in the messages of an assistant, without values that are masked.
-const SENTENCES: [&str; 6] = [
+const SPAN_SENTENCES: [&str; 6] = [
     "The customer asked whether the parcel would arrive before the weekend, and which options there are.",
     "According to the handbook, section 4.2, a refund is possible within 30 days of the purchase.",
     "I looked at the order: it has 3 items, costs 149.90 EUR and was sent on 2026-03-14 at 09:30.",
@@ -31,7 +31,7 @@ const SENTENCES: [&str; 6] = [
 ];
 
 /// The attributes of a span of a model call.
-const ATTRIBUTES: [(&str, &str); 14] = [
+const SPAN_ATTRIBUTES: [(&str, &str); 14] = [
     ("gen_ai.operation.name", "chat"),
     ("gen_ai.provider.name", "openai"),
     ("gen_ai.request.model", "gpt-4o-mini-2024-07-18"),
@@ -61,7 +61,7 @@ fn main() {
         ("case", "CASE-[A-Z]{2}[0-9]{4}"),
         ("plate", r"\b[A-Z]{1,3}-[A-Z]{2} [0-9]{1,4}\b"),
     ];
-    let prose: String = SENTENCES.iter().cycle().flat_map(|it| [*it, " "]).take(60).collect();
+    let prose: String = SPAN_SENTENCES.iter().cycle().flat_map(|it| [*it, " "]).take(60).collect();
     let prose = prose[..SPAN_TEXT_BYTES].to_owned();
     let quoted = |text: &str| format!("{text}\n\"quoted\"\n");
     let messages: Vec<_> = (0..5)
@@ -71,7 +71,7 @@ fn main() {
     let nested = json!({"tool": "send", "arguments": json!({"text": prose}).to_string()}).to_string();
     let values = prose.replace("the order", "jane.roe@acme.io, 4111 1111 1111 1111,");
     let plain =
-        "The quick fox jumps over a lazy dog while nobody is near. ".repeat(40)[..SPAN_TEXT_BYTES].to_owned();
+        "The quick fox jumps over a lazy dog while the sun is low. ".repeat(40)[..SPAN_TEXT_BYTES].to_owned();
     println!("{:<44} {:>8} {:>8} {:>8}", "text", "bytes", "µs each", "masked");
     for (what, redactor) in [
         ("all detectors", Redactor::new(&settings(&["all"], &[])).unwrap()),
@@ -89,9 +89,9 @@ fn main() {
                 std::hint::black_box(redactor.text(text, counts));
             });
         }
-        let bytes = ATTRIBUTES.iter().map(|it| it.0.len() + it.1.len()).sum();
+        let bytes = SPAN_ATTRIBUTES.iter().map(|it| it.0.len() + it.1.len()).sum();
         measure(&format!("attributes: {what}"), bytes, |counts| {
-            for (key, value) in ATTRIBUTES {
+            for (key, value) in SPAN_ATTRIBUTES {
                 std::hint::black_box(redactor.labelled_text(key, value, counts));
             }
         });

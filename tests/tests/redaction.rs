@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tests::{Caller, On, TestApp, app::TEST_START_MICROS, grpc::GrpcClient, on_both_databases};
 
 /// Kind, text, and the part of the text that must not remain, of 40 values.
-const CANARIES: &str = include_str!("../../crates/evaluators/src/redaction/canaries.txt");
+const CANARY_LINES: &str = include_str!("../../crates/evaluators/src/redaction/canaries.txt");
 const OTLP_PATH: &str = "/v1/otlp/traces";
 const GRPC_FLAGS: [&str; 2] = ["--otlp-grpc-listen", "127.0.0.1:0"];
 
@@ -30,7 +30,7 @@ fn canaries() -> Vec<Canary> {
         let parts: Vec<&str> = line.split('|').collect();
         Canary { kind: parts[0], text: parts[1], needle: parts[2] }
     };
-    CANARIES.lines().map(canary).collect()
+    CANARY_LINES.lines().map(canary).collect()
 }
 
 fn settings() -> Value {

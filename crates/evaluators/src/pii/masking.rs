@@ -1,7 +1,12 @@
 //! Finds what redaction masks. Unlike the search of evaluators, it runs on every stored text, so that each detector runs
 //! only on texts that can contain what it finds, and it counts values reserved for examples.
 
-use super::{Hit, Kind, emails, ip, lettered, numbers, secrets, words::Words};
+use super::{
+    Hit, Kind, emails, ip, lettered,
+    numbers::{self, Group},
+    secrets,
+    words::Words,
+};
 
 /// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,30 +49,41 @@ pub(crate) struct MaskedValue {
 /// Returns the values of these kinds in a normalized text, by position and without overlaps. Of overlapping values, the
 /// more certain one determines the kind, and all of their text is masked.
 pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
-    let profile = TextProfile::of(text.as_bytes());
-    let numbers = profile.has_number && kinds.has_numbers();
     let mut hits: Vec<Hit> = Vec::new();
-    if kinds.contains(Kind::Secret) || numbers {
-        let words = Words::of(text);
-        if kinds.contains(Kind::Secret) && !words.marks.is_empty() {
-            secrets::find(text, &words, &mut hits);
+    if kinds.contains(Kind::Secret) {
+        let marks = Words::marks_of(text);
+        if !marks.marks.is_empty() {
+            secrets::find(text, &marks, &mut hits);
         }
-        if profile.has_at {
-            emails::find(text, &mut hits);
-        }
-        if numbers {
-            ip::find_v6(text, &mut hits);
-            lettered::find(text, &words, &mut hits);
-            numbers::find(text, &words, &mut hits);
-            if words.has_impersonal() {
-                // A number beside a word such as `order` may be personal nevertheless. Masking is preferred to storing.
-                numbers::find(text, &Words::default(), &mut hits);
-            }
-        }
-    } else if profile.has_at {
+    }
+    if text.contains('@') || has_spelled_at(text) {
         emails::find(text, &mut hits);
     }
+    if kinds.has_numbers() {
+        for (start, end) in number_regions(text) {
+            find_numbers(text, start, end, &mut hits);
+        }
+    }
     merged(hits, kinds)
+}
+
+/// Finds numbers in a region of a text.
+fn find_numbers(text: &str, start: usize, end: usize, hits: &mut Vec<Hit>) {
+    let region = &text[start..end];
+    let words = Words::of(region);
+    let before = hits.len();
+    ip::find_v6(region, hits);
+    lettered::find(region, &words, hits);
+    numbers::find(region, &words, hits);
+    if words.has_impersonal() {
+        // A number beside a word such as `order` may be personal nevertheless. Masking is preferred to storing.
+        let no_words = Words::default();
+        lettered::find(region, &no_words, hits);
+        numbers::find(region, &no_words, hits);
+    }
+    for hit in &mut hits[before..] {
+        (hit.start, hit.end) = (hit.start + start, hit.end + start);
+    }
 }
 
 /// Merges overlapping hits of these kinds. Hits are in order of certainty.
@@ -90,57 +106,83 @@ fn merged(mut hits: Vec<Hit>, kinds: KindSet) -> Vec<MaskedValue> {
     values.into_iter().map(|it| it.1).collect()
 }
 
-/// What a text can contain, by its characters.
-#[derive(Default)]
-struct TextProfile {
-    /// Whether the text can contain an e-mail address.
-    has_at: bool,
-    /// Whether the text can contain a number that is long enough to be personal, or an IP address.
-    has_number: bool,
+/// Returns whether a text contains `at` in brackets, as [`emails`] finds it.
+fn has_spelled_at(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let follows_at =
+        |it: usize| bytes[..it].last_chunk().is_some_and(|it: &[u8; 2]| it.eq_ignore_ascii_case(b"at"));
+    [']', ')', '}'].into_iter().any(|bracket| text.match_indices(bracket).any(|(it, _)| follows_at(it)))
 }
 
-/// Maximum number of bytes between two digits of a number: `NL91 ABNA 0417` has the widest gap.
-const MAX_DIGIT_GAP: usize = 6;
-/// The fewest digits of a number that the detectors find.
-const MIN_NUMBER_DIGITS: usize = 4;
+/// The fewest digits of a number of digits, in groups: `QQ 12 34 56 C` has six.
+const MIN_GROUPED_DIGITS: usize = 6;
+/// The fewest digits of a number in a token with letters, such as an Indian PAN.
+const MIN_MIXED_DIGITS: usize = 4;
+/// The shortest token of letters and digits that is a number.
+const MIN_MIXED_BYTES: usize = 6;
+/// The number of groups of an IPv4 address.
+const IPV4_GROUPS: usize = 4;
+/// Text before a number that the detectors read: its label, and the beginning of an IBAN.
+const BYTES_BEFORE_NUMBER: usize = 112;
+/// Text after a number that the detectors read.
+const BYTES_AFTER_NUMBER: usize = 64;
 
-/// Whether a byte is a digit, a colon or a closing bracket.
-const IS_PROFILED: [bool; 256] = {
-    let mut table = [false; 256];
+/// Returns the regions of a text around what may be a number, ascending and without overlaps. Prices, dates and times,
+/// which most texts have, are none.
+fn number_regions(text: &str) -> Vec<(usize, usize)> {
+    let mut regions: Vec<(usize, usize)> = Vec::new();
+    let mut add = |start: usize, end: usize| {
+        let start = text.floor_char_boundary(start.saturating_sub(BYTES_BEFORE_NUMBER));
+        let end = text.ceil_char_boundary((end + BYTES_AFTER_NUMBER).min(text.len()));
+        regions.push((start, end));
+    };
+    let bytes = text.as_bytes();
+    let mut groups: Vec<Group> = Vec::new();
     let mut at = 0;
-    while at < 256 {
-        table[at] = matches!(at as u8, b'0'..=b'9' | b':' | b']' | b')' | b'}');
-        at += 1;
-    }
-    table
-};
-
-impl TextProfile {
-    /// Reads a text once: digits that stand close together, two colons as in an IPv6 address, and `at` in brackets, as
-    /// [`emails`] finds it.
-    fn of(bytes: &[u8]) -> Self {
-        let mut profile = Self { has_at: bytes.contains(&b'@'), has_number: false };
-        let (mut digits, mut last_digit) = (0, 0);
-        let mut last_colon = None;
-        for (at, byte) in bytes.iter().enumerate().filter(|it| IS_PROFILED[usize::from(*it.1)]) {
-            match byte {
-                b'0'..=b'9' => {
-                    digits = if at - last_digit > MAX_DIGIT_GAP { 1 } else { digits + 1 };
-                    profile.has_number |= digits >= MIN_NUMBER_DIGITS;
-                    last_digit = at;
-                }
-                b':' => {
-                    let group = last_colon.and_then(|it: usize| bytes.get(it + 1..at));
-                    profile.has_number |=
-                        group.is_some_and(|it| it.len() <= 4 && it.iter().all(u8::is_ascii_hexdigit));
-                    last_colon = Some(at);
-                }
-                _ => {
-                    let before = bytes.get(at.saturating_sub(2)..at).unwrap_or_default();
-                    profile.has_at |= before.eq_ignore_ascii_case(b"at");
-                }
+    while let Some(skipped) = bytes[at..].iter().position(u8::is_ascii_digit) {
+        let digit = at + skipped;
+        let start = digit - bytes[at..digit].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
+        let end = digit + bytes[digit..].iter().take_while(|it| it.is_ascii_alphanumeric()).count();
+        let digits = bytes[start..end].iter().filter(|it| it.is_ascii_digit()).count();
+        if digits < end - start {
+            if digits >= MIN_MIXED_DIGITS && end - start >= MIN_MIXED_BYTES {
+                add(start, end);
             }
+            at = end;
+            continue;
         }
-        profile
+        groups.clear();
+        let cluster_end = numbers::read(bytes, digit, &mut groups);
+        let digits: usize = groups.iter().map(|it| it.len()).sum();
+        if (digits >= MIN_GROUPED_DIGITS || groups.len() >= IPV4_GROUPS) && !is_date(bytes, &groups) {
+            add(start, cluster_end);
+        }
+        at = cluster_end.max(end);
     }
+    // A global IPv6 address begins with four hexadecimal digits, and the first is 2 or 3.
+    for (at, _) in text.match_indices(':') {
+        let group = bytes[..at].last_chunk().filter(|it: &&[u8; 4]| matches!(it[0], b'2' | b'3'));
+        if group.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit)) {
+            add(at - 4, at);
+        }
+    }
+    regions.sort_unstable();
+    regions.dedup_by(|next, last| {
+        let joins = next.0 <= last.1;
+        if joins {
+            last.1 = last.1.max(next.1);
+        }
+        joins
+    });
+    regions
+}
+
+/// Returns whether groups are a date as in ISO 8601, with or without an hour after it.
+fn is_date(bytes: &[u8], groups: &[Group]) -> bool {
+    let lengths_and_signs =
+        |it: &[Group]| it.iter().map(|it| (it.len(), it.before)).eq([(4, 0), (2, b'-'), (2, b'-')]);
+    let (date, rest) = groups.split_at(groups.len().min(3));
+    lengths_and_signs(date)
+        && matches!(bytes.get(date[0].start..date[0].start + 2), Some(b"19" | b"20"))
+        && (rest.is_empty() || rest.len() == 1 && rest[0].len() == 2 && rest[0].before == b' ')
 }

@@ -58,7 +58,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
 }
 
 /// Reads groups that begin here; returns the byte to go on from.
-fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
+pub(super) fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     let mut at = start;
     let mut before = 0;
     loop {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, Input};
 
 use super::secrets;
 
@@ -188,6 +188,15 @@ static LABEL_AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
     Some(Automaton { search, labels })
 });
 
+/// The prefixes of keys alone, whose automaton is small and has few matches.
+static MARK_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let kind = Some(AhoCorasickKind::DFA);
+    AhoCorasickBuilder::new().ascii_case_insensitive(true).kind(kind).build(secrets::marks()).ok()
+});
+
+/// Maximum length of a mark in bytes, rounded up.
+const MAX_MARK_BYTES: usize = 64;
+
 /// Maximum distance of a label word before its number, in bytes.
 const MAX_DISTANCE_BEFORE: usize = 64;
 /// Maximum distance of a label word after its number, in bytes.
@@ -216,6 +225,19 @@ impl Words {
                 None => found.marks.push((pattern - automaton.labels.len(), hit.start())),
             }
         }
+        found
+    }
+
+    /// Finds the marks of a text, but not its label words.
+    pub(super) fn marks_of(text: &str) -> Self {
+        let mut found = Self::default();
+        let Some(search) = &*MARK_AUTOMATON else { return found };
+        // Most texts have no mark, which a search for the first one finds out fastest.
+        let Some(first) = search.find(text) else { return found };
+        let rest = Input::new(text).range(first.start().saturating_sub(MAX_MARK_BYTES)..);
+        found
+            .marks
+            .extend(search.find_overlapping_iter(rest).map(|it| (it.pattern().as_usize(), it.start())));
         found
     }
 
