@@ -2,7 +2,7 @@
 
 use sea_orm::entity::prelude::*;
 
-/// Spans or log records of one trace and one request.
+/// A span, or the log records of one trace in one request.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "held_input")]
 pub struct Model {
@@ -12,7 +12,7 @@ pub struct Model {
     /// The trace. It may not be stored yet.
     #[sea_orm(primary_key, auto_increment = false)]
     pub trace_id: Uuid,
-    /// Derived from the content, so that a repeated request changes nothing.
+    /// The ID of the span, or derived from the log records, so that a repeated request changes nothing.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
     /// The project of the request.
@@ -23,7 +23,7 @@ pub struct Model {
     pub joined: bool,
     /// Number of spans or log records.
     pub items: i32,
-    /// Size in bytes of the data before compression.
+    /// Memory in bytes of the decoded data.
     pub size: i32,
     /// A Zstandard frame.
     pub data: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Model {
 /// What a row contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldKind {
-    /// Spans that log records may complete.
+    /// A span that log records may complete.
     Spans,
     /// Log records.
     LogRecords,

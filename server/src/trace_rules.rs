@@ -38,7 +38,11 @@ impl TraceRules for ProductRules {
         jobs.extend(embed_spans::jobs(group.embedded(), now));
         jobs.extend(record::jobs(group.stored(), now));
         let awaited = |it: &&TraceChunk| !it.held.is_empty() && self.log_senders.contains(it.trace.tenant_id);
-        jobs.extend(log_joining::jobs(group.stored().filter(awaited), now));
+        let mut awaited_traces: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
+        for trace in group.stored().filter(awaited).map(|it| &it.trace) {
+            awaited_traces.entry(trace.tenant_id).or_default().push(trace.id);
+        }
+        jobs.extend(awaited_traces.into_iter().flat_map(|(tenant, it)| log_joining::jobs(tenant, it, now)));
         jobs
     }
 

@@ -3,6 +3,8 @@
 //! Drafts contain the values that the client sent. [`crate::rollup`] decides which usage counts towards a trace,
 //! [`crate::cost`] computes prices, and the caller assigns IDs and projects.
 
+use std::sync::Arc;
+
 use api::{FailureType, SpanType};
 
 use crate::{
@@ -18,18 +20,20 @@ pub struct ResourceGroup {
     /// The valid spans.
     pub spans: Vec<SpanDraft>,
     /// Those of the spans that log records may complete, as they were received.
-    pub kept: Vec<KeptTrace>,
+    pub held: Vec<HeldSpan>,
 }
 
-/// The spans of one trace and scope that log records may complete.
+/// A span that log records may complete, as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptTrace {
+pub struct HeldSpan {
     /// The trace.
     pub trace_id: [u8; 16],
-    /// Number of spans.
-    pub spans: usize,
-    /// The spans, in the form that [`crate::otlp::LogJoin`] reads.
-    pub data: Vec<u8>,
+    /// The OpenTelemetry span ID.
+    pub span_id: [u8; 8],
+    /// The encoded resource and scope, which the spans of a scope share.
+    pub shared: Arc<[u8]>,
+    /// The encoded span.
+    pub span: Vec<u8>,
 }
 
 /// A span after mapping.

@@ -1,13 +1,13 @@
 //! Held input: spans and log records that are kept for a while, so that they can be joined.
 
-use std::io;
+use std::{cell::RefCell, collections::BTreeMap, io};
 
 use entities::{
     dialect::Dialect,
     held_input::{self, HeldKind},
     job,
 };
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
+use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
 use crate::{
@@ -22,6 +22,11 @@ pub const EXPIRING_HELD_INPUT: ExpiringRows = ExpiringRows::of("held_input", "re
 
 /// Compression level: the rows live for a short time.
 const COMPRESSION_LEVEL: i32 = 1;
+
+thread_local! {
+    /// A compressor has tables of several hundred KiB, which are expensive to set up for each row.
+    static THREAD_COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
 
 bulk_rows!(held_input::Model, "held_input", key "tenant_id, trace_id, id", {
     tenant_id: "uuid", trace_id: "uuid", id: "uuid", project_id: "uuid", kind: "int2", joined: "bool", items: "int4",
@@ -39,35 +44,71 @@ pub struct HeldFor {
     pub now: i64,
 }
 
-/// Returns the row of spans or log records of a trace.
+/// Returns the row of a span. Its ID is that of the span.
 ///
 /// # Errors
 ///
 /// Fails when the compressor runs out of memory.
-pub fn row(
+pub fn span_row(
     held_for: HeldFor,
-    trace_id: Uuid,
-    kind: HeldKind,
-    items: usize,
+    span: (Uuid, Uuid),
     data: &[u8],
+    decoded_bytes: usize,
+) -> io::Result<held_input::Model> {
+    row(held_for, span, (HeldKind::Spans, 1), data, decoded_bytes)
+}
+
+/// Returns the row of log records of a trace. Its ID is derived from the log records.
+///
+/// # Errors
+///
+/// Fails when the compressor runs out of memory.
+pub fn records_row(
+    held_for: HeldFor,
+    trace: Uuid,
+    count: usize,
+    data: &[u8],
+    decoded_bytes: usize,
+) -> io::Result<held_input::Model> {
+    row(
+        held_for,
+        (trace, derived_id_of_bytes(trace, data)),
+        (HeldKind::LogRecords, count),
+        data,
+        decoded_bytes,
+    )
+}
+
+fn row(
+    held_for: HeldFor,
+    (trace_id, id): (Uuid, Uuid),
+    (kind, items): (HeldKind, usize),
+    data: &[u8],
+    decoded_bytes: usize,
 ) -> io::Result<held_input::Model> {
     let HeldFor { tenant_id, project_id, now } = held_for;
     let count = |it: usize| i32::try_from(it).unwrap_or(i32::MAX);
     Ok(held_input::Model {
         tenant_id,
         trace_id,
-        id: derived_id_of_bytes(trace_id, data),
+        id,
         project_id,
         kind: kind.code(),
         joined: false,
         items: count(items),
-        size: count(data.len()),
-        data: zstd::bulk::compress(data, COMPRESSION_LEVEL)?,
+        size: count(data.len().saturating_add(decoded_bytes)),
+        data: THREAD_COMPRESSOR.with_borrow_mut(|slot| {
+            let compressor = match slot {
+                Some(compressor) => compressor,
+                None => slot.insert(zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?),
+            };
+            compressor.compress(data)
+        })?,
         received_at: now,
     })
 }
 
-/// Returns the spans or log records of a row.
+/// Returns the span or the log records of a row.
 ///
 /// # Errors
 ///
@@ -76,46 +117,57 @@ pub fn data(row: &held_input::Model) -> io::Result<Vec<u8>> {
     zstd::bulk::decompress(&row.data, usize::try_from(row.size).unwrap_or_default())
 }
 
-/// Returns the number of a trace's log records in rows that were not joined.
+/// Removes rows that were received before `before` (microseconds), at most `limit`. Returns the number of log records in them
+/// that were not joined, by their project, and the number of rows.
 ///
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn waiting_items(db: &impl ConnectionTrait, tenant: Uuid, trace: Uuid) -> Result<i64, DbErr> {
-    use held_input::Column;
-    let rows: Vec<i32> = held_input::Entity::find()
-        .select_only()
-        .column(Column::Items)
-        .filter(Column::TenantId.eq(tenant))
-        .filter(Column::TraceId.eq(trace))
-        .filter(Column::Kind.eq(HeldKind::LogRecords.code()))
-        .filter(Column::Joined.eq(false))
-        .into_tuple()
-        .all(db)
-        .await?;
-    Ok(rows.into_iter().map(i64::from).sum())
+pub async fn remove_expired(
+    db: &Db,
+    tenant: Uuid,
+    before: i64,
+    limit: u64,
+) -> Result<(BTreeMap<Uuid, i64>, u64), DbErr> {
+    let sql = "DELETE FROM held_input WHERE tenant_id = $1 AND received_at < $2 AND received_at <= COALESCE((\
+               SELECT received_at FROM held_input WHERE tenant_id = $1 AND received_at < $2 \
+               ORDER BY received_at LIMIT 1 OFFSET $3), $2) RETURNING project_id, kind, joined, items";
+    let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
+    let values = [tenant.into(), before.into(), offset.into()];
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    let rows = db.write.query_all_raw(statement).await?;
+    let mut unjoined = BTreeMap::new();
+    for row in &rows {
+        let (kind, joined): (i16, bool) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+        if kind == HeldKind::LogRecords.code() && !joined {
+            *unjoined.entry(row.try_get_by_index(0)?).or_default() +=
+                i64::from(row.try_get_by_index::<i32>(3)?);
+        }
+    }
+    Ok((unjoined, rows.len() as u64))
 }
 
-/// Stores log records, except repeated ones, together with the job that joins them with their spans.
+/// Stores log records, except repeated ones, together with the jobs that join them with their spans.
 ///
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn hold(db: &Db, rows: &[held_input::Model], job: &job::Model) -> sqlx::Result<()> {
+pub async fn hold(db: &Db, rows: &[held_input::Model], jobs: &[job::Model]) -> sqlx::Result<()> {
     // In one order, so that two requests with the same rows cannot deadlock.
     let mut rows: Vec<&held_input::Model> = rows.iter().collect();
     rows.sort_unstable_by_key(|it| (it.trace_id, it.id));
+    let jobs: Vec<&job::Model> = jobs.iter().collect();
     match db.dialect {
         Dialect::Sqlite => {
             let mut tx = db.begin_sqlite().await?;
             bulk::insert_sqlite(&mut tx, &rows, OnConflict::Keep).await?;
-            bulk::insert_sqlite(&mut tx, &[job], OnConflict::Keep).await?;
+            bulk::insert_sqlite(&mut tx, &jobs, OnConflict::Keep).await?;
             tx.commit().await
         }
         Dialect::Postgres => {
             let mut tx = db.begin_postgres().await?;
             bulk::insert_postgres(&mut tx, &rows, OnConflict::Keep).await?;
-            bulk::insert_postgres(&mut tx, &[job], OnConflict::Keep).await?;
+            bulk::insert_postgres(&mut tx, &jobs, OnConflict::Keep).await?;
             tx.commit().await
         }
     }

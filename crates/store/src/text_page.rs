@@ -7,7 +7,7 @@
 //! The ID of a block in a page is the ID of the row, a UUID of version 8 (RFC 9562, section 5.8), with the number of the
 //! block in its last 16 bits. The ID of every other block is the ID of a row that contains this block and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
@@ -79,6 +79,18 @@ pub fn blocks(page: &[u8]) -> Option<Vec<&[u8]>> {
         rest = others;
     }
     rest.is_empty().then_some(blocks)
+}
+
+/// Returns the IDs of the rows that contain nothing but one of these blocks, and the numbers of the others in each page.
+pub fn rows_of(blocks: impl IntoIterator<Item = Uuid>) -> (Vec<Uuid>, BTreeMap<Uuid, BTreeSet<usize>>) {
+    let (mut own_rows, mut pages) = (Vec::new(), BTreeMap::<Uuid, BTreeSet<usize>>::new());
+    for id in blocks {
+        match is_in_page(id) {
+            true => _ = pages.entry(row_of(id)).or_default().insert(usize::from(number_in_page(id))),
+            false => own_rows.push(id),
+        }
+    }
+    (own_rows, pages)
 }
 
 /// Returns a page without some of its blocks; `None` if no block is left or if the page is damaged.

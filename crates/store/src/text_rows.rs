@@ -2,7 +2,7 @@
 //!
 //! Statements are SQL, because rows are read in bulk, by the position of their columns.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use entities::{body, dialect::Dialect};
 use sea_orm::{
@@ -110,17 +110,7 @@ pub async fn remove(
     tenant: Uuid,
     block_ids: impl IntoIterator<Item = Uuid>,
 ) -> Result<(), DbErr> {
-    let mut unused = Vec::new();
-    let mut pages: BTreeMap<Uuid, BTreeSet<usize>> = BTreeMap::new();
-    for id in block_ids {
-        match text_page::is_in_page(id) {
-            true => {
-                let number = usize::from(text_page::number_in_page(id));
-                pages.entry(text_page::row_of(id)).or_default().insert(number);
-            }
-            false => unused.push(id),
-        }
-    }
+    let (mut unused, pages) = text_page::rows_of(block_ids);
     // Pages are locked in the order of their IDs, so that two transactions cannot deadlock.
     for (id, removed) in pages {
         let Some(page) = body::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await? else {

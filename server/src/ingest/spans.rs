@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use entities::{
-    held_input::HeldKind,
     span,
     trace::{self, MissingRoot},
 };
 use semantics::{
     cost::{CostInput, span_cost},
-    draft::{KeptTrace, SpanDraft, TraceHints},
+    draft::{HeldSpan, SpanDraft, TraceHints},
+    otlp::decoded_span_bytes,
 };
 use store::{
     held_input::{self, HeldFor},
@@ -64,22 +64,39 @@ pub fn to_chunks(
     groups.into_iter().map(|drafts| trace_chunk(drafts, receipt, prices)).collect()
 }
 
-/// Adds the spans that are kept for their log records to the chunks of their traces.
+/// Adds the spans that log records may complete to the chunks of their traces, in the form in which they are held.
 ///
 /// # Errors
 ///
 /// Fails when the compressor runs out of memory.
-pub fn hold_spans(chunks: &mut [TraceChunk], kept: &[KeptTrace], receipt: Receipt) -> std::io::Result<()> {
-    if kept.is_empty() {
+pub fn hold_spans(chunks: &mut [TraceChunk], held: &[HeldSpan], receipt: Receipt) -> std::io::Result<()> {
+    if held.is_empty() {
         return Ok(());
     }
-    let places: HashMap<Uuid, usize> = chunks.iter().enumerate().map(|(i, it)| (it.trace.id, i)).collect();
+    let indexes: HashMap<Uuid, usize> = chunks.iter().enumerate().map(|(i, it)| (it.trace.id, i)).collect();
     let Receipt { tenant_id, project_id, now } = receipt;
-    for KeptTrace { trace_id, spans, data } in kept {
-        let trace_id = Uuid::from_bytes(*trace_id);
-        let Some(place) = places.get(&trace_id) else { continue };
-        let held_for = HeldFor { tenant_id, project_id, now };
-        chunks[*place].held.push(held_input::row(held_for, trace_id, HeldKind::Spans, *spans, data)?);
+    let held_for = HeldFor { tenant_id, project_id, now };
+    let mut copies: HashMap<(Uuid, Uuid), usize> = HashMap::new();
+    for chunk in chunks.iter() {
+        copies.extend(chunk.spans.iter().map(|it| ((chunk.trace.id, it.id), 0)));
+    }
+    let ids = held.iter().map(|it| {
+        let trace_id = Uuid::from_bytes(it.trace_id);
+        (trace_id, otel_span_id(trace_id, it.span_id))
+    });
+    let ids: Vec<(Uuid, Uuid)> = ids.collect();
+    for id in &ids {
+        copies.entry(*id).and_modify(|it| *it += 1);
+    }
+    for (id, span) in ids.into_iter().zip(held) {
+        // Of spans with the same ID, only one is stored.
+        if copies.get(&id) == Some(&1)
+            && let Some(index) = indexes.get(&id.0)
+        {
+            let data = span.data();
+            let row = held_input::span_row(held_for, id, &data, decoded_span_bytes(&data))?;
+            chunks[*index].held.push(row);
+        }
     }
     Ok(())
 }

@@ -139,7 +139,8 @@ impl WriterQueue {
 /// Returns the number of spans of a request, including their equivalents, and its compressed bytes.
 fn size(submission: &Submission) -> (usize, usize) {
     let chunks = &submission.chunks;
-    let bytes = chunks.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
+    let texts = chunks.iter().flat_map(|it| &it.bodies).map(|it| it.data.len());
+    let bytes = texts.chain(chunks.iter().flat_map(|it| &it.held).map(|it| it.data.len())).sum();
     (chunks.iter().map(|it| it.spans.len() + 1 + VECTOR_SPAN_EQUIVALENTS * it.vectors.len()).sum(), bytes)
 }
 

@@ -13,9 +13,9 @@ const MAX_SENDERS: u64 = 100_000;
 const MAX_BYTES_PER_HOUR: u64 = 1 << 30;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// The tenants that sent log records to this process, and how much each of them sent in the present hour.
+/// The tenants that sent log records to this process, and how much each of them sent in the present hour, which is limited.
 ///
-/// It is a hint: spans of other tenants are joined with their log records a little later.
+/// Spans of other tenants are joined with their log records a little later, when the job runs again.
 #[derive(Debug)]
 pub struct LogSenders(Cache<Uuid, (i64, u64)>);
 

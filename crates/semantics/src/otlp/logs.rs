@@ -9,5 +9,5 @@ mod join;
 mod record;
 
 pub use decode::{DecodedLogExport, DecodedLogs, LogGroup, MeasuredLogs, TraceRecords};
-pub(super) use join::KeptSpans;
-pub use join::{LogJoin, SpanAdditions};
+pub(super) use join::SpanToJoin;
+pub use join::{LogJoin, RecordData, SpanAdditions, SplitRecords, split_records};

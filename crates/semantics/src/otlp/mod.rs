@@ -14,11 +14,11 @@ mod convert;
 mod events;
 pub mod export;
 mod genai;
+mod held;
 mod hints;
 mod indexed;
 mod instructions;
 mod json;
-mod kept;
 mod keys;
 mod langfuse;
 mod langsmith;
@@ -56,8 +56,12 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message as _;
 
-use crate::draft::{KeptTrace, ResourceGroup, SpanDraft};
-pub use logs::{DecodedLogExport, DecodedLogs, LogGroup, LogJoin, MeasuredLogs, SpanAdditions, TraceRecords};
+use crate::draft::{HeldSpan, ResourceGroup, SpanDraft};
+pub use held::decoded_span_bytes;
+pub use logs::{
+    DecodedLogExport, DecodedLogs, LogGroup, LogJoin, MeasuredLogs, RecordData, SpanAdditions, SplitRecords,
+    TraceRecords, split_records,
+};
 use redact::Redact;
 use rejection::SpanPositions;
 pub use rejection::{MAX_DESCRIBED_SPANS, RejectedSpan, Sdk};
@@ -242,25 +246,24 @@ fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>, unreadable: Vec
     let mut positions = SpanPositions::without(unreadable);
     for ResourceSpans { resource, scope_spans, .. } in resources {
         let mut spans = Vec::with_capacity(scope_spans.iter().map(|scope| scope.spans.len()).sum());
-        let mut kept = Vec::new();
+        let mut held = Vec::new();
         for ScopeSpans { scope, spans: sent, .. } in scope_spans {
             let shared = metadata::shared(resource.as_ref(), scope.as_ref());
             let scope_name = scope.as_ref().map(|it| it.name.as_str()).unwrap_or_default();
-            let mut kept_spans = kept::ScopeSpansToKeep::default();
+            let holder = held::ScopeHolder::new(resource.as_ref(), scope.as_ref());
             for span in sent {
                 let index = positions.next_position();
-                let candidate = kept_spans.candidate(&span);
+                let candidate = holder.candidate(&span);
                 match convert::span(span, scope_name, &shared) {
                     Ok(draft) => {
-                        kept_spans.keep(candidate, &draft);
+                        held.extend(holder.hold(candidate, &draft));
                         spans.push(draft);
                     }
                     Err(why) => decoded.reject(index, resource.as_ref(), why),
                 }
             }
-            kept.extend(kept_spans.into_traces(resource.as_ref(), scope));
         }
-        add_group(decoded, project_name(resource.as_ref()), spans, kept);
+        add_group(decoded, project_name(resource.as_ref()), spans, held);
     }
 }
 
@@ -268,13 +271,13 @@ fn add_group(
     decoded: &mut Decoded,
     project_name: Option<String>,
     spans: Vec<SpanDraft>,
-    kept: Vec<KeptTrace>,
+    held: Vec<HeldSpan>,
 ) {
     if spans.is_empty() {
         return;
     }
     decoded.accepted += spans.len();
-    decoded.groups.push(ResourceGroup { project_name, spans, kept });
+    decoded.groups.push(ResourceGroup { project_name, spans, held });
 }
 
 /// Returns the name of the project that a resource names.

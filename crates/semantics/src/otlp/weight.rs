@@ -20,6 +20,9 @@ const MAX_LENIENT_STRUCTURES: usize = 100_000;
 enum Structure {
     Request,
     LogRequest,
+    HeldSpan,
+    HeldRecords,
+    HeldRecord,
     ResourceSpans,
     ResourceLogs,
     Resource,
@@ -41,7 +44,11 @@ impl Structure {
         Some(match (self, number) {
             (Self::Request, 1) => Self::ResourceSpans,
             (Self::LogRequest, 1) => Self::ResourceLogs,
-            (Self::ResourceSpans | Self::ResourceLogs, 1) => Self::Resource,
+            (Self::ResourceSpans | Self::ResourceLogs | Self::HeldSpan, 1) => Self::Resource,
+            (Self::HeldSpan, 2) => Self::Scope,
+            (Self::HeldSpan, 3) => Self::Span,
+            (Self::HeldRecords, 1) => Self::HeldRecord,
+            (Self::HeldRecord, 4) => Self::Event,
             (Self::ResourceSpans, 2) => Self::ScopeSpans,
             (Self::ResourceLogs, 2) => Self::ScopeLogs,
             (Self::ScopeSpans | Self::ScopeLogs, 1) => Self::Scope,
@@ -75,7 +82,9 @@ impl Structure {
             | Self::ScopeLogs
             | Self::Scope => 160,
             Self::Attribute => 96,
-            Self::Request | Self::LogRequest | Self::Resource | Self::Value | Self::List => 32,
+            Self::HeldRecord => 96,
+            Self::Request | Self::LogRequest | Self::HeldSpan | Self::HeldRecords => 32,
+            Self::Resource | Self::Value | Self::List => 32,
         }
     }
 }
@@ -89,6 +98,16 @@ pub(super) fn decoded_bytes(body: &[u8]) -> usize {
 /// Like [`decoded_bytes`], for a log export.
 pub(super) fn decoded_bytes_of_logs(body: &[u8]) -> usize {
     bytes_of(Structure::LogRequest, body)
+}
+
+/// Like [`decoded_bytes`], for a held span.
+pub(super) fn decoded_bytes_of_held_span(data: &[u8]) -> usize {
+    bytes_of(Structure::HeldSpan, data)
+}
+
+/// Like [`decoded_bytes`], for held log records.
+pub(super) fn decoded_bytes_of_held_records(data: &[u8]) -> usize {
+    bytes_of(Structure::HeldRecords, data)
 }
 
 fn bytes_of(request: Structure, body: &[u8]) -> usize {

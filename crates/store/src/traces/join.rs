@@ -28,8 +28,8 @@ use super::{
 };
 use crate::{bulk::OnConflict, db::Db, metrics::delta::Delta, text_page, trace_index::keys::KeySource};
 
-/// Maximum size in bytes of the held input that one transaction reads, before compression.
-const MAX_INPUT_BYTES: i64 = 64 * 1024 * 1024;
+/// Maximum memory in bytes of the held input that one transaction decodes. Log records of a trace with more are not joined.
+const MAX_INPUT_BYTES: i64 = 24 * 1024 * 1024;
 
 /// Joins the log records of a trace with its spans.
 pub trait JoinRules: Send + Sync {
@@ -54,6 +54,17 @@ pub struct JoinedLogs {
     pub chunk: Option<TraceChunk>,
     /// IDs of the rows whose log records all found their spans.
     pub joined: Vec<Uuid>,
+    /// Rows with log records of which some found their spans.
+    pub split: Vec<SplitRow>,
+}
+
+/// A row of log records that is replaced by two.
+#[derive(Debug)]
+pub struct SplitRow {
+    /// The ID of the row.
+    pub id: Uuid,
+    /// The log records that found their spans, and the others.
+    pub parts: [held_input::Model; 2],
 }
 
 /// The outcome of a join for one trace.
@@ -127,6 +138,20 @@ struct JoinChanges {
     unused_texts: BTreeSet<Uuid>,
     /// Traces and IDs of the joined log records.
     joined: Vec<(Uuid, Uuid)>,
+    split: Vec<SplitRow>,
+}
+
+/// The held input of a trace.
+#[derive(Default)]
+struct TraceInput {
+    /// Memory when it is decoded.
+    bytes: i64,
+    /// Whether log records were not joined yet.
+    is_open: bool,
+}
+
+fn is_open(row: &held_input::Model) -> bool {
+    row.kind == HeldKind::LogRecords.code() && !row.joined
 }
 
 impl Join<'_> {
@@ -137,31 +162,33 @@ impl Join<'_> {
     ) -> sqlx::Result<Vec<(Uuid, JoinOutcome)>> {
         let ids: Vec<Uuid> = traces.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
         let stored = store.lock_traces(self.tenant, &ids).await?;
-        let mut held: BTreeMap<Uuid, Vec<held_input::Model>> = BTreeMap::new();
-        for row in store.held_input(self.tenant, &ids, MAX_INPUT_BYTES).await? {
-            held.entry(row.trace_id).or_default().push(row);
+        let mut sizes: BTreeMap<Uuid, TraceInput> = BTreeMap::new();
+        for row in store.held_sizes(self.tenant, &ids).await? {
+            let of_trace = sizes.entry(row.trace_id).or_default();
+            of_trace.bytes += i64::from(row.size);
+            of_trace.is_open |= row.is_open;
         }
-        let mut outcomes = BTreeMap::new();
-        // The first trace is joined with as much as fits.
-        let first = held.keys().next().copied();
-        for id in &ids {
-            let of_trace = held.get_mut(id);
-            let is_open = |it: &held_input::Model| it.kind == HeldKind::LogRecords.code() && !it.joined;
-            let outcome = match of_trace {
-                Some(rows) if first != Some(*id) && rows.iter().any(|it| it.data.is_empty()) => {
-                    held.remove(id);
-                    JoinOutcome::NotRead
+        let known: HashSet<Uuid> = stored.iter().map(|it| it.id).collect();
+        let (mut outcomes, mut read, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
+        for id in ids {
+            let outcome = match sizes.get(&id) {
+                Some(input) if input.is_open && known.contains(&id) && input.bytes <= MAX_INPUT_BYTES => {
+                    bytes += input.bytes;
+                    if bytes <= MAX_INPUT_BYTES {
+                        read.push(id);
+                        JoinOutcome::Waiting
+                    } else {
+                        JoinOutcome::NotRead
+                    }
                 }
-                Some(rows) if rows.iter().any(is_open) => {
-                    rows.retain(|it| !it.data.is_empty());
-                    JoinOutcome::Waiting
-                }
-                _ => {
-                    held.remove(id);
-                    JoinOutcome::Joined
-                }
+                Some(input) if input.is_open => JoinOutcome::Waiting,
+                _ => JoinOutcome::Joined,
             };
-            outcomes.insert(*id, outcome);
+            outcomes.insert(id, outcome);
+        }
+        let mut held: BTreeMap<Uuid, Vec<held_input::Model>> = BTreeMap::new();
+        for row in store.held_input(self.tenant, &read).await? {
+            held.entry(row.trace_id).or_default().push(row);
         }
         let stored: Vec<trace::Model> = stored.into_iter().filter(|it| held.contains_key(&it.id)).collect();
         let in_blocks = sum_up::spans_in_blocks(store, self.tenant, stored.iter()).await?;
@@ -170,12 +197,12 @@ impl Join<'_> {
         for mut trace in locked {
             let id = trace.row.id;
             let rows = held.remove(&id).unwrap_or_default();
-            let JoinedLogs { chunk, joined } = self.joins.join(&trace.row, &trace.spans, &rows)?;
-            let open = rows.iter().filter(|it| it.kind == HeldKind::LogRecords.code() && !it.joined);
-            if open.clone().all(|it| joined.contains(&it.id)) {
+            let JoinedLogs { chunk, joined, split } = self.joins.join(&trace.row, &trace.spans, &rows)?;
+            if rows.iter().filter(|it| is_open(it)).all(|it| joined.contains(&it.id)) {
                 outcomes.insert(id, JoinOutcome::Joined);
             }
             changes.joined.extend(joined.into_iter().map(|it| (id, it)));
+            changes.split.extend(split);
             if let Some(chunk) = chunk {
                 replace_spans(&mut trace, chunk, &mut changes);
                 changed.push(trace);
@@ -192,11 +219,16 @@ impl Join<'_> {
         changes: JoinChanges,
     ) -> sqlx::Result<()> {
         let (tenant, now) = (self.tenant, self.now);
-        store.mark_joined(tenant, &changes.joined).await?;
+        let JoinChanges { chunks, span_rows, replaced, replaced_keys, mut unused_texts, joined, split } =
+            changes;
+        store.mark_joined(tenant, &joined).await?;
+        let removed: Vec<(Uuid, Uuid)> = split.iter().map(|it| (it.parts[0].trace_id, it.id)).collect();
+        store.remove_held(tenant, &removed).await?;
+        let parts: Vec<_> = split.iter().flat_map(|it| &it.parts).collect();
+        store.insert(&parts, OnConflict::Keep).await?;
         if changed.is_empty() {
             return Ok(());
         }
-        let JoinChanges { chunks, span_rows, replaced, replaced_keys, unused_texts, joined: _ } = changes;
         store.insert(&span_rows.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
         let bodies: Vec<_> = chunks.iter().flat_map(|it| &it.bodies).collect();
         store.insert(&bodies, OnConflict::Fail).await?;
@@ -211,6 +243,11 @@ impl Join<'_> {
         let keys = (&mut delta, self.keys);
         let rows = sum_up::sum_up(store, self.rules, (tenant, changed), false, keys, now).await?;
         self.changed = rows.len();
+        for row in &rows {
+            for block in [row.body_id, row.input_body_id, row.output_body_id].into_iter().flatten() {
+                unused_texts.remove(&block);
+            }
+        }
         if let Some(delta) = delta.row(tenant, now) {
             store.insert(&[&delta], OnConflict::Fail).await?;
         }
@@ -246,10 +283,8 @@ fn replace_spans(trace: &mut LockedTrace, mut chunk: TraceChunk, changes: &mut J
             changes.span_rows.push(span.clone());
         }
     }
-    // The references of the trace to texts of its spans are computed again.
-    let used = trace.spans.iter().filter_map(|it| it.body_id).chain(trace.row.body_id);
-    for body in used {
-        changes.unused_texts.remove(&body);
+    for block in trace.spans.iter().filter_map(|it| it.body_id) {
+        changes.unused_texts.remove(&block);
     }
     changes.chunks.push(chunk);
 }
@@ -260,13 +295,7 @@ async fn remove_texts(
     tenant: Uuid,
     blocks: BTreeSet<Uuid>,
 ) -> sqlx::Result<()> {
-    let (in_pages, mut unused): (Vec<Uuid>, Vec<Uuid>) =
-        blocks.into_iter().partition(|it| text_page::is_in_page(*it));
-    let mut removed: BTreeMap<Uuid, BTreeSet<usize>> = BTreeMap::new();
-    for block in in_pages {
-        let number = usize::from(text_page::number_in_page(block));
-        removed.entry(text_page::row_of(block)).or_default().insert(number);
-    }
+    let (mut unused, removed) = text_page::rows_of(blocks);
     let pages: Vec<Uuid> = removed.keys().copied().collect();
     let mut changed = Vec::with_capacity(pages.len());
     for mut page in store.lock_texts(tenant, &pages).await? {

@@ -1,6 +1,10 @@
 //! The statements that join log records with spans, for both databases, inside a transaction.
 
-use entities::{body, held_input};
+use entities::{
+    body,
+    held_input::{self, HeldKind},
+};
+use sqlx::{Decode, FromRow, Row, Type};
 use uuid::Uuid;
 
 use super::statements::{PostgresStore, SqliteStore, WriteStatements};
@@ -8,14 +12,12 @@ use crate::bulk::{self, Bulk};
 
 /// The statements that a join needs in addition to those that store a group.
 pub(super) trait JoinStatements: WriteStatements {
-    /// Returns the held input of these traces of a tenant, ordered by trace, kind and receipt. Rows beyond `max_bytes`
-    /// in this order have no data.
-    async fn held_input(
-        &mut self,
-        tenant: Uuid,
-        traces: &[Uuid],
-        max_bytes: i64,
-    ) -> sqlx::Result<Vec<held_input::Model>>;
+    /// Returns the size of each row of held input of these traces.
+    async fn held_sizes(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<HeldSize>>;
+    /// Returns the held input of these traces in the order of receipt.
+    async fn held_input(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<held_input::Model>>;
+    /// Removes held input with these traces and IDs.
+    async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
     /// Marks the log records with these traces and IDs as joined.
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
     /// Removes the events of the spans with these traces and IDs.
@@ -28,37 +30,70 @@ pub(super) trait JoinStatements: WriteStatements {
     async fn remove_texts(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<()>;
 }
 
-/// Returns the statement that reads held input; `traces` is the condition on the traces.
-fn held_input_sql(traces: &str, max_bytes: &str, empty: &str) -> String {
-    let columns: Vec<&str> = held_input::Model::COLUMN_NAMES.to_vec();
-    let outer: Vec<String> = columns
-        .iter()
-        .map(|it| match *it {
-            "data" => format!("CASE WHEN total <= {max_bytes} THEN data ELSE {empty} END"),
-            column => column.to_owned(),
-        })
-        .collect();
+/// The size of a row of held input.
+pub(super) struct HeldSize {
+    pub(super) trace_id: Uuid,
+    /// Memory in bytes when it is decoded.
+    pub(super) size: i32,
+    /// Whether the row has log records that were not joined yet.
+    pub(super) is_open: bool,
+}
+
+impl<R: Row> FromRow<'_, R> for HeldSize
+where
+    usize: sqlx::ColumnIndex<R>,
+    Uuid: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+    i32: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+    bool: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn from_row(row: &R) -> sqlx::Result<Self> {
+        Ok(Self { trace_id: row.try_get(0)?, size: row.try_get(1)?, is_open: row.try_get(2)? })
+    }
+}
+
+fn held_sizes_sql(traces: &str) -> String {
+    let log_records = HeldKind::LogRecords.code();
     format!(
-        "SELECT {} FROM (SELECT {}, SUM(size) OVER (ORDER BY trace_id, kind, received_at, id) AS total \
-         FROM held_input WHERE tenant_id = $1 AND {traces}) x ORDER BY trace_id, kind, received_at, id",
-        outer.join(","),
-        columns.join(",")
+        "SELECT trace_id, size, kind = {log_records} AND NOT joined FROM held_input WHERE tenant_id = $1 AND {traces}"
     )
 }
 
+fn held_input_sql(traces: &str) -> String {
+    format!(
+        "SELECT {} FROM held_input WHERE tenant_id = $1 AND {traces} ORDER BY received_at, id",
+        held_input::Model::COLUMN_NAMES.join(",")
+    )
+}
+
+/// Returns the condition on a list of traces for SQLite, whose placeholders begin with the second one.
+fn is_any_of(traces: &[Uuid]) -> String {
+    let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
+    format!("trace_id IN ({})", places.join(","))
+}
+
 impl JoinStatements for SqliteStore<'_> {
-    async fn held_input(
-        &mut self,
-        tenant: Uuid,
-        traces: &[Uuid],
-        max_bytes: i64,
-    ) -> sqlx::Result<Vec<held_input::Model>> {
+    async fn held_sizes(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<HeldSize>> {
         let ids: Vec<Uuid> = bulk::padded(traces).collect();
-        let places: Vec<String> = (3..ids.len() + 3).map(|it| format!("${it}")).collect();
-        let sql = held_input_sql(&format!("trace_id IN ({})", places.join(",")), "$2", "x''");
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(max_bytes);
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(held_sizes_sql(&is_any_of(&ids)))).bind(tenant);
+        ids.into_iter().fold(query, |query, id| query.bind(id)).fetch_all(&mut *self.0).await
+    }
+
+    async fn held_input(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<held_input::Model>> {
+        if traces.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = bulk::padded(traces).collect();
+        let query = sqlx::query(sqlx::AssertSqlSafe(held_input_sql(&is_any_of(&ids)))).bind(tenant);
         let query = ids.into_iter().fold(query, |query, id| query.bind(id));
         query.fetch_all(&mut *self.0).await?.iter().map(held_input::Model::from_sqlite).collect()
+    }
+
+    async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
+        let sql = "DELETE FROM held_input WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";
+        for (trace, id) in rows {
+            sqlx::query(sql).bind(tenant).bind(trace).bind(id).execute(&mut *self.0).await?;
+        }
+        Ok(())
     }
 
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
@@ -102,15 +137,24 @@ impl JoinStatements for SqliteStore<'_> {
 }
 
 impl JoinStatements for PostgresStore<'_> {
-    async fn held_input(
-        &mut self,
-        tenant: Uuid,
-        traces: &[Uuid],
-        max_bytes: i64,
-    ) -> sqlx::Result<Vec<held_input::Model>> {
-        let sql = held_input_sql("trace_id = ANY($3)", "$2", "''::bytea");
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(max_bytes).bind(traces);
+    async fn held_sizes(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<HeldSize>> {
+        let sql = held_sizes_sql("trace_id = ANY($2)");
+        sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(traces).fetch_all(&mut *self.0).await
+    }
+
+    async fn held_input(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<held_input::Model>> {
+        if traces.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query =
+            sqlx::query(sqlx::AssertSqlSafe(held_input_sql("trace_id = ANY($2)"))).bind(tenant).bind(traces);
         query.fetch_all(&mut *self.0).await?.iter().map(held_input::Model::from_postgres).collect()
+    }
+
+    async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
+        let sql = "DELETE FROM held_input WHERE tenant_id = $1 AND trace_id = ANY($2) AND id = ANY($3)";
+        let (traces, ids) = split(rows);
+        self.run(sql, tenant, traces, ids).await
     }
 
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
@@ -161,7 +205,7 @@ impl PostgresStore<'_> {
         ids: Vec<Uuid>,
     ) -> sqlx::Result<()>
     where
-        Vec<K>: for<'q> sqlx::Encode<'q, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+        Vec<K>: for<'q> sqlx::Encode<'q, sqlx::Postgres> + Type<sqlx::Postgres>,
         K: Send,
     {
         if ids.is_empty() {

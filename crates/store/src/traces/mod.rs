@@ -40,7 +40,7 @@ pub use chunk::TraceChunk;
 pub use delete::{Removal, child_tables, remove, started_before};
 pub use detail::{by_external_id, events, events_within, exists, get, project_of};
 pub use export::{events_of, events_of_spans, size_of_events, stray_events};
-pub use join::{JoinOutcome, JoinRules, JoinedLogs, join_logs};
+pub use join::{JoinOutcome, JoinRules, JoinedLogs, SplitRow, join_logs};
 pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
 pub use quota::Allowance;
 pub use rules::{StoredGroup, TraceRules};

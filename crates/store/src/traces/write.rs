@@ -291,7 +291,8 @@ impl<'a> Group<'a> {
         store.insert(&vectors, OnConflict::Fail).await?;
         let evaluations: Vec<_> = new().flat_map(|it| &it.evaluations).collect();
         store.insert(&evaluations, OnConflict::Keep).await?;
-        let held: Vec<_> = new().flat_map(|it| &it.held).collect();
+        let mut held: Vec<_> = new().flat_map(|it| &it.held).collect();
+        held.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&held, OnConflict::Keep).await?;
         store.insert(&self.new_tail(late).iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
@@ -384,9 +385,8 @@ impl<'a> Group<'a> {
             .map(|it| evaluation::Model { project_id: project(it), ..it.clone() })
             .collect();
         store.insert(&evaluations.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
-        let traces: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
         let mut held: Vec<&held_input::Model> =
-            merging().flat_map(|it| &it.held).filter(|it| traces.contains(&it.trace_id)).collect();
+            merging().flat_map(|it| &it.held).filter(|it| new.contains(&(it.trace_id, it.id))).collect();
         held.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&held, OnConflict::Keep).await?;
 

@@ -105,7 +105,7 @@ pub async fn traces(
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         let mut chunks = to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?;
-        hold_spans(&mut chunks, &group.kept, receipt).map_err(anyhow::Error::from)?;
+        hold_spans(&mut chunks, &group.held, receipt).map_err(anyhow::Error::from)?;
         rows.append(&mut chunks);
     }
     let stored = app.writer.store(rows, app.ingest_options(&caller).await?, Some(memory)).await?;

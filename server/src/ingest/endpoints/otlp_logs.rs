@@ -8,8 +8,7 @@ use axum::{
     http::HeaderMap,
     response::Response,
 };
-use entities::held_input::HeldKind;
-use semantics::otlp::{LogGroup, Malformed, MeasuredLogs};
+use semantics::otlp::{LogGroup, Malformed, MeasuredLogs, RecordData, TraceRecords};
 use store::{
     held_input::{self, HeldFor},
     rates::RateBucket,
@@ -30,8 +29,11 @@ use crate::{
         rejections::{record, rejected_items},
         target_project,
     },
-    log_joining::{self, WaitingTrace},
+    log_joining,
 };
+
+/// Approximate size in bytes of a row of held input without its data, with its index entry.
+const ROW_BYTES: usize = 200;
 
 /// Returns the routes of log records.
 pub fn routes() -> Vec<Route> {
@@ -91,19 +93,19 @@ pub async fn logs(
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         let held_for = HeldFor { tenant_id: caller.tenant_id, project_id, now };
         for row in held_rows(group, held_for).map_err(anyhow::Error::from)? {
-            traces.push(WaitingTrace { trace: row.trace_id, project: project_id, since: now, attempts: 0 });
+            traces.push(row.trace_id);
             rows.push(row);
         }
     }
     if !rows.is_empty() {
-        let stored_bytes = rows.iter().map(|it| it.data.len()).sum();
+        let stored_bytes = rows.iter().map(|it| it.data.len() + ROW_BYTES).sum();
         if !app.log_senders.add(caller.tenant_id, stored_bytes, now) {
             let message = "the log records of this hour exceed the space in which they wait for their spans; send the rest later";
             return Err(problem(ErrorCode::Overloaded, message));
         }
-        let job = log_joining::job(caller.tenant_id, traces, now, now);
-        held_input::hold(&app.db, &rows, &job).await.map_err(anyhow::Error::from)?;
-        app.wake_ups().wake_for(&[job]);
+        let jobs = log_joining::jobs(caller.tenant_id, traces, now);
+        held_input::hold(&app.db, &rows, &jobs).await.map_err(anyhow::Error::from)?;
+        app.wake_ups().wake_for(&jobs);
     }
     app.telemetry.ingest.count_body(body.bytes.len());
     app.telemetry.ingest.count_rejected(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
@@ -123,9 +125,9 @@ pub async fn logs(
 }
 
 fn held_rows(group: LogGroup, held_for: HeldFor) -> std::io::Result<Vec<entities::held_input::Model>> {
-    let row = |it: semantics::otlp::TraceRecords| {
-        let trace = Uuid::from_bytes(it.trace_id);
-        held_input::row(held_for, trace, HeldKind::LogRecords, it.count, &it.data)
+    let row = |it: TraceRecords| {
+        let RecordData { count, decoded_bytes, data } = it.records;
+        held_input::records_row(held_for, Uuid::from_bytes(it.trace_id), count, &data, decoded_bytes)
     };
     group.into_traces().into_iter().map(row).collect()
 }

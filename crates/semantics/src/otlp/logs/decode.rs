@@ -11,7 +11,7 @@ use prost::Message as _;
 use serde_json::Value;
 
 use super::{
-    join::HeldRecords,
+    join::{HeldRecords, RecordData},
     record::{self, SpanEvent},
 };
 use crate::otlp::{
@@ -51,10 +51,8 @@ pub struct LogGroup {
 pub struct TraceRecords {
     /// The trace.
     pub trace_id: [u8; 16],
-    /// Number of log records.
-    pub count: usize,
-    /// The log records, in the form that [`super::LogJoin`] reads.
-    pub data: Vec<u8>,
+    /// The log records.
+    pub records: RecordData,
 }
 
 impl LogGroup {
@@ -64,12 +62,10 @@ impl LogGroup {
         for (position, record) in self.records.into_iter().enumerate() {
             traces.entry(record.trace_id).or_default().push(position, record);
         }
-        let encode = |(trace_id, list): ([u8; 16], HeldRecords)| TraceRecords {
-            trace_id,
-            count: list.records.len(),
-            data: list.encode_to_vec(),
-        };
-        traces.into_iter().map(encode).collect()
+        traces
+            .into_iter()
+            .map(|(trace_id, list)| TraceRecords { trace_id, records: list.to_data() })
+            .collect()
     }
 }
 

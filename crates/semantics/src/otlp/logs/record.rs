@@ -1,5 +1,7 @@
 //! Turns a log record into an event of its span.
 
+use std::collections::HashSet;
+
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, KeyValue, any_value::Value},
     logs::v1::LogRecord,
@@ -30,6 +32,8 @@ pub(super) struct SpanEvent {
     pub(super) response_id: String,
     /// The event.
     pub(super) event: Event,
+    /// When the SDK saw the log record, in nanoseconds since the epoch; it decides the order of records of the same time.
+    pub(super) observed_at: u64,
 }
 
 /// Turns a log record into an event.
@@ -60,7 +64,7 @@ pub(super) fn to_event(record: LogRecord) -> Result<SpanEvent, &'static str> {
     add_body(&mut attributes, body, &name);
     let time_unix_nano = if time_unix_nano > 0 { time_unix_nano } else { observed_time_unix_nano };
     let event = Event { time_unix_nano, name, attributes, dropped_attributes_count: 0 };
-    Ok(SpanEvent { trace_id, span_id, response_id, event })
+    Ok(SpanEvent { trace_id, span_id, response_id, event, observed_at: observed_time_unix_nano })
 }
 
 /// Takes the name of the event; `None` for a log record that is neither a GenAI event nor an exception.
@@ -88,11 +92,8 @@ fn add_body(attributes: &mut Vec<KeyValue>, body: Option<AnyValue>, name: &str) 
     let Some(value) = body.and_then(|it| it.value) else { return };
     match value {
         Value::KvlistValue(members) => {
-            for member in members.values {
-                if attributes.iter().all(|it| it.key != member.key) {
-                    attributes.push(member);
-                }
-            }
+            let mut keys: HashSet<String> = attributes.iter().map(|it| it.key.clone()).collect();
+            attributes.extend(members.values.into_iter().filter(|it| keys.insert(it.key.clone())));
         }
         Value::StringValue(text) if text.is_empty() => {}
         // A logger repeats the message of the exception.
