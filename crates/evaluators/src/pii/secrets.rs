@@ -2,6 +2,7 @@
 
 mod issued;
 mod named;
+pub(crate) mod names;
 
 use super::{Hit, words::Words};
 use issued::ISSUED_KEYS;
