@@ -53,7 +53,7 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
     if kinds.contains(Kind::Secret) {
         let marks = Words::marks_of(text);
         if !marks.marks.is_empty() {
-            secrets::find(text, &marks, &mut hits);
+            secrets::find(text, &marks, Boundaries::Loose, &mut hits);
         }
     }
     if text.contains('@') || has_spelled_at(text) {
