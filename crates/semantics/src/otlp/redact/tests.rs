@@ -100,7 +100,6 @@ fn counts_of_an_exported_span_are_in_its_metadata() {
 fn counts_attribute_with_text_is_redacted() {
     for value in [
         json!({"stringValue": "secret"}),
-        json!({"kvlistValue": {"values": [{"key": "secret", "value": {"intValue": "3"}}]}}),
         json!({"kvlistValue": {"values": [{"key": "a", "value": {"stringValue": "secret"}}]}}),
         json!({"kvlistValue": {"values": [{"key": "Secret secret", "value": {"intValue": "1"}}]}}),
     ] {
