@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{super::MeasuredExport, super::OtlpEncoding, *};
+use super::{
+    super::{MeasuredExport, OtlpEncoding, RedactExport},
+    *,
+};
 
 /// Masks the word `secret`.
 struct WordRedactor;
