@@ -146,6 +146,7 @@ impl SecretName {
             || value.starts_with("{{") && value.ends_with("}}");
         let looks_secret = || match self {
             Self::Any => true,
+            Self::Token if reserved::template(value) => false,
             Self::Token => {
                 let is_word = value.bytes().all(|it| it.is_ascii_alphabetic());
                 !value.bytes().any(|it| it.is_ascii_whitespace())
@@ -154,7 +155,7 @@ impl SecretName {
                     || value.len() >= 20 && value.starts_with("Bearer ")
             }
         };
-        !is_word && !is_placeholder && looks_secret() && !(self == Self::Token && reserved::template(value))
+        !is_word && !is_placeholder && looks_secret()
     }
 }
 
