@@ -378,6 +378,35 @@ on_both_databases! {
         again.is(409, "conflict");
     }
 
+    async fn feedback_of_masked_users_is_added(app: TestApp) {
+        switch_on(app).await;
+        let key = app.full_key();
+        let trace = key.post("/v1/ingest", &json!({"input": "x"})).await.ok();
+        let mut ids = std::collections::HashSet::new();
+        for user in ["jane.roe@acme-corp.io", "john.poe@acme-corp.io", "jim.moe@acme-corp.io"] {
+            let body = json!({"trace_id": trace["id"], "label": "good", "user_id": user});
+            let stored = key.post("/v1/feedback", &body).await.ok();
+            assert!(stored["user_id"].as_str().unwrap().starts_with("[REDACTED:email]"), "{stored}");
+            ids.insert(stored["id"].to_string());
+        }
+        assert_eq!(ids.len(), 3);
+    }
+
+    async fn invalid_item_is_redacted_with_the_project_that_it_names(app: TestApp) {
+        switch_on(app).await;
+        let owner = app.session(Role::Owner);
+        let key = app.full_key();
+        let named = key.post("/v1/ingest", &json!({"project_name": "strict", "input": "x"})).await.ok();
+        let trace = key.get(&format!("/v1/traces/{}", named["id"].as_str().unwrap())).await.ok();
+        let path = format!("/v1/projects/{}/redaction", trace["project_id"].as_str().unwrap());
+        let settings = json!({"detectors": [], "patterns": [{"name": "case", "pattern": "CASE-[0-9]{4}"}]});
+        owner.put(&path, &settings).await.ok();
+        let body = json!({"traces": [{"project_name": "strict", "started_at": "CASE-1234"}]});
+        let reply = key.post("/v1/ingest/batch", &body).await.ok();
+        assert_eq!(reply["rejected"], 1);
+        assert!(!reply.to_string().contains("CASE-1234"), "{reply}");
+    }
+
     async fn settings_of_each_project_apply_to_its_traces_only(app: TestApp) {
         switch_on(app).await;
         let key = app.full_key();
@@ -432,6 +461,7 @@ on_both_databases! {
             (pattern("(abc"), "patterns[0].pattern"),
             (pattern(".*"), "patterns[0].pattern"),
             (pattern(".+"), "patterns[0].pattern"),
+            (pattern("[A-Z]*[0-9]{3}"), "patterns[0].pattern"),
             (pattern(r"(\w{100}){100}"), "patterns[0].pattern"),
             (pattern(&"a".repeat(501)), "patterns[0].pattern"),
         ] {

@@ -22,7 +22,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::reserved::ReservedValues;
-use self::words::Words;
+pub(crate) use self::secrets::names;
+use self::{numbers::Boundaries, words::Words};
 use crate::plain::NormalizedText;
 
 /// A kind of personal data or secret.
@@ -113,11 +114,11 @@ impl Search<'_> {
         let words = Words::of(plain.text());
         let mut hits = Vec::new();
         // In order of certainty: a candidate that overlaps an earlier one is dropped.
-        secrets::find(plain.text(), &words, &mut hits);
+        secrets::find(plain.text(), &words, Boundaries::Strict, &mut hits);
         emails::find(plain.text(), &mut hits);
         ip::find_v6(plain.text(), &mut hits);
-        lettered::find(plain.text(), &words, &mut hits);
-        numbers::find(plain.text(), &words, &mut hits);
+        lettered::find(plain.text(), &words, Boundaries::Strict, &mut hits);
+        numbers::find(plain.text(), &words, Boundaries::Strict, &mut hits);
         let mut findings: Vec<Finding> = without_overlaps(hits)
             .into_iter()
             .filter(|it| self.kinds.contains(&it.kind))

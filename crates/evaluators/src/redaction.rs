@@ -4,13 +4,15 @@
 //! [`RedactionCounts`] has the number of masked values of each kind. Text that is JSON stays JSON ([`json`]): its strings
 //! and keys are redacted one by one, and everything else keeps its bytes.
 //!
-//! All work is linear in the length of the text. Texts without candidates are only scanned.
+//! All work is linear in the length of the text: the detectors read it a few times, and the patterns of a project have a
+//! maximum length and a budget for dense matches ([`patterns`]). A text grows to at most twice its length plus
+//! [`MAX_GROWTH_BYTES`]; beyond that, one placeholder replaces its rest. Texts without candidates are only scanned.
 
 mod json;
 mod normalized;
 mod patterns;
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use api::project::RedactionSettings;
 
@@ -18,6 +20,7 @@ use self::{normalized::NormalizedBytes, patterns::Patterns};
 use crate::pii::{
     Kind,
     masking::{self, KindSet},
+    names::{self, SecretName},
 };
 
 /// Number of masked values by kind.
@@ -32,6 +35,9 @@ const MAX_LABELLED_BYTES: usize = 1_024;
 const MAX_LABEL_BYTES: usize = 128;
 /// Memory of a pattern in bytes, estimated.
 const PATTERN_BYTES: usize = 128 * 1024;
+
+/// The bytes by which a text may grow beyond twice its length.
+const MAX_GROWTH_BYTES: usize = 64 * 1024;
 
 /// Error: the settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,18 +131,21 @@ impl Redactor {
 
     /// Redacts a text with a label, such as the key of an attribute: a label says what a number or a word is.
     pub fn labelled_text(&self, label: &str, text: &str, counts: &mut RedactionCounts) -> Option<String> {
+        if self.masks_whole(label, text) {
+            let kind = Kind::Secret.word();
+            return self.plain(text, vec![MaskedRange { start: 0, end: text.len(), kind }], counts);
+        }
         let is_used = !self.kinds.is_empty()
             && label.len() <= MAX_LABEL_BYTES
             && text.len() <= MAX_LABELLED_BYTES
-            // In keys, this word names the call of a function and not one by telephone.
-            && !label.contains("call")
             && !json::is_json_like(text);
         if !is_used {
             return self.text(text, counts);
         }
+        let label = without_call(label);
         let prefix = label.len() + ": ".len();
         let mut labelled = String::with_capacity(prefix + text.len());
-        labelled.push_str(label);
+        labelled.push_str(&label);
         labelled.push_str(": ");
         labelled.push_str(text);
         let mut ranges = self.detected(&labelled);
@@ -145,6 +154,21 @@ impl Redactor {
             (range.start, range.end) = (range.start.saturating_sub(prefix), range.end - prefix);
         }
         self.plain(text, ranges, counts)
+    }
+
+    /// Returns whether numbers with few digits and fractions with this label may be masked.
+    pub fn searches_small_numbers(&self, label: &str) -> bool {
+        !self.patterns.is_empty() || self.kinds.contains(Kind::Secret) && SecretName::of(label).is_some()
+    }
+
+    /// Returns whether a JSON text may have a key that is the name of a secret.
+    fn has_secret_names(&self, text: &str) -> bool {
+        self.kinds.contains(Kind::Secret) && (names::may_contain(text) || text.contains("\\u"))
+    }
+
+    /// Returns whether the label is the name of a secret, and this is its value.
+    fn masks_whole(&self, label: &str, value: &str) -> bool {
+        self.kinds.contains(Kind::Secret) && SecretName::of(label).is_some_and(|it| it.masks(value))
     }
 
     /// Redacts a text at this depth of JSON in JSON. `ranges` are to be masked in any case.
@@ -185,33 +209,49 @@ impl Redactor {
     fn plain<'a>(
         &'a self,
         text: &str,
-        mut ranges: Vec<MaskedRange<'a>>,
+        ranges: Vec<MaskedRange<'a>>,
         counts: &mut RedactionCounts,
     ) -> Option<String> {
-        if self.patterns.may_match(text) {
-            self.add_matches(text, &mut ranges);
-        }
-        let ranges = merged(ranges);
+        let ranges = self.with_matches(text, ranges);
         if ranges.is_empty() {
             return None;
         }
-        let mut out = String::with_capacity(text.len() + ranges.len() * 8);
+        let mut out = String::with_capacity(text.len() + ranges.len().min(1_024) * 8);
         let mut copied = 0;
         for MaskedRange { start, end, kind } in ranges {
             out.push_str(text.get(copied..start).unwrap_or_default());
             push_placeholder(&mut out, kind);
             count(counts, kind);
             copied = end;
+            if out.len() > max_redacted_bytes(text) {
+                // The placeholder stands for the rest of the text too.
+                return Some(out);
+            }
         }
         out.push_str(text.get(copied..).unwrap_or_default());
         Some(out)
     }
 
-    fn add_matches<'a>(&'a self, text: &str, ranges: &mut Vec<MaskedRange<'a>>) {
-        self.patterns.each_match(text, |it| {
-            ranges.push(MaskedRange { start: it.start, end: it.end, kind: it.name });
-        });
+    /// Returns ranges and the matches of the patterns, merged.
+    fn with_matches<'a>(&'a self, text: &str, ranges: Vec<MaskedRange<'a>>) -> Vec<MaskedRange<'a>> {
+        if self.patterns.may_match(text) {
+            return self.patterns.add_matches(text, ranges);
+        }
+        merged(ranges)
     }
+}
+
+/// Returns the length in bytes beyond which the rest of a text becomes one placeholder.
+fn max_redacted_bytes(text: &str) -> usize {
+    text.len().saturating_mul(2).saturating_add(MAX_GROWTH_BYTES)
+}
+
+/// Returns a label without the word `call`. In labels, it names the call of a function and not one by telephone.
+fn without_call(label: &str) -> Cow<'_, str> {
+    if !label.as_bytes().windows(4).any(|it| it.eq_ignore_ascii_case(b"call")) {
+        return Cow::Borrowed(label);
+    }
+    Cow::Owned(["call", "Call", "CALL"].iter().fold(label.to_owned(), |label, word| label.replace(word, "")))
 }
 
 /// Sorts ranges, and merges those that overlap, and those of the same kind that follow each other directly.

@@ -16,6 +16,7 @@ use crate::{
     db::Db,
     metrics::{self, fact::stored_label},
     page::newest_first,
+    row_text::MAX_TAG_BYTES,
     traces,
 };
 
@@ -52,6 +53,32 @@ pub enum FeedbackOutcome {
 /// # Errors
 /// Fails when the database fails; nothing is stored then.
 pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbErr> {
+    save_row(db, new, FeedbackIdentity::User).await
+}
+
+/// Stores feedback whose user or source is masked. It replaces nothing, because different users have the same placeholder: if
+/// there is a row with it, the row's ID is appended to the user.
+///
+/// # Errors
+/// Fails when the database fails; nothing is stored then.
+pub async fn save_masked(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbErr> {
+    save_row(db, new, FeedbackIdentity::Masked).await
+}
+
+/// What the user and the source of feedback identify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FeedbackIdentity {
+    /// The person who gave it.
+    User,
+    /// Nobody: they are placeholders.
+    Masked,
+}
+
+async fn save_row(
+    db: &Db,
+    new: feedback::Model,
+    identity: FeedbackIdentity,
+) -> Result<FeedbackOutcome, DbErr> {
     let (tenant, trace, given_at) = (new.tenant_id, new.trace_id, new.updated_at);
     let txn = db.begin().await?;
     let Some(row) = traces::by_id(&txn, tenant, trace).lock_exclusive().one(&txn).await? else {
@@ -64,6 +91,13 @@ pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbEr
     }
     let new = feedback::Model { project_id: row.project_id, ..new };
     let outcome = match of_user(&txn, &new).await? {
+        Some(_) if identity == FeedbackIdentity::Masked => {
+            let user_id = new.user_id.as_deref().map(|it| distinct_user(it, new.id));
+            let new = feedback::Model { user_id, ..new };
+            let insert = feedback::Entity::insert(new.clone().into_active_model().reset_all());
+            insert.exec_without_returning(&txn).await?;
+            FeedbackOutcome::Added(new)
+        }
         Some(feedback::Model { id, created_at, .. }) => {
             let new = feedback::Model { id, created_at, ..new };
             new.clone().into_active_model().reset_all().update(&txn).await?;
@@ -100,6 +134,13 @@ pub async fn page(
         .apply_if(filter.from, |query, it| query.filter(Column::CreatedAt.gte(it)))
         .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)));
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
+}
+
+/// Returns a masked user with an ID appended, within the maximum length of a user.
+fn distinct_user(user: &str, id: Uuid) -> String {
+    let id = id.simple().to_string();
+    let end = user.floor_char_boundary(MAX_TAG_BYTES - id.len() - 1);
+    format!("{}_{id}", &user[..end])
 }
 
 /// Returns the earlier feedback of the same user on the same trace, from the same source.
@@ -143,4 +184,20 @@ async fn update_trace(txn: &DatabaseTransaction, row: trace::Model, now: i64) ->
         .exec(txn)
         .await?;
     metrics::changed(txn, &row, &settled, now).await
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::{MAX_TAG_BYTES, distinct_user};
+
+    #[test]
+    fn distinct_user_fits_and_differs() {
+        let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        assert_eq!(distinct_user("[REDACTED:email]", first), format!("[REDACTED:email]_{}", first.simple()));
+        let long = "é".repeat(MAX_TAG_BYTES);
+        assert_ne!(distinct_user(&long, first), distinct_user(&long, second));
+        assert!(distinct_user(&long, first).len() <= MAX_TAG_BYTES);
+    }
 }

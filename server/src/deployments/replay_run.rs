@@ -26,6 +26,7 @@ use crate::{
     control::triggers::may_act,
     error::{Error, Result},
     evals::{preview, replaced_call::ReplacedCall},
+    ingest::redaction::ProjectRedactor,
     providers::{
         chat::{self, ChatReply},
         judge::JudgeProviderFailure,
@@ -200,6 +201,14 @@ async fn provider_failed(
     Ok(Some(app.clock.now() + required.max(backoff).min(MAX_RETRY_DELAY_MICROS)))
 }
 
+/// Returns the redactor of the project of a trace.
+async fn redactor(app: &App, tenant: Uuid, trace: Uuid) -> Result<Option<Arc<ProjectRedactor>>> {
+    match traces::project_of(&app.db, tenant, trace).await? {
+        Some(project) => app.access_cache.redactor(tenant, project).await,
+        None => Ok(None),
+    }
+}
+
 /// Returns the call of the candidate as it stands for the recorded one.
 async fn replaced_call(
     app: &App,
@@ -210,10 +219,7 @@ async fn replaced_call(
 ) -> Result<ReplacedCall> {
     let ReplayCall { original, request, endpoint } = call;
     let span::Model { id, trace_id, latency_ms, cost, prompt_tokens, completion_tokens, .. } = original;
-    let redactor = match traces::project_of(&app.db, tenant, trace_id).await? {
-        Some(project) => app.access_cache.redactor(tenant, project).await?,
-        None => None,
-    };
+    let redactor = redactor(app, tenant, trace_id).await?;
     let prices = app.access_cache.price_book(tenant).await?;
     let model = reply.model.unwrap_or_else(|| endpoint.model.clone());
     let priced = cost::span_cost(
@@ -280,6 +286,14 @@ async fn end_pair(
     scores: std::result::Result<PairScores, String>,
 ) -> Result<()> {
     let (tenant, deployment) = (pair.tenant_id, pair.deployment_id);
+    // A message may quote the input or the output of the call.
+    let scores = match scores {
+        Err(why) => Err(match redactor(app, tenant, pair.trace_id).await? {
+            Some(redactor) => redactor.redacted(why),
+            None => why,
+        }),
+        scores => scores,
+    };
     let Some((mut prompt, mut row)) = lock_running(app, tenant, deployment).await? else {
         // The test has ended. The pair says what happened to it.
         let txn = app.db.begin().await?;

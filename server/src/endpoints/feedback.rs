@@ -57,7 +57,7 @@ fn routes() -> Vec<Route> {
 ///
 /// Exactly one of `trace_id`, `external_id` (the newest trace that has it) and `otel_trace_id` names
 /// the trace. Feedback of the same user, trace and source replaces the earlier one: 200. Feedback
-/// without a user is always added. Archived projects accept feedback.
+/// without a user, or whose user or source is masked by redaction, is always added. Archived projects accept feedback.
 #[utoipa::path(post, path = "/v1/feedback", tag = "Feedback", request_body = NewFeedback,
     responses((status = 201, body = Feedback), (status = 200, description = "it replaced an earlier one", body = Feedback)))]
 pub async fn create(
@@ -79,10 +79,15 @@ pub async fn create(
     };
     let project = traces::project_of(&app.db, tenant, trace_id).await?.ok_or_else(trace_not_found)?;
     let mut new = feedback::Model { trace_id, ..new };
-    if let Some(redactor) = app.access_cache.redactor(tenant, project).await? {
-        redact(&mut new, &redactor);
-    }
-    match store::feedback::save(&app.db, new).await? {
+    let is_masked = match app.access_cache.redactor(tenant, project).await? {
+        Some(redactor) => redact(&mut new, &redactor),
+        None => false,
+    };
+    let outcome = match is_masked {
+        true => store::feedback::save_masked(&app.db, new).await?,
+        false => store::feedback::save(&app.db, new).await?,
+    };
+    match outcome {
         FeedbackOutcome::Added(row) => Ok((StatusCode::CREATED, Json(to_wire(row)?))),
         FeedbackOutcome::Replaced(row) => Ok((StatusCode::OK, Json(to_wire(row)?))),
         FeedbackOutcome::NoTrace => Err(trace_not_found()),
@@ -123,12 +128,18 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// Redacts the texts of a row, and adds the number of masked values to its metadata.
-fn redact(row: &mut feedback::Model, redactor: &ProjectRedactor) {
+/// Redacts the texts of a row, and adds the number of masked values to its metadata. Returns whether the user or the source
+/// was masked, so that they do not tell persons apart.
+fn redact(row: &mut feedback::Model, redactor: &ProjectRedactor) -> bool {
     let mut counts = RedactionCounts::new();
     redactor.bounded(&mut row.comment, MAX_COMMENT_CHARS, &mut counts);
-    redactor.bounded(&mut row.user_id, MAX_LABEL, &mut counts);
-    redactor.text(&mut row.source, &mut counts);
+    let mut identity_counts = RedactionCounts::new();
+    redactor.bounded(&mut row.user_id, MAX_LABEL, &mut identity_counts);
+    redactor.text(&mut row.source, &mut identity_counts);
+    let is_masked = !identity_counts.is_empty();
+    for (kind, count) in identity_counts {
+        *counts.entry(kind).or_default() += count;
+    }
     if let Some(metadata) = &mut row.metadata {
         redactor.text(metadata, &mut counts);
     }
@@ -138,6 +149,7 @@ fn redact(row: &mut feedback::Model, redactor: &ProjectRedactor) {
         let metadata = with_counts(row.metadata.as_deref().unwrap_or("{}"), &counts);
         row.metadata = metadata.or(row.metadata.take());
     }
+    is_masked
 }
 
 /// Returns the ID that JSON ingest derives from this ID of a trace.

@@ -4,7 +4,10 @@
 //! JSON ingest after parsing, feedback after validation. The number of masked values by kind is the member
 //! [`REDACTIONS_ATTRIBUTE`](semantics::otlp::redact::REDACTIONS_ATTRIBUTE) of the metadata.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use api::{
     SpanType,
@@ -23,7 +26,7 @@ use semantics::{
 use serde_json::{Value, value::RawValue};
 use store::row_text::{MAX_LABEL, MAX_ROW_TEXT_BYTES, label, row_text, tag_label};
 
-use super::rejections::RejectedItems;
+use super::{rejections::RejectedItems, trace_item::MAX_TAGS};
 use crate::error::{Error, Problem};
 
 /// The redactor of a project.
@@ -140,7 +143,12 @@ impl ProjectRedactor {
     }
 
     fn tags(&self, sent: BTreeMap<String, Value>, counts: &mut RedactionCounts) -> BTreeMap<String, Value> {
+        // An item with more tags is rejected, and its tags are not stored.
+        if sent.len() > MAX_TAGS {
+            return sent;
+        }
         let mut tags = BTreeMap::new();
+        let mut next_numbers = HashMap::new();
         for (key, value) in sent {
             let text = match &value {
                 Value::String(text) => Some(text.clone()),
@@ -150,7 +158,7 @@ impl ProjectRedactor {
             let redacted = text.and_then(|it| self.0.labelled_text(&key, &it, counts));
             let value = redacted.map_or(value, |it| Value::from(tag_label(&it)));
             let key = match self.0.text(&key, counts) {
-                Some(redacted) => free_key(&tags, label(&redacted)),
+                Some(redacted) => free_key(&tags, &mut next_numbers, label(&redacted)),
                 None => key,
             };
             tags.insert(key, value);
@@ -177,12 +185,20 @@ impl ProjectRedactor {
     }
 }
 
-/// Returns a key that the tags do not have: equal placeholders must not become equal keys.
-fn free_key(tags: &BTreeMap<String, Value>, key: String) -> String {
+/// Returns a key that the tags do not have: equal placeholders must not become equal keys. `next_numbers` has the first
+/// number to try for each key.
+fn free_key(tags: &BTreeMap<String, Value>, next_numbers: &mut HashMap<String, u32>, key: String) -> String {
     if !tags.contains_key(&key) {
         return key;
     }
-    (2..).map(|it| format!("{key}_{it}")).find(|it| !tags.contains_key(it)).unwrap_or(key)
+    let next = next_numbers.entry(key.clone()).or_insert(2);
+    loop {
+        let numbered = format!("{key}_{next}");
+        *next += 1;
+        if !tags.contains_key(&numbered) {
+            return numbered;
+        }
+    }
 }
 
 /// Adds counts to metadata. Metadata that is not an object stays as it is, and is rejected later.
@@ -207,6 +223,10 @@ impl Redact for ProjectRedactor {
         if let Some(redacted) = self.0.labelled_text(label, text, counts) {
             *text = redacted;
         }
+    }
+
+    fn searches_small_numbers(&self, label: &str) -> bool {
+        self.0.searches_small_numbers(label)
     }
 
     fn json_strings(&self, text: &mut String, counts: &mut RedactionCounts) {

@@ -53,9 +53,14 @@ pub fn to_chunk(
 ) -> Result<TraceChunk, Problem> {
     let (id, derived_external_id) = trace_id(item.id.as_deref(), receipt.project_id);
     // An explicit external ID takes precedence, so that one that is redacted is not replaced by the ID.
+    let is_derived = item.external_id.is_none();
     item.external_id = item.external_id.or(derived_external_id);
     if let Some(redactor) = redactor {
         redactor.item(&mut item);
+    }
+    if is_derived {
+        // Cut after redaction, so that no half of a value remains.
+        item.external_id = item.external_id.as_deref().map(store::row_text::label);
     }
     let values = TraceValues {
         name: validate_label("name", item.name)?,
@@ -274,9 +279,7 @@ fn trace_id(values: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
         None | Some("") => (new_id(), None),
         Some(text) => match Uuid::parse_str(text) {
             Ok(id) => (id, None),
-            Err(_) => {
-                (derived_id(project_id, text), Some(store::row_text::label(&text.replace('\0', "\u{fffd}"))))
-            }
+            Err(_) => (derived_id(project_id, text), Some(text.replace('\0', "\u{fffd}"))),
         },
     }
 }

@@ -390,10 +390,12 @@ async fn call_failed(
     failure: &JudgeProviderFailure,
 ) -> Result<JobResult> {
     let JudgeProviderFailure::Temporary { retry_after, .. } = failure else {
-        return fail(app, action, &format!("{executor}: {failure}")).await;
+        let why = redacted(app, action, format!("{executor}: {failure}")).await?;
+        return fail(app, action, &why).await;
     };
     if action.attempts >= MAX_CALLS {
         let why = format!("{executor} failed {} times, the last time: {failure}", action.attempts);
+        let why = redacted(app, action, why).await?;
         return fail(app, action, &why).await;
     }
     let now = app.clock.now();
@@ -410,6 +412,15 @@ async fn call_failed(
     let backoff = RETRY_DELAY_MICROS << (action.attempts - 1).clamp(0, 10);
     let required = retry_after.map_or(0, |it| i64::try_from(it.as_micros()).unwrap_or(i64::MAX));
     Ok(JobResult::Snooze { until: now + required.max(backoff).min(MAX_RETRY_DELAY_MICROS) })
+}
+
+/// Redacts a message that may quote the input or the output of a call.
+async fn redacted(app: &App, action: &control_action::Model, message: String) -> Result<String> {
+    let redactor = app.access_cache.redactor(action.tenant_id, action.project_id).await?;
+    Ok(match redactor {
+        Some(redactor) => redactor.redacted(message),
+        None => message,
+    })
 }
 
 /// Ends an action without an output.

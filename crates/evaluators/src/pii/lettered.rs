@@ -4,10 +4,11 @@ use super::{
     Hit, Kind,
     checks::date,
     iban, national,
+    numbers::Boundaries,
     words::{Label, Words},
 };
 
-pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
+pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut Vec<Hit>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -22,7 +23,8 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
             letters |= byte.is_ascii_alphabetic();
             at += 1;
         }
-        if !free(bytes, start) {
+        let is_free = free(bytes, start);
+        if !is_free && boundaries == Boundaries::Strict {
             continue;
         }
         if letters && let Some(end) = iban::read(bytes, start) {
@@ -30,7 +32,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
             at = end;
             continue;
         }
-        if let Some((what, end)) = national(bytes, start, at, digits && letters, words) {
+        if is_free && let Some((what, end)) = national(bytes, start, at, digits && letters, words) {
             hits.push(Hit { kind: Kind::NationalId, what, start, end, reserved: false });
             at = end;
         }

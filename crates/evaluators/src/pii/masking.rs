@@ -3,7 +3,7 @@
 
 use super::{
     Hit, Kind, emails, ip, lettered,
-    numbers::{self, Group},
+    numbers::{self, Boundaries, Group},
     secrets,
     words::Words,
 };
@@ -53,7 +53,7 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
     if kinds.contains(Kind::Secret) {
         let marks = Words::marks_of(text);
         if !marks.marks.is_empty() {
-            secrets::find(text, &marks, &mut hits);
+            secrets::find(text, &marks, Boundaries::Loose, &mut hits);
         }
     }
     if text.contains('@') || has_spelled_at(text) {
@@ -73,13 +73,13 @@ fn find_numbers(text: &str, start: usize, end: usize, hits: &mut Vec<Hit>) {
     let words = Words::of(region);
     let before = hits.len();
     ip::find_v6(region, hits);
-    lettered::find(region, &words, hits);
-    numbers::find(region, &words, hits);
+    lettered::find(region, &words, Boundaries::Loose, hits);
+    numbers::find(region, &words, Boundaries::Loose, hits);
     if words.has_impersonal() {
         // A number beside a word such as `order` may be personal nevertheless. Masking is preferred to storing.
         let no_words = Words::default();
-        lettered::find(region, &no_words, hits);
-        numbers::find(region, &no_words, hits);
+        lettered::find(region, &no_words, Boundaries::Loose, hits);
+        numbers::find(region, &no_words, Boundaries::Loose, hits);
     }
     for hit in &mut hits[before..] {
         (hit.start, hit.end) = (hit.start + start, hit.end + start);

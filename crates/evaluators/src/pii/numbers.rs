@@ -37,10 +37,22 @@ pub(super) struct Cluster<'a> {
     pub groups: &'a [Group],
     /// Whether a `+` precedes the first group.
     pub plus: bool,
+    /// Where numbers begin and end.
+    pub boundaries: Boundaries,
+}
+
+/// Where numbers begin and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Boundaries {
+    /// Not beside a sign that continues a word, a path or an ID, for the precision of the evaluator.
+    Strict,
+    /// Also after a sign of markup, and, with a check digit or a characteristic form, after the signs of a path or an ID,
+    /// for redaction: masking is preferred to storing.
+    Loose,
 }
 
 /// Finds numbers in one pass.
-pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
+pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut Vec<Hit>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(skipped) = bytes[at..].iter().position(u8::is_ascii_digit) {
@@ -49,12 +61,53 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
         at = read(bytes, start, &mut groups);
         // Shorter numbers are years, prices and versions; an IP address has four groups.
         let digits: usize = groups.iter().map(|it| it.len()).sum();
-        if digits < 4 || digits < 7 && groups.len() < 4 || begins_inside(bytes, &groups) {
+        if digits < 4 || digits < 7 && groups.len() < 4 {
             continue;
         }
+        let is_inside = begins_inside(bytes, &groups);
+        if is_inside && boundaries == Boundaries::Strict {
+            continue;
+        }
+        let is_inside = is_inside && !begins_after_markup(bytes, start);
+        if is_inside && !begins_after_sign(bytes, start) {
+            continue;
+        }
+        if boundaries == Boundaries::Loose
+            && let [_, zeros] = groups[..]
+            && zeros.before == b'.'
+            && bytes[zeros.start..zeros.end].iter().all(|it| *it == b'0')
+        {
+            // A number in JSON with a fraction of zero.
+            groups.truncate(1);
+        }
         let plus = start > 0 && bytes[start - 1] == b'+' || start > 1 && bytes[start - 2..start] == *b"+(";
-        classify_cluster(&Cluster { bytes, groups: &groups, plus }, words, hits);
+        let cluster = Cluster { bytes, groups: &groups, plus, boundaries };
+        if is_inside {
+            classify_part(&cluster, words, hits);
+        } else {
+            classify_cluster(&cluster, words, hits);
+        }
     }
+}
+
+/// Returns whether a number follows signs of markup, such as `**`, that do not continue a word.
+fn begins_after_markup(bytes: &[u8], start: usize) -> bool {
+    let is_sign = |it: &&u8| b"_$#%\\~*".contains(it);
+    let signs = bytes[..start].iter().rev().take_while(is_sign).count();
+    let before = (start - signs).checked_sub(1).map(|it| bytes[it]);
+    signs > 0 && !before.is_some_and(|it| it.is_ascii_alphanumeric())
+}
+
+/// Returns whether a number follows a sign that joins the parts of a path or of an ID.
+fn begins_after_sign(bytes: &[u8], start: usize) -> bool {
+    start.checked_sub(1).is_some_and(|it| b"_$#%\\~*/-".contains(&bytes[it]))
+}
+
+/// Finds the number that begins a cluster in a path or an ID, if it has a check digit or a characteristic form.
+fn classify_part(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
+    let exact = |to| exact(cluster, 0, to, words);
+    // An IP address looks like a version, which paths and IDs have.
+    hits.extend((1..=cluster.groups.len()).rev().find_map(exact).filter(|it| it.kind != Kind::IpAddress));
 }
 
 /// Reads groups that begin here; returns the byte to go on from.
@@ -129,8 +182,12 @@ fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
 }
 
 /// Returns whether the text after these groups continues a word, a decimal or an ID.
-fn ends_inside(bytes: &[u8], groups: &[Group]) -> bool {
-    let end = groups[groups.len() - 1].end;
+fn ends_inside(cluster: &Cluster, groups: &[Group]) -> bool {
+    let bytes = cluster.bytes;
+    let mut end = groups[groups.len() - 1].end;
+    if cluster.boundaries == Boundaries::Loose && groups.len() == 1 && bytes[end..].starts_with(b".0") {
+        end += 1 + bytes[end + 1..].iter().take_while(|it| **it == b'0').count();
+    }
     let next = bytes.get(end + 1);
     match bytes.get(end) {
         Some(b'-' | b'_' | b'.' | b'@' | b'\\' | b'=') => next.is_some_and(u8::is_ascii_alphanumeric),
@@ -176,7 +233,7 @@ fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     let first = from == 0 || apart(cluster.groups[from].before);
     let last = match cluster.groups.get(to) {
         Some(next) => apart(next.before),
-        None => !ends_inside(cluster.bytes, &cluster.groups[from..to]),
+        None => !ends_inside(cluster, &cluster.groups[from..to]),
     };
     first && last
 }
@@ -208,7 +265,7 @@ fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit
                 && (from == 0 || cluster.groups[from].before == b' ')
                 && beside(from.checked_sub(1).and_then(|it| cluster.groups.get(it)), 2)
                 && beside(cluster.groups.get(to), 3)
-                && (to < cluster.groups.len() || !ends_inside(cluster.bytes, groups));
+                && (to < cluster.groups.len() || !ends_inside(cluster, groups));
         if clear && let Some(range) = card::range(&digits) {
             let around = words.around(start, end);
             if around.has_label(Label::Card) || range == card::Range::Usual && !around.other() {
@@ -262,7 +319,7 @@ fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
         return None;
     };
     let end = cluster.groups[to - 1].end;
-    if to == cluster.groups.len() && ends_inside(cluster.bytes, &cluster.groups[..to]) {
+    if to == cluster.groups.len() && ends_inside(cluster, &cluster.groups[..to]) {
         return None;
     }
     let sign = cluster.bytes[..first.start].iter().rev().take_while(|it| b"+(".contains(it)).count();

@@ -2,8 +2,9 @@
 
 mod issued;
 mod named;
+pub(crate) mod names;
 
-use super::{Hit, words::Words};
+use super::{Hit, numbers::Boundaries, words::Words};
 use issued::ISSUED_KEYS;
 
 /// Returns the prefixes of secrets, in the order of the numbers in [`Words::marks`].
@@ -11,7 +12,7 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     ISSUED_KEYS.iter().map(|it| it.begins).chain(named::SECRET_NAMES.iter().map(|it| it.0))
 }
 
-pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
+pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut Vec<Hit>) {
     let mut named_until = 0;
     // Text that was read from one issuer's prefix is not read again from a later occurrence of the same
     // prefix. Otherwise texts made of prefixes would take time in the product of their number and length. A
@@ -23,7 +24,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
             if *start < issued_until.max(read_until[*mark]) {
                 continue;
             }
-            let (hit, until) = issued.read(text, *start);
+            let (hit, until) = issued.read(text, *start, boundaries);
             read_until[*mark] = until;
             issued_until = hit.as_ref().map_or(issued_until, |it| it.end);
             hits.extend(hit);

@@ -3,7 +3,10 @@
 //! Detectors search the whole text at once, so that a key labels its value (`"password": "…"`). Their ranges are applied to
 //! the strings and numbers that contain them. A string with escapes is decoded only if something in it can need masking.
 
-use super::{JsonNumbers, MaskedRange, RedactionCounts, Redactor, count, merged, push_placeholder};
+use super::{
+    JsonNumbers, MAX_LABEL_BYTES, MaskedRange, RedactionCounts, Redactor, count, max_redacted_bytes, merged,
+    push_placeholder, without_call,
+};
 use crate::pii::Kind;
 
 /// Maximum distance of the word that labels a number, in bytes.
@@ -32,6 +35,12 @@ pub(super) struct JsonRedaction<'a, 't> {
     copied: usize,
     /// For each open object or list, the number of its masked keys.
     masked_keys: Vec<u32>,
+    /// Whether a key may be the name of a secret.
+    has_secret_names: bool,
+    /// The last key, which labels the tokens after it.
+    key: Option<(usize, usize)>,
+    /// Whether the next token is the value of the last key.
+    is_value: bool,
 }
 
 impl<'a, 't> JsonRedaction<'a, 't> {
@@ -53,6 +62,9 @@ impl<'a, 't> JsonRedaction<'a, 't> {
             out: String::new(),
             copied: 0,
             masked_keys: Vec::new(),
+            has_secret_names: redactor.has_secret_names(text),
+            key: None,
+            is_value: false,
         }
     }
 
@@ -61,6 +73,7 @@ impl<'a, 't> JsonRedaction<'a, 't> {
     pub(super) fn run(mut self, counts: &mut RedactionCounts) -> Option<String> {
         let is_unchanged = self.ranges.is_empty()
             && !self.may_match
+            && !self.has_secret_names
             && (self.redactor.patterns.is_empty() || !self.text.contains('\\'))
             && !has_further_escapes(self.text);
         if is_unchanged {
@@ -72,6 +85,9 @@ impl<'a, 't> JsonRedaction<'a, 't> {
         if self.copied == 0 {
             return None;
         }
+        if self.is_too_long() {
+            return Some(self.whole());
+        }
         self.out.push_str(&self.text[self.copied..]);
         Some(self.out)
     }
@@ -81,7 +97,7 @@ impl<'a, 't> JsonRedaction<'a, 't> {
         let text = self.text;
         let bytes = text.as_bytes();
         let mut at = 0;
-        while let Some(byte) = bytes.get(at) {
+        while let Some(byte) = bytes.get(at).filter(|_| !self.is_too_long()) {
             match byte {
                 b'"' => {
                     let string = StringToken::read(bytes, at).ok_or(at)?;
@@ -96,6 +112,7 @@ impl<'a, 't> JsonRedaction<'a, 't> {
                     at = end;
                 }
                 b'{' | b'[' => {
+                    self.is_value = false;
                     self.masked_keys.push(0);
                     at += 1;
                 }
@@ -105,6 +122,7 @@ impl<'a, 't> JsonRedaction<'a, 't> {
                 }
                 b',' | b':' | b' ' | b'\n' | b'\r' | b'\t' => at += 1,
                 b't' | b'f' | b'n' => {
+                    self.is_value = false;
                     let word = ["true", "false", "null"].into_iter().find(|it| text[at..].starts_with(it));
                     at += word.ok_or(at)?.len();
                 }
@@ -135,23 +153,44 @@ impl<'a, 't> JsonRedaction<'a, 't> {
     }
 
     /// Returns the ranges of a token. In JSON, the word `call` names the call of a function more often than that of a
-    /// person, so digits after it are not taken for a telephone number.
+    /// person, so digits after it are a telephone number only if the last key, without this word, says so.
     fn token_ranges(&mut self, start: usize, end: usize) -> Vec<MaskedRange<'a>> {
         let mut ranges = self.take_ranges(start, end);
+        let token = &self.text[start..end];
+        if self.is_value && self.has_secret_names {
+            let key = self.key.map(|(start, end)| DecodedString::of(&self.text[start..end]).text);
+            if key.is_some_and(|it| self.redactor.masks_whole(&it, token)) {
+                return vec![MaskedRange { start: 0, end: token.len(), kind: Kind::Secret.word() }];
+            }
+        }
         if ranges.iter().any(|it| it.kind == Kind::Phone.word())
-            && self.text.as_bytes()[start..end].iter().all(u8::is_ascii_digit)
+            && token.bytes().all(|it| it.is_ascii_digit())
         {
-            let label =
-                &self.text[self.text.floor_char_boundary(start.saturating_sub(MAX_LABEL_DISTANCE))..start];
-            if label.contains("call") {
+            let before = self.text.floor_char_boundary(start.saturating_sub(MAX_LABEL_DISTANCE));
+            let label = &self.text.as_bytes()[before..start];
+            if label.windows(4).any(|it| it.eq_ignore_ascii_case(b"call")) && !self.key_labels_phone(token) {
                 ranges.retain(|it| it.kind != Kind::Phone.word());
             }
         }
         ranges
     }
 
+    /// Returns whether digits with the last key as their label are a telephone number.
+    fn key_labels_phone(&self, digits: &str) -> bool {
+        let key =
+            self.key.map(|(start, end)| &self.text[start..end]).filter(|it| it.len() <= MAX_LABEL_BYTES);
+        let Some(key) = key else { return false };
+        let labelled = format!("{}: {digits}", without_call(key));
+        self.redactor.detected(&labelled).iter().any(|it| it.kind == Kind::Phone.word())
+    }
+
     fn string(&mut self, token: &StringToken, is_key: bool, counts: &mut RedactionCounts) {
+        self.is_value &= !is_key;
         let ranges = self.token_ranges(token.start, token.end);
+        self.is_value = is_key;
+        if is_key {
+            self.key = Some((token.start, token.end));
+        }
         let content = &self.text[token.start..token.end];
         let redacted = if token.has_escapes {
             self.escaped(content, ranges, counts)
@@ -183,21 +222,31 @@ impl<'a, 't> JsonRedaction<'a, 't> {
     ) -> Option<String> {
         // The detectors saw the text with its simple escapes resolved; they have to see it again only if it has others.
         let has_unread = has_further_escapes(content);
-        if ranges.is_empty() && !has_unread && self.redactor.patterns.is_empty() {
+        let may_have_names = is_json_like(content) && self.redactor.has_secret_names(content);
+        if ranges.is_empty() && !has_unread && !may_have_names && self.redactor.patterns.is_empty() {
             return None;
         }
         let decoded = DecodedString::of(content);
-        let ranges = ranges.into_iter().map(|it| decoded.range(it)).collect();
-        self.redactor.nested(&decoded.text, ranges, counts, self.numbers, self.depth - 1, has_unread)
+        let ranges: Vec<_> = ranges.into_iter().map(|it| decoded.range(it)).collect();
+        if let [whole] = ranges[..]
+            && whole.start == 0
+            && whole.end == decoded.text.len()
+        {
+            return self.redactor.plain(&decoded.text, ranges, counts);
+        }
+        // The numbers of the text around it may be times and IDs; those of a text in a string are content.
+        let numbers = JsonNumbers::Masked;
+        self.redactor.nested(&decoded.text, ranges, counts, numbers, self.depth - 1, has_unread)
     }
 
     fn number(&mut self, start: usize, end: usize, counts: &mut RedactionCounts) {
         let mut ranges = self.token_ranges(start, end);
+        self.is_value = false;
         if self.numbers == JsonNumbers::Kept {
             return;
         }
         if self.may_match {
-            self.redactor.add_matches(&self.text[start..end], &mut ranges);
+            ranges = self.redactor.with_matches(&self.text[start..end], ranges);
         }
         let Some(first) = merged(ranges).into_iter().next() else { return };
         count(counts, first.kind);
@@ -212,6 +261,21 @@ impl<'a, 't> JsonRedaction<'a, 't> {
         let ranges = self.take_ranges(at, end);
         if let Some(redacted) = self.redactor.plain(&self.text[at..], ranges, counts) {
             self.replace(at, end, &redacted);
+        }
+    }
+
+    /// Returns whether the redacted text is longer than a text may become.
+    fn is_too_long(&self) -> bool {
+        self.out.len() + (self.text.len() - self.copied) > max_redacted_bytes(self.text)
+    }
+
+    /// Returns JSON of the same type with one placeholder, for a text that would become too long.
+    fn whole(&self) -> String {
+        let placeholder = "\"[REDACTED:text]\"";
+        match self.text.trim_ascii_start().as_bytes().first() {
+            Some(b'{') => format!("{{\"redacted\":{placeholder}}}"),
+            Some(b'[') => format!("[{placeholder}]"),
+            _ => placeholder.to_owned(),
         }
     }
 

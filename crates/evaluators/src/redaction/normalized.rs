@@ -1,9 +1,12 @@
 //! Normalized text, as [`crate::plain`], with positions in bytes: texts without escapes and foreign characters are not
-//! copied, and runs of unchanged characters are copied at once.
+//! copied, and runs of unchanged characters are copied at once. `%40`, as in URLs, becomes `@`.
 
 use std::borrow::Cow;
 
 use crate::plain::{escape, fold};
+
+/// The percent-encoded `@`.
+const PERCENT_AT: &str = "%40";
 
 /// A normalized text.
 pub(super) struct NormalizedBytes<'a> {
@@ -17,11 +20,25 @@ impl<'a> NormalizedBytes<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let bytes = text.as_bytes();
         // Both tests read many bytes at once.
-        if text.is_ascii() && !bytes.contains(&b'\\') {
+        if text.is_ascii() && !bytes.contains(&b'\\') && !text.contains(PERCENT_AT) {
             return Self { text: Cow::Borrowed(text), runs: Vec::new() };
         }
-        let is_special = |it: &u8| *it == b'\\' || *it >= 0x80;
-        let Some(first) = bytes.iter().position(is_special) else {
+        let is_special = |at: usize| match bytes[at] {
+            b'\\' => true,
+            b'%' => bytes[at..].starts_with(PERCENT_AT.as_bytes()),
+            it => it >= 0x80,
+        };
+        let next_special = |from: usize| {
+            let mut at = from;
+            loop {
+                at += bytes.get(at..)?.iter().position(|it| matches!(it, b'\\' | b'%' | 0x80..))?;
+                if is_special(at) {
+                    return Some(at);
+                }
+                at += 1;
+            }
+        };
+        let Some(first) = next_special(0) else {
             return Self { text: Cow::Borrowed(text), runs: Vec::new() };
         };
         let mut folded = String::new();
@@ -29,8 +46,8 @@ impl<'a> NormalizedBytes<'a> {
         // The bytes from `copied` to `at` are unchanged and not yet written.
         let (mut copied, mut at) = (0, first);
         while at < bytes.len() {
-            if !is_special(&bytes[at]) {
-                at += bytes[at..].iter().position(is_special).unwrap_or(bytes.len() - at);
+            if !is_special(at) {
+                at = next_special(at).unwrap_or(bytes.len());
                 continue;
             }
             let Some(sent) = text[at..].chars().next() else { break };
@@ -39,6 +56,9 @@ impl<'a> NormalizedBytes<'a> {
                 let (char, more) = escape(&text[at + 1..]);
                 taken += more;
                 char
+            } else if sent == '%' {
+                taken = PERCENT_AT.len();
+                '@'
             } else {
                 sent
             };
@@ -114,6 +134,7 @@ mod tests {
             (r#"{\"a\":\"b\"}"#, r#""b""#, r#"\"b\""#),
             ("日本語 joe", "joe", "joe"),
             (r"x\n4111", "4111", "4111"),
+            ("50% joe%40x.org%4", "joe@x.org", "joe%40x.org"),
         ] {
             let normalized = NormalizedBytes::of(text);
             assert_eq!(original(text, &normalized, found), sent, "{text}");

@@ -1,12 +1,14 @@
-//! The regular expressions of a project. All of them run in linear time; their number, length and compiled size are limited.
+//! The regular expressions of a project. Their number, length and compiled size are limited, and so is the length of a match:
+//! a search for all matches of an unbounded expression, such as `[A-Z]*[0-9]{3}|[A-Z]{3}`, reads the rest of the text again
+//! for each match. [`SearchBudget`] limits how often the bytes of a text are read.
 
 use std::collections::HashSet;
 
 use api::project::RedactionPattern;
 use regex::{Regex, RegexBuilder};
-use regex_syntax::hir::{Hir, HirKind, Repetition};
+use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
-use super::RedactionProblem;
+use super::{MaskedRange, RedactionProblem, merged};
 
 /// Maximum number of patterns of a project.
 const MAX_PATTERNS: usize = 20;
@@ -16,12 +18,20 @@ const MAX_PATTERN_BYTES: usize = 500;
 const MAX_NAME_CHARS: usize = 32;
 /// The fewest bytes of a match. Patterns with shorter ones would mask syllables, and placeholders are longer.
 const MIN_MATCH_BYTES: usize = 3;
+/// The most bytes of a match: a search reads at most as many bytes after each match.
+const MAX_MATCH_BYTES: usize = 1_024;
 /// Maximum size of a compiled pattern in bytes.
-const MAX_COMPILED_BYTES: usize = 256 * 1024;
+const MAX_COMPILED_BYTES: usize = 64 * 1024;
 /// Maximum size of the cache of a pattern's search in bytes, for each thread that searches.
 const MAX_SEARCH_CACHE_BYTES: usize = 256 * 1024;
 /// Maximum size of the compiled filter, which contains all patterns, in bytes.
-const MAX_FILTER_BYTES: usize = 4 * 1024 * 1024;
+const MAX_FILTER_BYTES: usize = 1024 * 1024;
+/// Maximum number of ranges to mask in one text.
+pub(super) const MAX_RANGES: usize = 100_000;
+/// How often the bytes of a text are read again after matches of all patterns, at most.
+const MAX_REREADS: usize = 64;
+/// Bytes that may be read again in every text.
+const MIN_REREAD_BYTES: usize = 64 * 1024;
 /// Maximum nesting of groups and repetitions.
 const MAX_NESTING: u32 = 50;
 /// Texts that no pattern may match: names by which ingest recognizes what a span is, and words of everyday language.
@@ -38,6 +48,8 @@ const ORDINARY_TEXTS: [&str; 6] = [
 struct NamedPattern {
     name: Box<str>,
     regex: Regex,
+    /// The most bytes of a match.
+    max_match_bytes: usize,
 }
 
 /// The compiled patterns of a project.
@@ -47,11 +59,20 @@ pub(super) struct Patterns {
     filter: Option<Regex>,
 }
 
-/// The match of a pattern in a text, in bytes.
-pub(super) struct PatternMatch<'a> {
-    pub(super) name: &'a str,
-    pub(super) start: usize,
-    pub(super) end: usize,
+/// The bytes of a text that may still be read again after matches.
+struct SearchBudget(usize);
+
+impl SearchBudget {
+    fn of(text: &str) -> Self {
+        Self(text.len().saturating_mul(MAX_REREADS).saturating_add(MIN_REREAD_BYTES))
+    }
+
+    /// Returns whether a search may go on that reads this many bytes again.
+    fn spend(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 impl Patterns {
@@ -63,16 +84,20 @@ impl Patterns {
         let mut list = Vec::with_capacity(patterns.len());
         let mut filters = Vec::with_capacity(patterns.len());
         let mut names = HashSet::with_capacity(patterns.len());
+        let mut expressions = HashSet::with_capacity(patterns.len());
         for (i, RedactionPattern { name, pattern }) in patterns.iter().enumerate() {
             let at = |field: &str| format!("patterns[{i}].{field}");
             check_name(name).map_err(|why| RedactionProblem::new(at("name"), why))?;
             if !names.insert(name) {
                 return Err(RedactionProblem::new(at("name"), "is the name of an earlier pattern"));
             }
-            let (regex, filter) =
-                compile(pattern).map_err(|why| RedactionProblem::new(at("pattern"), why))?;
-            list.push(NamedPattern { name: name.as_str().into(), regex });
-            filters.push(filter);
+            let (regex, hir) = compile(pattern).map_err(|why| RedactionProblem::new(at("pattern"), why))?;
+            if !expressions.insert(hir.to_string()) {
+                return Err(RedactionProblem::new(at("pattern"), "is equal to an earlier pattern"));
+            }
+            let max_match_bytes = hir.properties().maximum_len().unwrap_or(MAX_MATCH_BYTES);
+            list.push(NamedPattern { name: name.as_str().into(), regex, max_match_bytes });
+            filters.push(without_looks(&hir));
         }
         Ok(Self { filter: filter(filters), list })
     }
@@ -92,13 +117,45 @@ impl Patterns {
         !self.list.is_empty() && self.filter.as_ref().is_none_or(|it| it.is_match(text))
     }
 
-    /// Calls a function with every match.
-    pub(super) fn each_match<'a>(&'a self, text: &str, mut call: impl FnMut(PatternMatch<'a>)) {
-        for NamedPattern { name, regex } in &self.list {
+    /// Adds the matches to ranges, merged, and merges all of them. If there are more ranges than [`MAX_RANGES`], or if the
+    /// search costs more than its budget, the last range reaches to the end of the text.
+    pub(super) fn add_matches<'a>(
+        &'a self,
+        text: &str,
+        mut ranges: Vec<MaskedRange<'a>>,
+    ) -> Vec<MaskedRange<'a>> {
+        let mut budget = SearchBudget::of(text);
+        // The start and the kind of the range that masks the rest of the text.
+        let mut rest: Option<MaskedRange<'a>> = None;
+        for NamedPattern { name, regex, max_match_bytes } in &self.list {
+            let first_new = ranges.len();
             for found in regex.find_iter(text) {
-                call(PatternMatch { name, start: found.start(), end: found.end() });
+                let range = MaskedRange { start: found.start(), end: found.end(), kind: name };
+                if rest.is_some_and(|it| it.start <= range.start) {
+                    break;
+                }
+                let is_affordable = budget.spend(*max_match_bytes.min(&(text.len() - range.start)));
+                match ranges[first_new..].last_mut() {
+                    Some(last) if last.end == range.start => last.end = range.end,
+                    _ => ranges.push(range),
+                }
+                if !is_affordable || ranges.len() - first_new == MAX_RANGES {
+                    rest = Some(MaskedRange { end: text.len(), ..range });
+                    break;
+                }
+            }
+            ranges = merged(ranges);
+            if let Some(first_beyond) = ranges.get(MAX_RANGES).copied() {
+                let start = rest.map_or(first_beyond.start, |it| it.start.min(first_beyond.start));
+                rest = Some(MaskedRange { start, end: text.len(), kind: first_beyond.kind });
+                ranges.truncate(MAX_RANGES);
             }
         }
+        if let Some(rest) = rest {
+            ranges.push(rest);
+            ranges = merged(ranges);
+        }
+        ranges
     }
 }
 
@@ -118,7 +175,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the compiled pattern, and the pattern without anchors and word boundaries.
+/// Returns the compiled pattern, and its expression.
 fn compile(pattern: &str) -> Result<(Regex, Hir), String> {
     if pattern.is_empty() || pattern.len() > MAX_PATTERN_BYTES {
         return Err(format!("must have 1 to {MAX_PATTERN_BYTES} bytes"));
@@ -138,7 +195,20 @@ fn compile(pattern: &str) -> Result<(Regex, Hir), String> {
         }
         Some(_) => {}
     }
-    let regex = RegexBuilder::new(pattern)
+    match hir.properties().maximum_len() {
+        Some(length) if length <= MAX_MATCH_BYTES => {}
+        _ => {
+            return Err(format!(
+                "matches texts of more than {MAX_MATCH_BYTES} bytes; limit repetitions, as in [a-z]{{0,64}} instead of \
+                 [a-z]*"
+            ));
+        }
+    }
+    if hir.properties().look_set().contains(Look::WordUnicodeNegate) {
+        return Err("contains \\B; write \\b or a class".to_owned());
+    }
+    let hir = with_ascii_boundaries(&hir);
+    let regex = RegexBuilder::new(&hir.to_string())
         .nest_limit(MAX_NESTING)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_SEARCH_CACHE_BYTES)
@@ -150,21 +220,41 @@ fn compile(pattern: &str) -> Result<(Regex, Hir), String> {
     if let Some(text) = ORDINARY_TEXTS.iter().find(|it| regex.is_match(it)) {
         return Err(format!("matches ordinary text such as {text:?}; make it more specific"));
     }
-    Ok((regex, without_looks(&hir)))
+    Ok((regex, hir))
 }
 
-/// Returns the expression without anchors and word boundaries: it matches wherever `hir` does, and elsewhere. The nesting is
-/// limited by the parser.
+/// Returns the expression without anchors and word boundaries: it matches wherever `hir` does, and elsewhere.
 fn without_looks(hir: &Hir) -> Hir {
+    with_looks(hir, &|_| Hir::empty())
+}
+
+/// Returns the expression with word boundaries of ASCII. The fast engine of the crate `regex` cannot search for those of
+/// Unicode in texts with other letters, and its replacement clears a table for each match.
+fn with_ascii_boundaries(hir: &Hir) -> Hir {
+    with_looks(hir, &|look| {
+        Hir::look(match look {
+            Look::WordUnicode => Look::WordAscii,
+            Look::WordStartUnicode => Look::WordStartAscii,
+            Look::WordEndUnicode => Look::WordEndAscii,
+            Look::WordStartHalfUnicode => Look::WordStartHalfAscii,
+            Look::WordEndHalfUnicode => Look::WordEndHalfAscii,
+            other => other,
+        })
+    })
+}
+
+/// Returns the expression with anchors and word boundaries replaced. The nesting is limited by the parser.
+fn with_looks(hir: &Hir, replace: &dyn Fn(Look) -> Hir) -> Hir {
+    let all = |parts: &[Hir]| parts.iter().map(|it| with_looks(it, replace)).collect();
     match hir.kind() {
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => hir.clone(),
-        HirKind::Look(_) => Hir::empty(),
+        HirKind::Look(look) => replace(*look),
         HirKind::Repetition(it) => {
-            Hir::repetition(Repetition { sub: Box::new(without_looks(&it.sub)), ..it.clone() })
+            Hir::repetition(Repetition { sub: Box::new(with_looks(&it.sub, replace)), ..it.clone() })
         }
-        HirKind::Capture(it) => without_looks(&it.sub),
-        HirKind::Concat(parts) => Hir::concat(parts.iter().map(without_looks).collect()),
-        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(without_looks).collect()),
+        HirKind::Capture(it) => with_looks(&it.sub, replace),
+        HirKind::Concat(parts) => Hir::concat(all(parts)),
+        HirKind::Alternation(parts) => Hir::alternation(all(parts)),
     }
 }
 

@@ -12,14 +12,20 @@ use opentelemetry_proto::tonic::{
     trace::v1::{ResourceSpans, Span},
 };
 
-use super::{PROJECT_NAME_ATTRIBUTE, keys::Key, record::RECORD_ATTRIBUTE, value::is_vector};
+use super::{PROJECT_NAME_ATTRIBUTE, keys::Key, record::RECORD_ATTRIBUTE};
 
 /// The attribute of a span, and the member of metadata, with the number of masked values by kind.
 pub const REDACTIONS_ATTRIBUTE: &str = "loupe.redactions";
 /// The attribute with the application's own metadata, which an exported span has.
 const METADATA_ATTRIBUTE: &str = "metadata";
-/// The smallest number that a detector or a pattern finds in an attribute without text.
+/// The smallest number that a detector finds without words.
 const MIN_SEARCHED_NUMBER: f64 = 1_000_000.0;
+/// The smallest whole number that is written with an exponent.
+const MAX_PLAIN_DOUBLE: f64 = 1e21;
+/// The fewest numbers of an embedding.
+const MIN_VECTOR_NUMBERS: usize = 64;
+/// Maximum length of a kind in bytes.
+const MAX_KIND_BYTES: usize = 32;
 
 /// Number of masked values by kind.
 pub type RedactionCounts = BTreeMap<String, u64>;
@@ -31,6 +37,11 @@ pub trait Redact: Sync {
 
     /// Like [`Redact::text`], with a label that says what the text is, such as the key of an attribute.
     fn labelled_text(&self, label: &str, text: &mut String, counts: &mut RedactionCounts);
+
+    /// Returns whether numbers with few digits and fractions with this label may be masked.
+    fn searches_small_numbers(&self, _label: &str) -> bool {
+        false
+    }
 
     /// Masks values in the strings and keys of a JSON text, and keeps its numbers.
     fn json_strings(&self, text: &mut String, counts: &mut RedactionCounts);
@@ -54,8 +65,16 @@ pub(super) fn resource_spans(sent: &mut ResourceSpans, redactor: &dyn Redact) {
 /// Redacts the attributes of a resource, except for the name of the project, which is not stored redacted.
 pub fn resource(resource: &mut Resource, redactor: &dyn Redact) {
     let mut counts = RedactionCounts::new();
-    for attribute in resource.attributes.iter_mut().filter(|it| it.key != PROJECT_NAME_ATTRIBUTE) {
-        key_value(attribute, redactor, &mut counts);
+    // The first one with text names the project; the decoder ignores further ones.
+    let is_name = |it: &KeyValue| {
+        it.key == PROJECT_NAME_ATTRIBUTE
+            && matches!(it.value.as_ref().and_then(|it| it.value.as_ref()), Some(Value::StringValue(_)))
+    };
+    let name = resource.attributes.iter().position(is_name);
+    for (i, attribute) in resource.attributes.iter_mut().enumerate() {
+        if Some(i) != name {
+            key_value(attribute, redactor, &mut counts);
+        }
     }
 }
 
@@ -98,9 +117,26 @@ pub(super) fn log_record(record: &mut LogRecord, redactor: &dyn Redact) {
     add_counts(&mut record.attributes, &counts);
 }
 
+/// Returns whether an attribute has counts of an earlier redaction: a map from kinds to numbers, which hides no text.
+fn is_counts(attribute: &KeyValue) -> bool {
+    let is_kind = |it: &str| {
+        it.len() <= MAX_KIND_BYTES
+            && it.starts_with(|it: char| it.is_ascii_lowercase())
+            && it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_')
+    };
+    let value = |it: &KeyValue| it.value.as_ref().and_then(|it| it.value.clone());
+    attribute.key == REDACTIONS_ATTRIBUTE
+        && match attribute.value.as_ref().and_then(|it| it.value.as_ref()) {
+            Some(Value::KvlistValue(list)) => {
+                list.values.iter().all(|it| is_kind(&it.key) && matches!(value(it), Some(Value::IntValue(_))))
+            }
+            _ => false,
+        }
+}
+
 /// Takes the counts out of attributes.
 pub(super) fn move_counts(from: &mut Vec<KeyValue>, counts: &mut RedactionCounts) {
-    for sent in from.extract_if(.., |it| it.key == REDACTIONS_ATTRIBUTE) {
+    for sent in from.extract_if(.., |it| is_counts(it)) {
         add_sent_counts(sent, counts);
     }
 }
@@ -118,9 +154,9 @@ fn add_sent_counts(sent: KeyValue, counts: &mut RedactionCounts) {
     }
 }
 
-/// Redacts attributes: their values, and the keys that no convention defines.
+/// Redacts attributes: their values, and the keys that no convention defines. Counts of an earlier redaction stay.
 pub fn key_values(list: &mut [KeyValue], redactor: &dyn Redact, counts: &mut RedactionCounts) {
-    for attribute in list {
+    for attribute in list.iter_mut().filter(|it| !is_counts(it)) {
         key_value(attribute, redactor, counts);
     }
 }
@@ -132,9 +168,6 @@ pub fn any_value(value: &mut AnyValue, redactor: &dyn Redact, counts: &mut Redac
 
 fn key_value(attribute: &mut KeyValue, redactor: &dyn Redact, counts: &mut RedactionCounts) {
     let KeyValue { key, value, .. } = attribute;
-    if key == REDACTIONS_ATTRIBUTE {
-        return;
-    }
     match value {
         Some(AnyValue { value: Some(Value::StringValue(text)) }) if key == RECORD_ATTRIBUTE => {
             redactor.json_strings(text, counts);
@@ -158,13 +191,27 @@ fn labelled_value(value: &mut AnyValue, label: &str, redactor: &dyn Redact, coun
                 labelled_value(item, label, redactor, counts);
             }
         }
-        Value::KvlistValue(list) => key_values(&mut list.values, redactor, counts),
-        Value::IntValue(number) if number.unsigned_abs() as f64 >= MIN_SEARCHED_NUMBER => {
+        Value::KvlistValue(list) => {
+            for attribute in &mut list.values {
+                key_value(attribute, redactor, counts);
+            }
+        }
+        Value::IntValue(number)
+            if number.unsigned_abs() as f64 >= MIN_SEARCHED_NUMBER
+                || redactor.searches_small_numbers(label) =>
+        {
             let digits = number.to_string();
             redact_number(value, digits, label, redactor, counts);
         }
-        Value::DoubleValue(number) if number.abs() >= MIN_SEARCHED_NUMBER && number.fract() == 0.0 => {
-            let digits = format!("{number:.0}");
+        Value::DoubleValue(number)
+            if number.is_finite()
+                && (number.abs() >= MIN_SEARCHED_NUMBER || redactor.searches_small_numbers(label)) =>
+        {
+            // A fraction is searched as it is stored, a whole number without its `.0`.
+            let digits = match number.fract() == 0.0 && number.abs() < MAX_PLAIN_DOUBLE {
+                true => format!("{number:.0}"),
+                false => format!("{number:?}"),
+            };
             redact_number(value, digits, label, redactor, counts);
         }
         Value::BytesValue(bytes) => {
@@ -179,6 +226,14 @@ fn labelled_value(value: &mut AnyValue, label: &str, redactor: &dyn Redact, coun
         }
         Value::IntValue(_) | Value::DoubleValue(_) | Value::BoolValue(_) | Value::StringValueStrindex(_) => {}
     }
+}
+
+/// Returns whether all items of a list are numbers of an embedding, which are not searched. A list with anything else is.
+fn is_vector(values: &[AnyValue]) -> bool {
+    values.len() >= MIN_VECTOR_NUMBERS
+        && values.iter().all(
+            |it| matches!(it.value, Some(Value::DoubleValue(number)) if number.abs() < MIN_SEARCHED_NUMBER),
+        )
 }
 
 /// Replaces a number by a text if something in its digits is masked.

@@ -14,7 +14,7 @@ use axum::{
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use store::{
@@ -26,6 +26,7 @@ use store::{
 use crate::{
     access::{Access, Caller, Keys, plans::monthly_limit},
     app::App,
+    endpoints::projects,
     error::{Error, Problem, Result, stopping},
     http::{
         read,
@@ -264,7 +265,14 @@ impl IngestSource {
             Some(redactor) => redactor.error(error),
             None => error,
         };
-        let item: TraceItem = read::parse(raw).map_err(|it| redacted(it, &redactor))?;
+        let item: TraceItem = match read::parse(raw) {
+            Ok(item) => item,
+            Err(error) => {
+                drop(permit);
+                let named = named_redactor(app, caller, raw).await?;
+                return Err(redacted(redacted(error, &redactor), &named));
+            }
+        };
         let mut receipt = self.receipt;
         if let Some(name) = &item.project_name {
             // Other batches are decoded while this one waits for the database.
@@ -276,5 +284,64 @@ impl IngestSource {
         let _permit = permit;
         trace_item::to_chunk(item, raw, receipt, &self.prices, redactor.as_deref())
             .map_err(|it| redacted(it.into(), &redactor))
+    }
+}
+
+/// Returns the redactor of the project that an invalid item names, if there is such a project.
+async fn named_redactor(app: &App, caller: &Caller, raw: &[u8]) -> Result<Option<Arc<ProjectRedactor>>> {
+    let Some(name) = project_name(raw) else { return Ok(None) };
+    // An invalid name is the name of no project.
+    let Ok(name) = projects::validate_name("project_name", &name) else { return Ok(None) };
+    match app.access_cache.project_by_name(caller.tenant_id, &name).await? {
+        Some((id, _)) => app.access_cache.redactor(caller.tenant_id, id).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns the last project name in an item that may be invalid, also if an error follows it.
+fn project_name(raw: &[u8]) -> Option<String> {
+    struct NameVisitor<'a>(&'a mut Option<String>);
+    impl<'de> Visitor<'de> for NameVisitor<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+            while let Some(key) = members.next_key::<String>()? {
+                if key == "project_name" {
+                    let value = members.next_value::<serde_json::Value>()?;
+                    if let Some(name) = value.as_str() {
+                        *self.0 = Some(name.to_owned());
+                    }
+                } else {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut name = None;
+    // What stands before an error of the syntax is enough.
+    let _ = serde_json::Deserializer::from_slice(raw).deserialize_map(NameVisitor(&mut name));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::project_name;
+
+    #[test]
+    fn project_name_is_read_from_invalid_items() {
+        for (raw, expected) in [
+            (r#"{"name": 1, "project_name": "web"}"#, Some("web")),
+            (r#"{"project_name": "web", "spans": [{"id": {}}], "n": tru"#, Some("web")),
+            (r#"{"metadata": {"project_name": "no"}}"#, None),
+            (r#"{"project_name": 7}"#, None),
+            ("[1]", None),
+        ] {
+            assert_eq!(project_name(raw.as_bytes()).as_deref(), expected, "{raw}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Secrets with an issuer's prefix.
 
 use super::{
-    super::{Hit, Kind, reserved},
+    super::{Hit, Kind, numbers::Boundaries, reserved},
     entropy,
 };
 
@@ -87,7 +87,7 @@ pub(in super::super) const ISSUED_KEYS: &[IssuedKey] = &[
 
 impl IssuedKey {
     /// Returns the secret that begins here, and the end of the text that was read.
-    pub(super) fn read(&self, text: &str, start: usize) -> (Option<Hit>, usize) {
+    pub(super) fn read(&self, text: &str, start: usize, boundaries: Boundaries) -> (Option<Hit>, usize) {
         let bytes = text.as_bytes();
         let found = |start: usize, end: usize, reserved: bool| Hit {
             kind: Kind::Secret,
@@ -110,7 +110,9 @@ impl IssuedKey {
             }
             _ => {}
         }
-        let inside = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+        let inside = |it: u8| {
+            it.is_ascii_alphanumeric() || boundaries == Boundaries::Strict && (it == b'_' || it == b'-')
+        };
         let host = self.begins.contains('/') || self.begins.ends_with('=');
         if !host && start.checked_sub(1).is_some_and(|it| inside(bytes[it])) {
             return (None, start);

@@ -4,7 +4,7 @@ use super::*;
 
 fn found(text: &str) -> Vec<&'static str> {
     let mut hits = Vec::new();
-    find(text, &Words::of(text), &mut hits);
+    find(text, &Words::of(text), Boundaries::Strict, &mut hits);
     hits.into_iter().map(|it| it.what).collect()
 }
 
@@ -18,13 +18,13 @@ fn miss_returns_the_number_of_read_bytes() {
         [("SG.", "SG."), ("ABSK", "ABSK/"), ("AccountKey=", "AccountKey=xxx"), ("eyJ", "eyJ.")]
     {
         let text = piece.repeat(100);
-        let (hit, until) = issuer(begins).read(&text, 0);
+        let (hit, until) = issuer(begins).read(&text, 0, Boundaries::Strict);
         assert!(hit.is_none(), "{piece}");
         assert_eq!(until, text.len(), "{piece}");
     }
     // A block is read up to the next block.
     let piece = "-----BEGIN PRIVATE KEYxxx";
-    let (hit, until) = issuer("-----BEGIN ").read(&piece.repeat(100), 0);
+    let (hit, until) = issuer("-----BEGIN ").read(&piece.repeat(100), 0, Boundaries::Strict);
     assert!(hit.is_none());
     assert_eq!(until, piece.len());
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{super::MeasuredExport, super::OtlpEncoding, *};
+use super::{
+    super::{MeasuredExport, OtlpEncoding, RedactExport},
+    *,
+};
 
 /// Masks the word `secret`.
 struct WordRedactor;
@@ -10,7 +13,10 @@ struct WordRedactor;
 impl Redact for WordRedactor {
     fn text(&self, text: &mut String, counts: &mut RedactionCounts) {
         let found = text.matches("secret").count() as u64 + u64::from(text.contains("4111111111111111"));
-        if found > 0 {
+        if text == "4711" || text == "0.4711" {
+            "[REDACTED:word]".clone_into(text);
+            *counts.entry("word".to_owned()).or_default() += 1;
+        } else if found > 0 {
             *text = text.replace("secret", "[REDACTED:word]").replace("4111111111111111", "[REDACTED:word]");
             *counts.entry("word".to_owned()).or_default() += found;
         }
@@ -18,6 +24,10 @@ impl Redact for WordRedactor {
 
     fn labelled_text(&self, _label: &str, text: &mut String, counts: &mut RedactionCounts) {
         self.text(text, counts);
+    }
+
+    fn searches_small_numbers(&self, label: &str) -> bool {
+        label == "small"
     }
 
     fn json_strings(&self, text: &mut String, counts: &mut RedactionCounts) {
@@ -87,6 +97,36 @@ fn counts_of_an_exported_span_are_in_its_metadata() {
         let metadata: Value = serde_json::from_str(&decoded.groups[0].spans[0].metadata).unwrap();
         assert!(metadata["loupe.redactions"]["word"].is_number(), "{metadata}");
     }
+}
+
+#[test]
+fn counts_attribute_with_text_is_redacted() {
+    for value in [
+        json!({"stringValue": "secret"}),
+        json!({"kvlistValue": {"values": [{"key": "a", "value": {"stringValue": "secret"}}]}}),
+        json!({"kvlistValue": {"values": [{"key": "Secret secret", "value": {"intValue": "1"}}]}}),
+    ] {
+        let decoded = redacted(&export(json!([]), json!([{"key": "loupe.redactions", "value": value}])));
+        assert!(!format!("{decoded:?}").contains("secret"), "{decoded:?}");
+    }
+    let counts = json!({"kvlistValue": {"values": [{"key": "a", "value": {"stringValue": "secret"}}]}});
+    let nested = json!({"kvlistValue": {"values": [{"key": "loupe.redactions", "value": counts}]}});
+    let decoded = redacted(&export(json!([]), json!([{"key": "map", "value": nested}])));
+    assert!(!format!("{decoded:?}").contains("secret"), "{decoded:?}");
+}
+
+#[test]
+fn small_numbers_and_lists_with_a_text_are_searched() {
+    let mut values = vec![json!({"doubleValue": 0.5}); 80];
+    values.push(json!({"stringValue": "secret"}));
+    let decoded = redacted(&export(
+        json!([{"key": "openinference.project.name", "value": {"stringValue": "a"}},
+            {"key": "openinference.project.name", "value": {"stringValue": "secret"}}]),
+        json!([{"key": "small", "value": {"intValue": "4711"}}, {"key": "other", "value": {"intValue": "4711"}},
+            {"key": "small", "value": {"doubleValue": 0.4711}}, {"key": "list", "value": {"arrayValue": {"values": values}}}]),
+    ));
+    let text = format!("{decoded:?}");
+    assert!(!text.contains("secret") && !text.contains("0.4711") && text.contains("4711"), "{text}");
 }
 
 #[test]
