@@ -1,6 +1,6 @@
 //! Log records that belong to spans: messages, exceptions and evaluations, which may also be events of their spans.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use api::Plan;
 use axum::body::Bytes;
@@ -323,19 +323,84 @@ on_both_databases! {
         let key = app.full_key();
         send_logs(&key, notes().iter().map(record).collect()).await;
         send_spans(&key, &request(&spans()[..1])).await;
-        for _ in 0..14 {
+        for _ in 0..13 {
             app.drain().await;
             app.advance(300);
+            housekeeping::run_round(&app.app, features::ALL).await.unwrap();
         }
         app.drain().await;
         let rejections = key.get("/v1/rejections").await.ok();
+        assert_eq!(rejections["rejections"].as_array().unwrap().len(), 1, "{rejections}");
         let rejection = &rejections["rejections"][0];
-        assert_eq!((&rejection["source"], &rejection["rejected"], &rejection["requests"]), (&json!("otlp_logs"), &json!(9), &json!(1)), "{rejections}");
-        assert!(rejection["reasons"][0]["message"].as_str().unwrap().contains("within an hour"), "{rejections}");
-        housekeeping::run_round(&app.app, features::ALL).await.unwrap();
-        assert_eq!(row_counts(app).await, (0, 1));
         // The exception of the root was joined.
+        assert_eq!((&rejection["source"], &rejection["rejected"], &rejection["requests"]), (&json!("otlp_logs"), &json!(8), &json!(1)), "{rejections}");
+        assert!(rejection["reasons"][0]["message"].as_str().unwrap().contains("within an hour"), "{rejections}");
+        assert_eq!(row_counts(app).await, (0, 1));
         assert_eq!(read(&key).await["trace"]["events"].as_array().unwrap().len(), 1);
+        assert_eq!(app.drain().await, 0);
+    }
+
+    async fn missing_span_does_not_convert_the_others_again(app: TestApp) {
+        let key = app.full_key();
+        send_spans(&key, &request(&spans()[..2])).await;
+        send_logs(&key, notes().iter().map(record).collect()).await;
+        settle(app).await;
+        let detail = async || key.get(&format!("/v1/traces/{TRACE_ID:032x}")).await.ok();
+        let before = detail().await;
+        assert!(before["spans"].to_string().contains("Paris"), "{before}");
+        app.advance(300);
+        settle(app).await;
+        assert_eq!(detail().await, before);
+        // The other spans come later.
+        send_spans(&key, &request(&spans()[2..])).await;
+        settle(app).await;
+        let (_, at_once) = app.other_tenant(Plan::Enterprise).await;
+        send_spans(&at_once, &trace_request(true)).await;
+        settle(app).await;
+        assert_eq!(read(&key).await, read(&at_once).await);
+    }
+
+    async fn replaced_root_leaves_no_texts_behind(app: TestApp) {
+        let key = app.full_key();
+        let root = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5);
+        send_spans(&key, &request([&root])).await;
+        for note in notes().iter().filter(|it| it.0 == 2) {
+            send_logs(&key, vec![record(note)]).await;
+            settle(app).await;
+        }
+        assert_eq!(read(&key).await["trace"]["output"], "Paris");
+        assert_eq!(row_counts(app).await.1, 1);
+        let findings = check::run(&app.app.db, 202_606, ["", ""]).await.unwrap();
+        assert_eq!(findings.problems(), 0, "{findings:?}");
+    }
+
+    async fn stored_span_is_not_replaced_by_another_one_with_its_id(app: TestApp) {
+        let key = app.full_key();
+        let complete = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5)
+            .with("gen_ai.input.messages", "[{\"role\":\"user\",\"content\":\"own\"}]")
+            .with("gen_ai.output.messages", "[{\"role\":\"assistant\",\"content\":\"own answer\"}]");
+        send_spans(&key, &request([&complete])).await;
+        let copy = Span::new(TRACE_ID, 2, "copy", TEST_START_MICROS).calls("gpt-4o", 1, 1);
+        let other = Span::new(TRACE_ID, 4, "chat", TEST_START_MICROS).under(2).calls("gpt-4o", 8, 3);
+        send_spans(&key, &request([&copy, &other])).await;
+        send_logs(&key, notes().iter().filter(|it| it.0 == 2 || it.0 == 4).map(record).collect()).await;
+        settle(app).await;
+        let trace = &read(&key).await["trace"];
+        assert_eq!((&trace["name"], &trace["output"], &trace["total_token_count"]), (&json!("chat"), &json!("own answer"), &json!(26)), "{trace}");
+        assert!(trace["spans"].to_string().contains("Hello"), "{trace}");
+    }
+
+    async fn body_with_many_members_takes_linear_time(app: TestApp) {
+        let key = app.full_key();
+        let members: Vec<Value> = (0..60_000).map(|i| json!({"key": format!("k{i}"), "value": {"intValue": "1"}})).collect();
+        let mut sent = record(&(2, "gen_ai.user.message", 1, Vec::new()));
+        sent["body"] = json!({"kvlistValue": {"values": members}});
+        let body: ExportLogsServiceRequest = serde_json::from_value(logs_request(vec![sent])).unwrap();
+        let reply = tokio::time::timeout(Duration::from_secs(60), key.post_bytes(LOGS_PATH, PROTOBUF_TYPE, body.encode_to_vec()));
+        assert_eq!(reply.await.unwrap().status, 200);
+        send_spans(&key, &trace_request(false)).await;
+        settle(app).await;
+        assert!(read(&key).await["trace"]["spans"].to_string().len() < 20_000);
     }
 
     async fn removed_trace_takes_its_held_input_along(app: TestApp) {

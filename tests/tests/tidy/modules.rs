@@ -219,7 +219,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
     ),
     ("housekeeping", &["app", "feature"]),
     ("limits::feature", &["feature"]),
-    ("log_joining", &["app", "error", "feature", "ingest", "pools"]),
+    ("log_joining", &["app", "error", "feature", "ingest", "log_joining::senders", "pools"]),
     ("long_trace", &["app", "feature", "pools"]),
     ("metric_folding", &["app", "error", "feature"]),
     ("trace_indexing", &["app", "error", "feature"]),
