@@ -193,7 +193,7 @@ async fn send_everything(key: &Caller) {
         .iter_mut()
         .zip(canaries())
     {
-        span["startTimeUnixNano"] = json!(canary.text);
+        span["startTimeUnixNano"] = json!(format!("at {}", canary.text));
     }
     let partial = key.post(OTLP_PATH, &unreadable).await.ok();
     assert_eq!(partial["partialSuccess"]["rejectedSpans"], "40", "{partial}");

@@ -70,7 +70,7 @@ pub async fn save_masked(db: &Db, new: feedback::Model) -> Result<FeedbackOutcom
 enum FeedbackIdentity {
     /// The person who gave it.
     User,
-    /// Nobody: they are placeholders.
+    /// No person, because they are placeholders.
     Masked,
 }
 

@@ -386,7 +386,7 @@ on_both_databases! {
         send_logs(&key, notes().iter().filter(|it| it.0 == 2 || it.0 == 4).map(record).collect()).await;
         settle(app).await;
         let trace = &read(&key).await["trace"];
-        assert_eq!((&trace["name"], &trace["output"], &trace["total_token_count"]), (&json!("chat"), &json!("own answer"), &json!(26)), "{trace}");
+        assert_eq!((&trace["name"], &trace["output"], &trace["total_token_count"]), (&json!("chat"), &json!("own answer"), &json!(11)), "{trace}");
         assert!(trace["spans"].to_string().contains("Hello"), "{trace}");
     }
 

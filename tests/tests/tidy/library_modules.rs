@@ -320,7 +320,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
             "vectors",
         ],
     ),
-    ("feedback", &["db", "metrics", "page", "traces"]),
+    ("feedback", &["db", "metrics", "page", "row_text", "traces"]),
     ("anomalies", &["db", "housekeeping", "metrics", "page"]),
     ("policies", &["page"]),
     ("control_actions", &["db", "ids"]),

@@ -1,3 +1,5 @@
+//! Tests of redaction: values of 40 kinds in texts and JSON, and hostile patterns and texts.
+
 use api::project::RedactionPattern;
 use proptest::prelude::*;
 use serde_json::{Value, json};

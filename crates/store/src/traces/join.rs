@@ -54,7 +54,7 @@ pub struct JoinedLogs {
     pub chunk: Option<TraceChunk>,
     /// IDs of the rows whose log records all found their spans.
     pub joined: Vec<Uuid>,
-    /// Rows with log records of which some found their spans.
+    /// Rows in which some log records found their spans, and others did not.
     pub split: Vec<SplitRow>,
 }
 

@@ -10,7 +10,7 @@ use super::super::reserved;
 /// Maximum length of a key in bytes.
 const MAX_KEY_BYTES: usize = 128;
 /// Parts of all names. A text without one of them has no such key.
-const STEMS: [&str; 13] = [
+const SECRET_NAME_STEMS: [&str; 13] = [
     "pass",
     "pwd",
     "secret",
@@ -100,7 +100,7 @@ const PUBLIC_TOKEN_WORDS: [&str; 36] = [
 const PASS_WORDS: [&str; 9] = ["db", "user", "smtp", "ftp", "admin", "root", "mysql", "postgres", "redis"];
 
 static STEM_AUTOMATON: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasickBuilder::new().ascii_case_insensitive(true).build(STEMS).ok());
+    LazyLock::new(|| AhoCorasickBuilder::new().ascii_case_insensitive(true).build(SECRET_NAME_STEMS).ok());
 
 /// Returns whether a text may contain the name of a secret.
 pub(crate) fn may_contain(text: &str) -> bool {

@@ -1,3 +1,5 @@
+//! Tests of the redaction of OTLP messages.
+
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
