@@ -25,7 +25,7 @@ const UNJOINED_REASON: &str =
     "the span of the log record was not received within an hour, or has more than 24 MiB of log records";
 /// Why messages are rejected.
 const LATE_MESSAGE_REASON: &str =
-    "the log record with messages was received more than an hour after its span";
+    "the span of the log record has a text of its own, or was received more than an hour before its messages";
 
 /// The removal of held input.
 pub struct HeldInputExpiry;

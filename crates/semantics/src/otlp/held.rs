@@ -1,6 +1,7 @@
 //! Selects the spans that log records may complete, and holds them as they were received.
 //!
-//! A span with input and output that has not failed needs no log records: its own texts take precedence.
+//! Instrumentations send all messages of a call in the same way. So a span that has an input or an output, and has not failed,
+//! is not held: its own texts take precedence.
 
 use std::sync::Arc;
 
@@ -48,10 +49,10 @@ impl ScopeHolder {
         is_candidate.then(|| span.encode_to_vec())
     }
 
-    /// Returns a candidate to hold if the converted span lacks a text, or if an exception may explain its error.
+    /// Returns a candidate to hold if the converted span has no texts, or if an exception may explain its error.
     pub(super) fn hold(&self, candidate: Option<Vec<u8>>, draft: &SpanDraft) -> Option<HeldSpan> {
-        let is_complete = draft.input.is_some() && draft.output.is_some() && draft.error.is_none();
-        if is_complete || draft.record.is_some() {
+        let has_texts = draft.input.is_some() || draft.output.is_some();
+        if (has_texts && draft.error.is_none()) || draft.record.is_some() {
             return None;
         }
         let (trace_id, span_id) = (draft.trace_id, draft.span_id);
