@@ -52,6 +52,14 @@ pub(super) fn is_documentation(octets: &[u8; 4]) -> bool {
     Ipv4Addr::from(*octets).is_documentation()
 }
 
+/// Returns whether a colon and, before it, nothing or a group of an IPv6 address precede this position. A word with a colon, as
+/// in `ip:2a00::1`, is no group.
+fn follows_group(bytes: &[u8], start: usize) -> bool {
+    let Some((b':', before)) = bytes[..start].split_last() else { return false };
+    let word = before.iter().rev().take_while(|it| it.is_ascii_alphanumeric());
+    word.clone().count() <= 4 && word.clone().all(u8::is_ascii_hexdigit)
+}
+
 /// Finds IPv6 addresses.
 pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
     let bytes = text.as_bytes();
@@ -66,7 +74,8 @@ pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
             .find(|it| bytes[*it..at].iter().all(u8::is_ascii_hexdigit))
             .unwrap_or(at);
         let end = at + bytes[at..].iter().take(48).take_while(|it| part(it)).count();
-        if end - at < 4 || start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b':')
+        if end - at < 4
+            || start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || follows_group(bytes, start))
         {
             free = at + 1;
             continue;
