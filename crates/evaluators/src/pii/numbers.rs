@@ -230,7 +230,11 @@ pub(super) fn digits(bytes: &[u8], groups: &[Group]) -> Option<Vec<u8>> {
 fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     let inner = cluster.groups.get(from + 1).filter(|_| to - from > 1).map(|it| it.before);
     let apart = |sign: u8| sign == b' ' && inner.is_some_and(|it| it != b' ') || sign == b'(' || sign == b')';
-    let first = from == 0 || apart(cluster.groups[from].before);
+    // For redaction, one number may stand before another, as in `item 7 06 12 34 56 78`. In longer lists of numbers, some have
+    // the form of a personal one by chance.
+    let follows_number =
+        cluster.boundaries == Boundaries::Loose && from == 1 && cluster.groups[from].before == b' ';
+    let first = from == 0 || follows_number || apart(cluster.groups[from].before);
     let last = match cluster.groups.get(to) {
         Some(next) => apart(next.before),
         None => !ends_inside(cluster, &cluster.groups[from..to]),
