@@ -27,6 +27,26 @@ const GENAI_ATTRIBUTES: &[&str] = &[
     "ai.operationId",
 ];
 
+/// Beginnings of the names of attributes with messages. A span with one of them is neither encoded nor held, unless it failed.
+const TEXT_ATTRIBUTES: &[&str] = &[
+    "gen_ai.input.messages",
+    "gen_ai.output.messages",
+    "gen_ai.prompt.",
+    "gen_ai.completion.",
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.call.result",
+    "input.value",
+    "output.value",
+    "llm.input_messages",
+    "llm.output_messages",
+    "traceloop.entity.input",
+    "traceloop.entity.output",
+    "ai.prompt",
+    "ai.response.text",
+    "langfuse.observation.input",
+    "langfuse.observation.output",
+];
+
 /// Holds the spans of one scope.
 pub(super) struct ScopeHolder {
     /// The encoded resource and scope; `None` if they are too large.
@@ -44,8 +64,11 @@ impl ScopeHolder {
     pub(super) fn candidate(&self, span: &Span) -> Option<Vec<u8>> {
         let has_failed = span.status.as_ref().is_some_and(|it| it.code == STATUS_ERROR);
         let concerns_model = || span.attributes.iter().any(|it| GENAI_ATTRIBUTES.contains(&it.key.as_str()));
-        let is_candidate =
-            self.shared.is_some() && (has_failed || concerns_model()) && span.encoded_len() <= MAX_SPAN_BYTES;
+        let is_text = |key: &str| TEXT_ATTRIBUTES.iter().any(|it| key.starts_with(it));
+        let has_texts = || span.attributes.iter().any(|it| is_text(&it.key));
+        let is_candidate = self.shared.is_some()
+            && (has_failed || concerns_model() && !has_texts())
+            && span.encoded_len() <= MAX_SPAN_BYTES;
         is_candidate.then(|| span.encode_to_vec())
     }
 

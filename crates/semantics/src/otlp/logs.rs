@@ -8,6 +8,6 @@ mod decode;
 mod join;
 mod record;
 
-pub use decode::{DecodedLogExport, DecodedLogs, LogGroup, MeasuredLogs, TraceRecords};
+pub use decode::{DecodedLogExport, DecodedLogs, LogGroup, TraceRecords};
 pub(super) use join::SpanToJoin;
 pub use join::{LogJoin, RecordData, SpanAdditions, SplitRecords, split_records};

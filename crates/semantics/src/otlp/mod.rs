@@ -1,4 +1,4 @@
-//! Converts OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
+//! Converts OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s, and joins log exports with them.
 //!
 //! Parsing is [`from_protobuf`] and [`from_json`]; `convert` maps a span; each attribute convention has
 //! its own file. Writing is [`export`]. An invalid span is rejected alone; a body that cannot be parsed
@@ -48,6 +48,8 @@ mod vercel;
 mod weight;
 mod wrapped;
 
+use std::marker::PhantomData;
+
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     common::v1::any_value::Value,
@@ -55,12 +57,13 @@ use opentelemetry_proto::tonic::{
     trace::v1::{ResourceSpans, ScopeSpans},
 };
 use prost::Message as _;
+use serde::de::DeserializeOwned;
 
 use crate::draft::{HeldSpan, ResourceGroup, SpanDraft};
 pub use held::decoded_span_bytes;
 pub use logs::{
-    DecodedLogExport, DecodedLogs, LogGroup, LogJoin, MeasuredLogs, RecordData, SpanAdditions, SplitRecords,
-    TraceRecords, split_records,
+    DecodedLogExport, DecodedLogs, LogGroup, LogJoin, RecordData, SpanAdditions, SplitRecords, TraceRecords,
+    split_records,
 };
 use redact::Redact;
 use rejection::SpanPositions;
@@ -84,7 +87,7 @@ pub struct Decoded {
     pub sdk: Option<Sdk>,
 }
 
-/// Error: the body is not an OTLP trace export.
+/// Error: the body is not an OTLP export of its signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// Message for the sender.
@@ -99,7 +102,7 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The encoding of a trace export.
+/// The encoding of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtlpEncoding {
     /// Protobuf.
@@ -108,15 +111,43 @@ pub enum OtlpEncoding {
     Json,
 }
 
-/// An OTLP trace export, decompressed, whose decoded size is within the limit.
+/// A decoded export request of one signal, before its items are converted.
+pub trait OtlpExport: Sized {
+    /// The request as protobuf and as JSON define it.
+    type Message: prost::Message + DeserializeOwned + Default;
+    /// The name of such a request in messages.
+    const EXPORT_NAME: &'static str;
+
+    /// Returns the memory in bytes of a request in protobuf when it is decoded, without texts.
+    fn decoded_bytes(body: &[u8]) -> usize;
+
+    /// Takes a request that was decoded as a whole.
+    fn from_message(message: Self::Message) -> Self;
+
+    /// Decodes a request in JSON item by item, after harmless deviations are normalized.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Malformed`] when the body is not such a request.
+    fn from_lenient_json(body: &[u8]) -> Result<Self, Malformed>;
+
+    /// Returns the names of the projects of the resources, with repetitions; `None` for a resource that names none.
+    fn project_names(&self) -> Vec<Option<String>>;
+
+    /// Redacts each resource with the redactor of its project, if there is one.
+    fn redact<'a>(&mut self, redactor_of: impl FnMut(Option<&str>) -> Option<&'a dyn Redact>);
+}
+
+/// An OTLP export, decompressed, whose decoded size is within the limit.
 #[derive(Debug)]
-pub struct MeasuredExport<B> {
+pub struct MeasuredExport<B, E> {
     body: B,
     encoding: OtlpEncoding,
     decoded_bytes: usize,
+    signal: PhantomData<E>,
 }
 
-impl<B: AsRef<[u8]>> MeasuredExport<B> {
+impl<B: AsRef<[u8]>, E: OtlpExport> MeasuredExport<B, E> {
     /// Computes the memory of the decoded request.
     ///
     /// # Errors
@@ -124,13 +155,13 @@ impl<B: AsRef<[u8]>> MeasuredExport<B> {
     /// Fails with [`Malformed`] when it exceeds the limit.
     pub fn measure(encoding: OtlpEncoding, body: B) -> Result<Self, Malformed> {
         let decoded_bytes = match encoding {
-            OtlpEncoding::Protobuf => weight::decoded_bytes(body.as_ref()),
+            OtlpEncoding::Protobuf => E::decoded_bytes(body.as_ref()),
             OtlpEncoding::Json => weight::decoded_bytes_of_json(body.as_ref()),
         };
         if decoded_bytes > weight::MAX_DECODED_BYTES {
             return Err(too_large());
         }
-        Ok(Self { body, encoding, decoded_bytes })
+        Ok(Self { body, encoding, decoded_bytes, signal: PhantomData })
     }
 
     /// Returns the memory of the decoded request in bytes, without texts.
@@ -143,15 +174,30 @@ impl<B: AsRef<[u8]>> MeasuredExport<B> {
     /// # Errors
     ///
     /// Fails with [`Malformed`] when the body is not a request of this type.
-    pub fn decode(self) -> Result<DecodedExport, Malformed> {
+    pub fn decode(self) -> Result<E, Malformed> {
+        let body = self.body.as_ref();
         match self.encoding {
-            OtlpEncoding::Protobuf => decode_protobuf(self.body.as_ref()),
-            OtlpEncoding::Json => decode_json(self.body.as_ref()),
+            OtlpEncoding::Protobuf => {
+                Ok(E::from_message(E::Message::decode(body).map_err(|it| malformed::<E>(it))?))
+            }
+            // Serde would also accept a list for a message, field by field.
+            OtlpEncoding::Json if body.trim_ascii_start().first() != Some(&b'{') => {
+                Err(malformed::<E>("expected a JSON object"))
+            }
+            OtlpEncoding::Json => match serde_json::from_slice(body) {
+                Ok(message) => Ok(E::from_message(message)),
+                Err(_) if !weight::fits_as_values(body) => Err(too_large()),
+                Err(_) => E::from_lenient_json(body),
+            },
         }
     }
 }
 
-/// A decoded request, before its spans are converted.
+fn malformed<E: OtlpExport>(problem: impl std::fmt::Display) -> Malformed {
+    Malformed { message: format!("not an OTLP {}: {problem}", E::EXPORT_NAME) }
+}
+
+/// A decoded trace export.
 #[derive(Debug)]
 pub struct DecodedExport {
     resources: Vec<ResourceSpans>,
@@ -161,16 +207,24 @@ pub struct DecodedExport {
     decoded: Decoded,
 }
 
-/// A decoded request that can be redacted before it is converted.
-pub trait RedactExport {
-    /// Returns the names of the projects of the resources, with repetitions; `None` for a resource that names none.
-    fn project_names(&self) -> Vec<Option<String>>;
+impl OtlpExport for DecodedExport {
+    type Message = ExportTraceServiceRequest;
+    const EXPORT_NAME: &'static str = "trace export";
 
-    /// Redacts each resource with the redactor of its project, if there is one.
-    fn redact<'a>(&mut self, redactor_of: impl FnMut(Option<&str>) -> Option<&'a dyn Redact>);
-}
+    fn decoded_bytes(body: &[u8]) -> usize {
+        weight::decoded_bytes(body)
+    }
 
-impl RedactExport for DecodedExport {
+    fn from_message(message: Self::Message) -> Self {
+        Self { resources: message.resource_spans, unreadable: Vec::new(), decoded: Decoded::default() }
+    }
+
+    fn from_lenient_json(body: &[u8]) -> Result<Self, Malformed> {
+        let mut decoded = Decoded::default();
+        let (resources, unreadable) = json::lenient(body, &mut decoded)?;
+        Ok(Self { resources, unreadable, decoded })
+    }
+
     fn project_names(&self) -> Vec<Option<String>> {
         self.resources.iter().map(|it| project_name(it.resource.as_ref())).collect()
     }
@@ -200,7 +254,7 @@ impl DecodedExport {
 ///
 /// Fails with [`Malformed`] when the body is too large or not a request of this type.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
-    Ok(MeasuredExport::measure(OtlpEncoding::Protobuf, body)?.decode()?.convert())
+    decode(OtlpEncoding::Protobuf, body)
 }
 
 /// Measures and decodes a request in JSON.
@@ -209,35 +263,15 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
 ///
 /// Same as [`from_protobuf`].
 pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
-    Ok(MeasuredExport::measure(OtlpEncoding::Json, body)?.decode()?.convert())
+    decode(OtlpEncoding::Json, body)
 }
 
-fn decode_protobuf(body: &[u8]) -> Result<DecodedExport, Malformed> {
-    let request = ExportTraceServiceRequest::decode(body)
-        .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
-    Ok(DecodedExport {
-        resources: request.resource_spans,
-        unreadable: Vec::new(),
-        decoded: Decoded::default(),
-    })
-}
-
-fn decode_json(body: &[u8]) -> Result<DecodedExport, Malformed> {
-    // Serde would also accept a list for a message, field by field.
-    if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
-    }
-    let mut decoded = Decoded::default();
-    let (resources, unreadable) = match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
-        Ok(request) => (request.resource_spans, Vec::new()),
-        Err(_) if !weight::fits_as_values(body) => return Err(too_large()),
-        Err(_) => json::lenient(body, &mut decoded)?,
-    };
-    Ok(DecodedExport { resources, unreadable, decoded })
+fn decode(encoding: OtlpEncoding, body: &[u8]) -> Result<Decoded, Malformed> {
+    Ok(MeasuredExport::<_, DecodedExport>::measure(encoding, body)?.decode()?.convert())
 }
 
 fn too_large() -> Malformed {
-    Malformed { message: "too many spans and attributes in one request; send several".to_owned() }
+    Malformed { message: "too many items and attributes in one request; send several".to_owned() }
 }
 
 /// Converts the spans of a request. `unreadable` are the ascending positions of the spans that are missing in

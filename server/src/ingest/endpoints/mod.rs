@@ -3,6 +3,7 @@
 mod json;
 mod otlp;
 mod otlp_logs;
+mod otlp_request;
 mod redaction;
 mod rejections;
 mod target_project;

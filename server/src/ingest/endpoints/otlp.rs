@@ -8,30 +8,21 @@ use api::{
 };
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, header},
-    response::{IntoResponse, Response},
+    http::HeaderMap,
+    response::Response,
 };
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTracePartialSuccess, ExportTraceServiceResponse,
-};
-use prost::Message;
-use semantics::otlp::{Malformed, MeasuredExport, OtlpEncoding, RejectedSpan};
+use semantics::otlp::DecodedExport;
 use store::{rates::RateBucket, traces::ChunkOutcome};
 
 use crate::{
     access::{Access, Caller, Keys},
     app::App,
-    error::{Problem, Result, problem, stopping},
-    http::{
-        read,
-        route::{Route, route},
-    },
+    error::{Result, stopping},
+    http::route::{Route, route},
     ingest::{
         endpoints::{
             json::quota_exceeded,
-            redaction::redact_export,
-            rejections::{record, rejected_items},
-            target_project,
+            otlp_request::{OtlpRejections, OtlpRequest, Signal, parse_encoding, respond, to_reason},
         },
         spans::{Receipt, hold_spans, to_chunks},
     },
@@ -71,24 +62,8 @@ pub async fn traces(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response> {
-    let encoding = parse_encoding(&headers)?;
-    let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    let malformed = |it: Malformed| Problem::new(ErrorCode::InvalidBody, it.message);
-    let export = MeasuredExport::measure(encoding, body.bytes.clone()).map_err(malformed)?;
-    body.reserve(export.decoded_bytes()).await?;
-    let default_project = target_project::default_project(&app, &caller).await?;
-    let named = match target_project::name_in_header(&headers)? {
-        Some(name) => Some(target_project::by_name(&app, &caller, &name).await?),
-        None => None,
-    };
-    let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-    let mut export = export.decode().map_err(malformed)?;
-    // The body is dropped; its memory stays reserved until its spans are committed.
-    let bytes = body.bytes.len();
-    let memory = body.into_memory();
-    drop(permit);
-    let project = named.unwrap_or(default_project);
-    let redactors = redact_export(&app, &caller, &mut export, project, named.is_none()).await?;
+    let OtlpRequest { export, encoding, bytes, memory, projects, redactors } =
+        OtlpRequest::<DecodedExport>::receive(&app, &caller, &headers, request).await?;
     let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
     let mut decoded = export.convert();
     drop(permit);
@@ -97,11 +72,7 @@ pub async fn traces(
     let prices = app.access_cache.price_book(caller.tenant_id).await?;
     let mut rows = Vec::new();
     for group in decoded.groups {
-        let project_id = match (named, &group.project_name) {
-            (Some(project), _) => project,
-            (None, Some(name)) => target_project::by_name(&app, &caller, name).await?,
-            (None, None) => default_project,
-        };
+        let project_id = projects.of_resource(&app, &caller, group.project_name.as_deref()).await?;
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         let mut chunks = to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?;
@@ -130,19 +101,9 @@ pub async fn traces(
         // Inserted first, because reasons beyond the limit are not recorded.
         reasons.insert(0, RejectionReason { index: None, code: code.to_owned(), message: problem.message });
     }
-    let mut items = rejected_items(&caller, project, RejectionSource::Otlp, &headers, rejected, reasons);
-    if let Some(sdk) = decoded.sdk {
-        (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
-    }
-    redactors.rejected(&mut items);
-    record(&app, items, app.clock.now()).await;
+    let rejections = OtlpRejections { source: RejectionSource::Otlp, rejected, reasons, sdk: decoded.sdk };
+    rejections.record(&app, &caller, &headers, projects.of_request(), &redactors).await;
     Ok(respond(Signal::Spans, encoding, rejected, message))
-}
-
-pub(super) fn to_reason(span: RejectedSpan) -> RejectionReason {
-    let RejectedSpan { index, message } = span;
-    let code = ErrorCode::ValidationFailed.as_str().to_owned();
-    RejectionReason { index: u64::try_from(index).ok(), code, message }
 }
 
 /// Accept metrics without storing them. The response is one that SDKs do not retry or log as an error.
@@ -152,64 +113,4 @@ pub(super) fn to_reason(span: RejectedSpan) -> RejectionReason {
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn metrics(headers: HeaderMap) -> Result<Response> {
     Ok(respond(Signal::Metrics, parse_encoding(&headers)?, 0, Some("metrics are not stored".to_owned())))
-}
-
-pub(super) fn parse_encoding(headers: &HeaderMap) -> Result<OtlpEncoding> {
-    match read::media_type(headers).as_deref() {
-        Some("application/x-protobuf") => Ok(OtlpEncoding::Protobuf),
-        Some("application/json") => Ok(OtlpEncoding::Json),
-        _ => Err(problem(
-            ErrorCode::UnsupportedMediaType,
-            "the Content-Type must be application/x-protobuf or application/json",
-        )),
-    }
-}
-
-/// The signal of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Signal {
-    Spans,
-    LogRecords,
-    Metrics,
-}
-
-impl Signal {
-    /// Returns the name of the number of rejected items in JSON.
-    fn rejected_member(self) -> &'static str {
-        match self {
-            Self::Spans => "rejectedSpans",
-            Self::LogRecords => "rejectedLogRecords",
-            Self::Metrics => "rejectedDataPoints",
-        }
-    }
-}
-
-/// Encodes the response. In protobuf, the messages for the three signals have the same shape: the number of rejected items
-/// and the reason.
-pub(super) fn respond(
-    signal: Signal,
-    encoding: OtlpEncoding,
-    rejected: usize,
-    message: Option<String>,
-) -> Response {
-    let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
-    let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {
-        rejected_spans: rejected,
-        error_message: message.unwrap_or_default(),
-    });
-    match encoding {
-        OtlpEncoding::Protobuf => {
-            let body = ExportTraceServiceResponse { partial_success: partial }.encode_to_vec();
-            ([(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
-        }
-        OtlpEncoding::Json => {
-            let body = match partial {
-                // 64-bit integers are strings in the JSON form of protobuf.
-                Some(it) => serde_json::json!({"partialSuccess": {
-                    signal.rejected_member(): it.rejected_spans.to_string(), "errorMessage": it.error_message}}),
-                None => serde_json::json!({}),
-            };
-            axum::Json(body).into_response()
-        }
-    }
 }

@@ -8,7 +8,7 @@ use axum::{
     http::HeaderMap,
     response::Response,
 };
-use semantics::otlp::{LogGroup, Malformed, MeasuredLogs, RecordData, TraceRecords};
+use semantics::otlp::{DecodedLogExport, LogGroup, RecordData, TraceRecords};
 use store::{
     held_input::{self, HeldFor},
     rates::RateBucket,
@@ -18,17 +18,9 @@ use uuid::Uuid;
 use crate::{
     access::{Access, Caller, Keys},
     app::App,
-    error::{Problem, Result, problem, stopping},
-    http::{
-        read,
-        route::{Route, route},
-    },
-    ingest::endpoints::{
-        otlp::{Signal, parse_encoding, respond, to_reason},
-        redaction::redact_export,
-        rejections::{record, rejected_items},
-        target_project,
-    },
+    error::{Result, problem, stopping},
+    http::route::{Route, route},
+    ingest::endpoints::otlp_request::{OtlpRejections, OtlpRequest, Signal, respond, to_reason},
     log_joining,
 };
 
@@ -63,21 +55,8 @@ pub async fn logs(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response> {
-    let encoding = parse_encoding(&headers)?;
-    let mut body = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    let malformed = |it: Malformed| Problem::new(ErrorCode::InvalidBody, it.message);
-    let export = MeasuredLogs::measure(encoding, body.bytes.clone()).map_err(malformed)?;
-    body.reserve(export.decoded_bytes()).await?;
-    let default_project = target_project::default_project(&app, &caller).await?;
-    let named = match target_project::name_in_header(&headers)? {
-        Some(name) => Some(target_project::by_name(&app, &caller, &name).await?),
-        None => None,
-    };
-    let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-    let mut export = export.decode().map_err(malformed)?;
-    drop(permit);
-    let project = named.unwrap_or(default_project);
-    let redactors = redact_export(&app, &caller, &mut export, project, named.is_none()).await?;
+    let OtlpRequest { export, encoding, bytes, memory, projects, redactors } =
+        OtlpRequest::<DecodedLogExport>::receive(&app, &caller, &headers, request).await?;
     let permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
     let mut decoded = export.convert();
     drop(permit);
@@ -85,11 +64,7 @@ pub async fn logs(
     let now = app.clock.now();
     let (mut rows, mut traces) = (Vec::new(), Vec::new());
     for group in decoded.groups {
-        let project_id = match (named, &group.project_name) {
-            (Some(project), _) => project,
-            (None, Some(name)) => target_project::by_name(&app, &caller, name).await?,
-            (None, None) => default_project,
-        };
+        let project_id = projects.of_resource(&app, &caller, group.project_name.as_deref()).await?;
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         let held_for = HeldFor { tenant_id: caller.tenant_id, project_id, now };
         for row in held_rows(group, held_for).map_err(anyhow::Error::from)? {
@@ -107,21 +82,18 @@ pub async fn logs(
         held_input::hold(&app.db, &rows, &jobs).await.map_err(anyhow::Error::from)?;
         app.wake_ups().wake_for(&jobs);
     }
-    app.telemetry.ingest.count_body(body.bytes.len());
+    drop(memory);
+    app.telemetry.ingest.count_body(bytes);
     app.telemetry.ingest.count_rejected(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
     if decoded.rejected == 0 {
         return Ok(respond(Signal::LogRecords, encoding, 0, None));
     }
     let message = decoded.rejections.first().map(|it| it.message.clone());
     let reasons = decoded.rejections.into_iter().map(to_reason).collect();
-    let mut items =
-        rejected_items(&caller, project, RejectionSource::OtlpLogs, &headers, decoded.rejected, reasons);
-    if let Some(sdk) = decoded.sdk {
-        (items.sdk, items.sdk_version) = (Some(sdk.name), sdk.version);
-    }
-    redactors.rejected(&mut items);
-    record(&app, items, now).await;
-    Ok(respond(Signal::LogRecords, encoding, decoded.rejected, message))
+    let (source, rejected) = (RejectionSource::OtlpLogs, decoded.rejected);
+    let rejections = OtlpRejections { source, rejected, reasons, sdk: decoded.sdk };
+    rejections.record(&app, &caller, &headers, projects.of_request(), &redactors).await;
+    Ok(respond(Signal::LogRecords, encoding, rejected, message))
 }
 
 fn held_rows(group: LogGroup, held_for: HeldFor) -> std::io::Result<Vec<entities::held_input::Model>> {

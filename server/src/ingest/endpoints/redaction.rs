@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use semantics::otlp::{RedactExport, redact::Redact};
+use semantics::otlp::{OtlpExport, redact::Redact};
 use uuid::Uuid;
 
 use crate::{
@@ -24,7 +24,7 @@ const MAX_NAMED_PROJECTS: usize = 1_000;
 pub async fn redact_export(
     app: &App,
     caller: &Caller,
-    export: &mut impl RedactExport,
+    export: &mut impl OtlpExport,
     project: Uuid,
     by_resource: bool,
 ) -> Result<RequestRedactors> {

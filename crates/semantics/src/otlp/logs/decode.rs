@@ -7,7 +7,6 @@ use opentelemetry_proto::tonic::{
     logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
     resource::v1::Resource,
 };
-use prost::Message as _;
 use serde_json::Value;
 
 use super::{
@@ -15,12 +14,12 @@ use super::{
     record::{self, SpanEvent},
 };
 use crate::otlp::{
-    Malformed, OtlpEncoding, RedactExport, RejectedSpan, Sdk,
+    Malformed, OtlpExport, RejectedSpan, Sdk,
     json::{list, normalize, object, part},
-    project_name,
+    malformed, project_name,
     redact::{self, Redact},
     rejection::{self, SpanPositions},
-    too_large, weight,
+    weight,
 };
 
 /// The log records of a request that are joined with spans.
@@ -69,53 +68,7 @@ impl LogGroup {
     }
 }
 
-/// An OTLP log export, decompressed, whose decoded size is within the limit.
-#[derive(Debug)]
-pub struct MeasuredLogs<B> {
-    body: B,
-    encoding: OtlpEncoding,
-    decoded_bytes: usize,
-}
-
-impl<B: AsRef<[u8]>> MeasuredLogs<B> {
-    /// Computes the memory of the decoded request.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`Malformed`] when it exceeds the limit.
-    pub fn measure(encoding: OtlpEncoding, body: B) -> Result<Self, Malformed> {
-        let decoded_bytes = match encoding {
-            OtlpEncoding::Protobuf => weight::decoded_bytes_of_logs(body.as_ref()),
-            OtlpEncoding::Json => weight::decoded_bytes_of_json(body.as_ref()),
-        };
-        if decoded_bytes > weight::MAX_DECODED_BYTES {
-            return Err(too_large());
-        }
-        Ok(Self { body, encoding, decoded_bytes })
-    }
-
-    /// Returns the memory of the decoded request in bytes, without texts.
-    pub fn decoded_bytes(&self) -> usize {
-        self.decoded_bytes
-    }
-
-    /// Decodes the request.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`Malformed`] when the body is not a request of this type.
-    pub fn decode(self) -> Result<DecodedLogExport, Malformed> {
-        match self.encoding {
-            OtlpEncoding::Protobuf => {
-                let request = ExportLogsServiceRequest::decode(self.body.as_ref()).map_err(malformed)?;
-                Ok(DecodedLogExport { resources: request.resource_logs, ..DecodedLogExport::default() })
-            }
-            OtlpEncoding::Json => decode_json(self.body.as_ref()),
-        }
-    }
-}
-
-/// A decoded request, before its log records are converted.
+/// A decoded log export.
 #[derive(Debug, Default)]
 pub struct DecodedLogExport {
     resources: Vec<ResourceLogs>,
@@ -125,7 +78,47 @@ pub struct DecodedLogExport {
     decoded: DecodedLogs,
 }
 
-impl RedactExport for DecodedLogExport {
+impl OtlpExport for DecodedLogExport {
+    type Message = ExportLogsServiceRequest;
+    const EXPORT_NAME: &'static str = "log export";
+
+    fn decoded_bytes(body: &[u8]) -> usize {
+        weight::decoded_bytes_of_logs(body)
+    }
+
+    fn from_message(message: Self::Message) -> Self {
+        Self { resources: message.resource_logs, ..Self::default() }
+    }
+
+    fn from_lenient_json(body: &[u8]) -> Result<Self, Malformed> {
+        let body = serde_json::from_slice(body).map_err(|it| malformed::<Self>(it))?;
+        let mut request = object(body, "the request")?;
+        let (mut export, mut index) = (Self::default(), 0);
+        for sent in list(&mut request, "resourceLogs")? {
+            let mut sent = object(sent, "resourceLogs")?;
+            let resource = part::<Resource>(&mut sent, "resource");
+            let mut log_records = Vec::new();
+            for scope in list(&mut sent, "scopeLogs")? {
+                for mut record in list(&mut object(scope, "scopeLogs")?, "logRecords")? {
+                    drop_severity_name(&mut record);
+                    normalize(&mut record);
+                    match serde_json::from_value::<LogRecord>(record) {
+                        Ok(record) => log_records.push(record),
+                        Err(error) => {
+                            export.unreadable.push(index);
+                            let message = format!("unreadable log record: {error}");
+                            export.decoded.reject(index, resource.as_ref(), message);
+                        }
+                    }
+                    index += 1;
+                }
+            }
+            let scope_logs = vec![ScopeLogs { log_records, ..ScopeLogs::default() }];
+            export.resources.push(ResourceLogs { resource, scope_logs, schema_url: String::new() });
+        }
+        Ok(export)
+    }
+
     fn project_names(&self) -> Vec<Option<String>> {
         self.resources.iter().map(|it| project_name(it.resource.as_ref())).collect()
     }
@@ -163,53 +156,6 @@ impl DecodedLogExport {
         }
         decoded
     }
-}
-
-fn malformed(error: impl std::fmt::Display) -> Malformed {
-    Malformed { message: format!("not an OTLP log export: {error}") }
-}
-
-fn decode_json(body: &[u8]) -> Result<DecodedLogExport, Malformed> {
-    // Serde would also accept a list for a message, field by field.
-    if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(malformed("expected a JSON object"));
-    }
-    match serde_json::from_slice::<ExportLogsServiceRequest>(body) {
-        Ok(request) => {
-            Ok(DecodedLogExport { resources: request.resource_logs, ..DecodedLogExport::default() })
-        }
-        Err(_) if !weight::fits_as_values(body) => Err(too_large()),
-        Err(_) => lenient(body),
-    }
-}
-
-/// Decodes the log records one by one, after harmless deviations from OTLP's JSON mapping are normalized.
-fn lenient(body: &[u8]) -> Result<DecodedLogExport, Malformed> {
-    let mut request = object(serde_json::from_slice(body).map_err(malformed)?, "the request")?;
-    let (mut export, mut index) = (DecodedLogExport::default(), 0);
-    for sent in list(&mut request, "resourceLogs")? {
-        let mut sent = object(sent, "resourceLogs")?;
-        let resource = part::<Resource>(&mut sent, "resource");
-        let mut log_records = Vec::new();
-        for scope in list(&mut sent, "scopeLogs")? {
-            for mut record in list(&mut object(scope, "scopeLogs")?, "logRecords")? {
-                drop_severity_name(&mut record);
-                normalize(&mut record);
-                match serde_json::from_value::<LogRecord>(record) {
-                    Ok(record) => log_records.push(record),
-                    Err(error) => {
-                        export.unreadable.push(index);
-                        let message = format!("unreadable log record: {error}");
-                        export.decoded.reject(index, resource.as_ref(), message);
-                    }
-                }
-                index += 1;
-            }
-        }
-        let scope_logs = vec![ScopeLogs { log_records, ..ScopeLogs::default() }];
-        export.resources.push(ResourceLogs { resource, scope_logs, schema_url: String::new() });
-    }
-    Ok(export)
 }
 
 /// Drops a severity that is sent by name, because the severity is not stored.

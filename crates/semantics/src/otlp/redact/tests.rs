@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::{MeasuredExport, OtlpEncoding, RedactExport},
+    super::{DecodedExport, MeasuredExport, OtlpEncoding, OtlpExport},
     *,
 };
 
@@ -38,7 +38,8 @@ impl Redact for WordRedactor {
 }
 
 fn redacted(body: &Value) -> super::super::Decoded {
-    let export = MeasuredExport::measure(OtlpEncoding::Json, body.to_string().into_bytes()).unwrap();
+    let body = body.to_string().into_bytes();
+    let export = MeasuredExport::<_, DecodedExport>::measure(OtlpEncoding::Json, body).unwrap();
     let mut decoded = export.decode().unwrap();
     decoded.redact(|project| (project != Some("open")).then_some(&WordRedactor as &dyn Redact));
     decoded.convert()
