@@ -31,7 +31,7 @@ pub struct Model {
     pub received_at: i64,
 }
 
-/// What a row contains.
+/// The kind of a row's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldKind {
     /// A span that log records may complete.

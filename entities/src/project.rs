@@ -27,7 +27,7 @@ pub struct Model {
     /// Whether ingest created the project. False for projects created by request or before this column
     /// existed.
     pub created_by_ingest: bool,
-    /// What ingest masks before it stores texts, as JSON; null: nothing.
+    /// Redaction settings, as JSON; null if redaction is off.
     pub redaction: Option<String>,
 }
 

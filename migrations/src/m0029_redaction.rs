@@ -1,4 +1,4 @@
-//! A column with what ingest masks in the texts of a project. Existing projects mask nothing.
+//! A column with the redaction settings of a project. Redaction is off in existing projects.
 
 use entities::project;
 use sea_orm_migration::{prelude::*, schema::*};

@@ -234,8 +234,8 @@ impl AccessCache {
     ///
     /// # Errors
     ///
-    /// Fails when the database fails, or when the stored settings cannot be compiled: texts are rather refused than stored
-    /// as sent.
+    /// Fails when the database fails, or when the stored settings cannot be compiled, so that no text is stored
+    /// unmasked.
     pub async fn redactor(&self, tenant: Uuid, project: Uuid) -> Result<Option<Arc<ProjectRedactor>>> {
         let read = async || {
             let row = store::projects::get(self.db.current(), tenant, project).await?;

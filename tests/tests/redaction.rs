@@ -172,7 +172,7 @@ async fn send_everything(key: &Caller) {
     }
     let mut batch: Vec<Value> =
         canaries().into_iter().enumerate().map(|(i, it)| item(&format!("batch {i}"), it)).collect();
-    // Rejected items, whose messages quote what was sent.
+    // Rejected items: their messages quote the sent values.
     batch.extend(canaries().iter().map(|it| json!({"latency_ms": it.text})));
     batch.extend(canaries().iter().map(|it| json!({"tags": {(it.text): [1]}})));
     let request = key.request(Method::POST, "/v1/ingest/batch").header("idempotency-key", "batch");

@@ -68,7 +68,8 @@ pub struct ProjectChange {
     pub retention_days: Option<Option<i64>>,
 }
 
-/// What ingest masks in the texts of a project before they are stored; nothing if both lists are empty.
+/// Detectors and patterns whose values ingest masks before it stores the texts of a project. If both lists are empty,
+/// redaction is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RedactionSettings {

@@ -129,7 +129,7 @@ impl Redactor {
         self.nested(text, Vec::new(), counts, JsonNumbers::Kept, json::MAX_DEPTH, true)
     }
 
-    /// Redacts a text with a label, such as the key of an attribute: a label says what a number or a word is.
+    /// Redacts a text with a label, such as the key of an attribute: a label tells a telephone number from an order number.
     pub fn labelled_text(&self, label: &str, text: &str, counts: &mut RedactionCounts) -> Option<String> {
         if self.masks_whole(label, text) {
             let kind = Kind::Secret.word();

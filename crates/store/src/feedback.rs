@@ -56,7 +56,7 @@ pub async fn save(db: &Db, new: feedback::Model) -> Result<FeedbackOutcome, DbEr
     save_row(db, new, FeedbackIdentity::User).await
 }
 
-/// Stores feedback whose user or source is masked. It replaces nothing, because different users have the same placeholder: if
+/// Stores feedback with a masked user or source. It replaces nothing, because different users have the same placeholder: if
 /// there is a row with it, the row's ID is appended to the user.
 ///
 /// # Errors
@@ -65,12 +65,12 @@ pub async fn save_masked(db: &Db, new: feedback::Model) -> Result<FeedbackOutcom
     save_row(db, new, FeedbackIdentity::Masked).await
 }
 
-/// What the user and the source of feedback identify.
+/// Whether the user and the source of feedback identify a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FeedbackIdentity {
-    /// The person who gave it.
+    /// They identify the person.
     User,
-    /// No person, because they are placeholders.
+    /// They are placeholders, which several persons share.
     Masked,
 }
 

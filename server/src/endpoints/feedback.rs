@@ -73,7 +73,7 @@ pub async fn create(
         TraceReference::Id(id) => id,
         TraceReference::External(text) => match traces::by_external_id(&app.db, tenant, &text).await? {
             Some(id) => id,
-            // An external ID that was masked when it was stored; the ID of the trace is derived from what was sent.
+            // The stored external ID is masked. The ID of the trace is derived from the external ID as sent.
             None => derived_trace_id(&caller, &text).ok_or_else(trace_not_found)?,
         },
     };

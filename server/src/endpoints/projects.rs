@@ -187,7 +187,7 @@ pub async fn unarchive(
     set_archived(&app, &caller, path_id(&id)?, false).await
 }
 
-/// Show what ingest masks in the texts of a project.
+/// Show the redaction settings of a project.
 #[utoipa::path(get, path = "/v1/projects/{id}/redaction", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = RedactionSettings)))]
 pub async fn redaction(
@@ -199,7 +199,7 @@ pub async fn redaction(
     Ok(Json(redaction_of(&row.ok_or_else(|| not_found("project"))?)?))
 }
 
-/// Set what ingest masks in the texts of a project, before they are stored.
+/// Replace the redaction settings of a project. Ingest masks values in new texts before it stores them.
 ///
 /// Requests that begin after the response are redacted; stored texts stay as they are. Empty lists mask nothing.
 #[utoipa::path(put, path = "/v1/projects/{id}/redaction", tag = "Projects", request_body = RedactionSettings,

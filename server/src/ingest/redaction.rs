@@ -1,4 +1,4 @@
-//! Masks values in what applications send, as their project has set, before anything of it is stored.
+//! Masks values in the texts of applications before they are stored, by the settings of their project.
 //!
 //! The engine is [`evaluators::redaction`]. OTLP messages are redacted after decoding ([`semantics::otlp::redact`]), items of
 //! JSON ingest after parsing, feedback after validation. The number of masked values by kind is the member

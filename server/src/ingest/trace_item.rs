@@ -52,7 +52,7 @@ pub fn to_chunk(
     redactor: Option<&ProjectRedactor>,
 ) -> Result<TraceChunk, Problem> {
     let (id, derived_external_id) = trace_id(item.id.as_deref(), receipt.project_id);
-    // An explicit external ID takes precedence, so that one that is redacted is not replaced by the ID.
+    // The explicit external ID takes precedence, also if it is redacted later.
     let is_derived = item.external_id.is_none();
     item.external_id = item.external_id.or(derived_external_id);
     if let Some(redactor) = redactor {

@@ -37,7 +37,7 @@ type Note = (u64, &'static str, i64, Vec<(&'static str, &'static str)>);
 fn notes() -> Vec<Note> {
     vec![
         (2, "gen_ai.system.message", 1, vec![("content", "Be terse")]),
-        (2, "gen_ai.user.message", 2, vec![("content", "What is the capital of France?")]),
+        (2, "gen_ai.user.message", 2, vec![("content", "Name the capital of France")]),
         (2, "gen_ai.assistant.message", 3, vec![("content", "A question")]),
         (2, "gen_ai.user.message", 4, vec![("content", "Answer it")]),
         (2, "gen_ai.choice", 5, vec![("message", "{\"role\":\"assistant\",\"content\":\"Paris\"}")]),
@@ -139,7 +139,7 @@ async fn send_logs(caller: &Caller, records: Vec<Value>) {
     assert_eq!(caller.post(LOGS_PATH, &logs_request(records)).await.ok(), json!({}));
 }
 
-/// The trace as its readers see it, with its events and evaluations, without what differs between tenants.
+/// Returns the trace with its events and evaluations, without the members that differ between tenants.
 async fn read(caller: &Caller) -> Value {
     let mut detail = caller.get(&format!("/v1/traces/{TRACE_ID:032x}")).await.ok();
     let evaluations =

@@ -1,5 +1,5 @@
 //! `loupe projects`: lists and shows projects, and sets the project of a context. `change.rs` creates and
-//! changes projects, `archive.rs` archives them, `redaction.rs` sets what ingest masks.
+//! changes projects, `archive.rs` archives them, `redaction.rs` shows and changes their redaction settings.
 
 mod archive;
 mod change;
@@ -50,7 +50,7 @@ pub enum ProjectCommand {
     /// Resume ingest for an archived project
     #[command(before_help = "Examples:\n  loupe projects unarchive 2025-pilot\n")]
     Unarchive(ProjectArgs),
-    /// Show or set what ingest masks in new texts: personal data, secrets and patterns
+    /// Show or change the redaction settings of a project: personal data, secrets and patterns to mask in new texts
     #[command(
         before_help = "Examples:\n  loupe projects redaction checkout-bot\n  loupe projects redaction bot --detect all --pattern 'staff=EMP-[0-9]{6}'\n  loupe projects redaction checkout-bot --off\n"
     )]

@@ -1,4 +1,4 @@
-//! `loupe projects redaction`: shows and sets what ingest masks in the texts of a project.
+//! `loupe projects redaction`: shows and changes the redaction settings of a project.
 
 use api::{
     client::{Client, calls},

@@ -499,12 +499,12 @@ pub fn change_project(id: Uuid, change: &ProjectChange) -> Call<Project> {
     Call::patch(format!("/v1/projects/{id}")).json(json!(change)).with(Auth::Session)
 }
 
-/// Returns what ingest masks in the texts of a project.
+/// Returns the redaction settings of a project.
 pub fn redaction(project: Uuid) -> Call<RedactionSettings> {
     Call::get(format!("/v1/projects/{project}/redaction"))
 }
 
-/// Sets what ingest masks in the texts of a project.
+/// Replaces the redaction settings of a project.
 pub fn set_redaction(project: Uuid, settings: &RedactionSettings) -> Call<RedactionSettings> {
     let path = format!("/v1/projects/{project}/redaction");
     Call::new(Method::PUT, path).json(json!(settings)).with(Auth::Session)

@@ -1,5 +1,5 @@
-//! Finds what redaction masks. Unlike the search of evaluators, it runs on every stored text, so that each detector runs
-//! only on texts that can contain what it finds, and it counts values reserved for examples.
+//! Finds the values to mask. Unlike the search of evaluators, it runs on every stored text. Therefore each detector runs only
+//! on texts that can contain its values. Values reserved for examples are masked too.
 
 use super::{
     Hit, Kind, emails, ip, lettered,
@@ -127,8 +127,8 @@ const BYTES_BEFORE_NUMBER: usize = 112;
 /// Text after a number that the detectors read.
 const BYTES_AFTER_NUMBER: usize = 64;
 
-/// Returns the regions of a text around what may be a number, ascending and without overlaps. Prices, dates and times,
-/// which most texts have, are none.
+/// Returns the regions of a text around possible numbers, ascending and without overlaps. Prices, dates and times
+/// are no such numbers.
 fn number_regions(text: &str) -> Vec<(usize, usize)> {
     let mut regions: Vec<(usize, usize)> = Vec::new();
     let mut add = |start: usize, end: usize| {

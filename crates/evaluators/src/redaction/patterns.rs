@@ -34,7 +34,7 @@ const MAX_REREADS: usize = 64;
 const MIN_REREAD_BYTES: usize = 64 * 1024;
 /// Maximum nesting of groups and repetitions.
 const MAX_NESTING: u32 = 50;
-/// Texts that no pattern may match: names by which ingest recognizes what a span is, and words of everyday language.
+/// Texts that no pattern may match: names by which ingest recognizes types of spans, and words of everyday language.
 const ORDINARY_TEXTS: [&str; 6] = [
     "gen_ai.operation.name",
     "openinference.span.kind",

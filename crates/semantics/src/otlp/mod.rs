@@ -177,9 +177,7 @@ impl<B: AsRef<[u8]>, E: OtlpExport> MeasuredExport<B, E> {
     pub fn decode(self) -> Result<E, Malformed> {
         let body = self.body.as_ref();
         match self.encoding {
-            OtlpEncoding::Protobuf => {
-                Ok(E::from_message(E::Message::decode(body).map_err(|it| malformed::<E>(it))?))
-            }
+            OtlpEncoding::Protobuf => Ok(E::from_message(E::Message::decode(body).map_err(malformed::<E>)?)),
             // Serde would also accept a list for a message, field by field.
             OtlpEncoding::Json if body.trim_ascii_start().first() != Some(&b'{') => {
                 Err(malformed::<E>("expected a JSON object"))

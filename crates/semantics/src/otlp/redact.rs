@@ -1,7 +1,7 @@
 //! Redacts decoded OTLP messages before they are converted, so that no convention sees, moves or repeats a masked value.
 //!
-//! IDs, times, kinds and well-known keys stay as sent. What a span masks, in its attributes, events and links, is counted in
-//! its attribute [`REDACTIONS_ATTRIBUTE`]. The texts of a resource and of a scope are redacted once, and are not counted.
+//! IDs, times, kinds and well-known keys stay as sent. Masked values in the attributes, events and
+//! links of a span are counted in its attribute [`REDACTIONS_ATTRIBUTE`]. The texts of a resource and of a scope are redacted once, and are not counted.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub trait Redact: Sync {
     /// Masks values in a text, or in the strings, keys and numbers of a JSON text.
     fn text(&self, text: &mut String, counts: &mut RedactionCounts);
 
-    /// Like [`Redact::text`], with a label that says what the text is, such as the key of an attribute.
+    /// Like [`Redact::text`], with a label of the text, such as the key of an attribute.
     fn labelled_text(&self, label: &str, text: &mut String, counts: &mut RedactionCounts);
 
     /// Returns whether numbers with few digits and fractions with this label may be masked.
@@ -62,7 +62,7 @@ pub(super) fn resource_spans(sent: &mut ResourceSpans, redactor: &dyn Redact) {
     }
 }
 
-/// Redacts the attributes of a resource, except for the name of the project, which is not stored redacted.
+/// Redacts the attributes of a resource. The name of the project stays as sent, because it selects the settings.
 pub fn resource(resource: &mut Resource, redactor: &dyn Redact) {
     let mut counts = RedactionCounts::new();
     // The first one with text names the project; the decoder ignores further ones.
@@ -228,7 +228,7 @@ fn labelled_value(value: &mut AnyValue, label: &str, redactor: &dyn Redact, coun
     }
 }
 
-/// Returns whether all items of a list are numbers of an embedding, which are not searched. A list with anything else is.
+/// Returns whether a list is an embedding: all items are numbers. Embeddings are not searched.
 fn is_vector(values: &[AnyValue]) -> bool {
     values.len() >= MIN_VECTOR_NUMBERS
         && values.iter().all(
@@ -236,7 +236,7 @@ fn is_vector(values: &[AnyValue]) -> bool {
         )
 }
 
-/// Replaces a number by a text if something in its digits is masked.
+/// Replaces a number by a text if the redactor masks its digits.
 fn redact_number(
     value: &mut Value,
     digits: String,

@@ -1,7 +1,7 @@
 //! Joins log records with the spans of stored traces: one transaction per group of traces.
 //!
 //! The transaction locks the traces, so that each is joined with all log records that were committed before. A span that
-//! was kept is converted again together with its log records and replaces the stored one; its old texts are removed. The
+//! is held is converted again together with its log records and replaces the stored one; its old texts are removed. The
 //! caller tries again later if a span of the log records is not stored.
 
 use std::{

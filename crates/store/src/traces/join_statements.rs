@@ -65,10 +65,10 @@ fn held_input_sql(traces: &str) -> String {
     )
 }
 
-/// Returns the condition on a list of traces for SQLite, whose placeholders begin with the second one.
+/// Returns the condition on a list of traces for SQLite. Its placeholders begin with `$2`.
 fn is_any_of(traces: &[Uuid]) -> String {
-    let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
-    format!("trace_id IN ({})", places.join(","))
+    let placeholders: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
+    format!("trace_id IN ({})", placeholders.join(","))
 }
 
 impl JoinStatements for SqliteStore<'_> {

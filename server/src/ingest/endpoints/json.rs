@@ -323,7 +323,7 @@ fn project_name(raw: &[u8]) -> Option<String> {
         }
     }
     let mut name = None;
-    // What stands before an error of the syntax is enough.
+    // The part before a syntax error is enough.
     let _ = serde_json::Deserializer::from_slice(raw).deserialize_map(NameVisitor(&mut name));
     name
 }

@@ -91,7 +91,7 @@ impl OtlpExport for DecodedLogExport {
     }
 
     fn from_lenient_json(body: &[u8]) -> Result<Self, Malformed> {
-        let body = serde_json::from_slice(body).map_err(|it| malformed::<Self>(it))?;
+        let body = serde_json::from_slice(body).map_err(malformed::<Self>)?;
         let mut request = object(body, "the request")?;
         let (mut export, mut index) = (Self::default(), 0);
         for sent in list(&mut request, "resourceLogs")? {

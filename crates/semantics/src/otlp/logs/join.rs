@@ -112,7 +112,7 @@ impl SpanToJoin {
     }
 }
 
-/// What log records add to a span that is not converted again.
+/// The events and evaluations that log records add to a span that is not converted again.
 #[derive(Debug, Default, PartialEq)]
 pub struct SpanAdditions {
     /// Events.
@@ -231,7 +231,7 @@ impl LogJoin {
         Ok(convert::span(span, scope_name, &shared).ok())
     }
 
-    /// Returns what the log records of a span add to it, if it is not held.
+    /// Returns the events and evaluations in the log records of a span that is not held.
     pub fn additions(&mut self, id: [u8; 8]) -> SpanAdditions {
         let contents = events::read(self.take_events(id));
         let has_messages = [&contents.input, &contents.output, &contents.instructions, &contents.tool_input]

@@ -40,7 +40,7 @@ pub(super) struct SpanEvent {
 ///
 /// # Errors
 ///
-/// Fails with the reason for which the log record is not stored.
+/// Fails with the reason why the log record is not stored.
 pub(super) fn to_event(record: LogRecord) -> Result<SpanEvent, &'static str> {
     let LogRecord {
         time_unix_nano,
