@@ -269,6 +269,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
             "http::route",
             "ingest",
             "log_joining",
+            "memory",
         ],
     ),
     ("metrics::endpoints", &["access", "app", "error", "feature", "http", "http::route", "metrics"]),
