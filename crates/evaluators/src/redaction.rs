@@ -1,12 +1,12 @@
 //! Masks personal data, secrets and a project's own patterns in texts before they are stored.
 //!
-//! The detectors are those of the evaluator `pii_leakage` ([`crate::pii`]). A masked value becomes `[REDACTED:kind]`, and
-//! [`RedactionCounts`] has the number of masked values of each kind. Text that is JSON stays JSON ([`json`]): its strings
+//! The detectors are those of the evaluator `pii_leakage` (`crate::pii`). A masked value becomes `[REDACTED:kind]`, and
+//! [`RedactionCounts`] has the number of masked values of each kind. Text that is JSON stays JSON (module `json`): its strings
 //! and keys are redacted one by one, and everything else keeps its bytes.
 //!
 //! All work is linear in the length of the text: the detectors read it a few times, and the patterns of a project have a
-//! maximum length and a budget for dense matches ([`patterns`]). A text grows to at most twice its length plus
-//! [`MAX_GROWTH_BYTES`]; beyond that, one placeholder replaces its rest. Texts without candidates are only scanned.
+//! maximum length and a budget for dense matches (module `patterns`). A text grows to at most twice its length plus
+//! `MAX_GROWTH_BYTES`; beyond that, one placeholder replaces its rest. Texts without candidates are only scanned.
 
 mod json;
 mod normalized;
