@@ -170,7 +170,7 @@ async fn demo_does_not_replace_the_current_context() {
 }
 
 #[tokio::test]
-async fn demo_searches_and_judges_without_network() {
+async fn demo_searches_judges_and_shows_failures_without_network() {
     let folder = tempfile::tempdir().unwrap();
     let demo = start(folder.path());
     assert!(
@@ -179,7 +179,12 @@ async fn demo_searches_and_judges_without_network() {
         demo.greeting
     );
     let owner = owner(&demo, folder.path());
+    check_failures_anomaly_and_deliveries(&owner).await;
+    check_search_and_judge(&owner).await;
+    stop(demo, folder.path());
+}
 
+async fn check_search_and_judge(owner: &Caller) {
     // The search finds spans some seconds after the start; the newest are embedded first.
     let mut found = Value::Null;
     for _ in 0..120 {
@@ -226,15 +231,9 @@ async fn demo_searches_and_judges_without_network() {
         assert!(reasoning.starts_with("Scripted verdict of the demo, no model was asked."), "{reasoning}");
         assert_eq!(judged["judge_model"], "demo-judge");
     }
-    stop(demo, folder.path());
 }
 
-#[tokio::test]
-async fn demo_shows_failures_an_anomaly_and_webhook_deliveries() {
-    let folder = tempfile::tempdir().unwrap();
-    let demo = start(folder.path());
-    let owner = owner(&demo, folder.path());
-
+async fn check_failures_anomaly_and_deliveries(owner: &Caller) {
     wait_until("the incident is the largest cluster", async || {
         let clusters = owner.get("/v1/failures/clusters?limit=200").await.ok();
         let clusters = clusters["clusters"].as_array().unwrap();
@@ -283,7 +282,6 @@ async fn demo_shows_failures_an_anomaly_and_webhook_deliveries() {
     let path = format!("/v1/webhooks/{}/test", webhook("/incidents")["id"].as_str().unwrap());
     let ping = owner.post(&path, &serde_json::json!({})).await.ok();
     assert_eq!((&ping["status"], &ping["body"]), (&200.into(), &r#"{"received":true}"#.into()), "{ping}");
-    stop(demo, folder.path());
 }
 
 /// Returns the control actions with this status.
@@ -324,16 +322,22 @@ async fn wait_for_control_loop(demo: &ServerProcess, owner: &Caller) {
 }
 
 #[tokio::test]
-async fn demo_control_loop_is_decided_by_an_owner() {
+async fn demo_control_loop_acts_on_traces_and_tests_prompts() {
     let folder = tempfile::tempdir().unwrap();
     let demo = start(folder.path());
     let owner = owner(&demo, folder.path());
     wait_for_control_loop(&demo, &owner).await;
+    check_actions_of_the_control_loop(&owner).await;
+    check_versions_of_prompts(&owner).await;
+    stop(demo, folder.path());
+}
 
+/// Checks that an owner decides on actions, and that diffs show their effect.
+async fn check_actions_of_the_control_loop(owner: &Caller) {
     let mut waiting = Vec::new();
     for reason in [json!("retry_threshold_exceeded"), json!("cascade_depth_exhausted"), Value::Null] {
         wait_until("an action waits for approval for each reason", async || {
-            waiting = actions(&owner, "pending_approval").await;
+            waiting = actions(owner, "pending_approval").await;
             waiting.iter().any(|it| it["metadata"]["escalation_reason"] == reason)
         })
         .await;
@@ -348,9 +352,9 @@ async fn demo_control_loop_is_decided_by_an_owner() {
     assert_eq!(owner.get(&trace).await.ok()["control_loop_depth"], 2);
 
     let mut deltas = Vec::new();
-    for action in actions(&owner, "succeeded").await {
+    for action in actions(owner, "succeeded").await {
         if action["action_type"] == "prompt_modification" {
-            deltas.push(relevance(&diff(&owner, &action).await)["delta"].as_f64().unwrap());
+            deltas.push(relevance(&diff(owner, &action).await)["delta"].as_f64().unwrap());
         }
     }
     assert!(deltas.iter().any(|it| *it > 0.2), "a prompt modification improved an answer: {deltas:?}");
@@ -367,21 +371,15 @@ async fn demo_control_loop_is_decided_by_an_owner() {
     let path = format!("/v1/control/actions/{}/approve", escalated["id"].as_str().unwrap());
     assert_eq!(owner.post(&path, &json!({})).await.status, 202);
     wait_until("the approved action is executed", async || {
-        actions(&owner, "succeeded").await.iter().any(|it| it["id"] == escalated["id"])
+        actions(owner, "succeeded").await.iter().any(|it| it["id"] == escalated["id"])
     })
     .await;
-    let delta = relevance(&diff(&owner, escalated).await);
+    let delta = relevance(&diff(owner, escalated).await);
     assert!(delta["original_score"].is_f64() && delta["remediated_score"].is_f64(), "{delta}");
-    stop(demo, folder.path());
 }
 
-#[tokio::test]
-async fn demo_prompts_are_tested_shipped_and_watched() {
-    let folder = tempfile::tempdir().unwrap();
-    let demo = start(folder.path());
-    let owner = owner(&demo, folder.path());
-    wait_for_control_loop(&demo, &owner).await;
-
+/// Checks that versions of prompts are tested, shipped and watched.
+async fn check_versions_of_prompts(owner: &Caller) {
     let versions = async || -> BTreeMap<String, Value> {
         let page = owner.get("/v1/prompts/deployments?limit=200").await.ok();
         let rows = page["deployments"].as_array().unwrap().iter();
@@ -408,7 +406,6 @@ async fn demo_prompts_are_tested_shipped_and_watched() {
         test["baseline"]["n"].as_i64() > Some(0) && test["candidate"]["n"].as_i64() > Some(0)
     })
     .await;
-    stop(demo, folder.path());
 }
 
 #[cfg(unix)]

@@ -158,12 +158,13 @@ impl Redactor {
 
     /// Returns whether numbers with few digits and fractions with this label may be masked.
     pub fn searches_small_numbers(&self, label: &str) -> bool {
-        !self.patterns.is_empty() || self.kinds.contains(Kind::Secret) && SecretName::of(label).is_some()
+        self.patterns.may_match_numbers()
+            || self.kinds.contains(Kind::Secret) && SecretName::of(label).is_some()
     }
 
     /// Returns whether a JSON text may have a key that is the name of a secret.
     fn has_secret_names(&self, text: &str) -> bool {
-        self.kinds.contains(Kind::Secret) && (names::may_contain(text) || text.contains("\\u"))
+        self.kinds.contains(Kind::Secret) && (names::may_have_secret_key(text) || text.contains("\\u"))
     }
 
     /// Returns whether the label is the name of a secret, and this is its value.
@@ -248,7 +249,10 @@ fn max_redacted_bytes(text: &str) -> usize {
 
 /// Returns a label without the word `call`. In labels, it names the call of a function and not one by telephone.
 fn without_call(label: &str) -> Cow<'_, str> {
-    if !label.as_bytes().windows(4).any(|it| it.eq_ignore_ascii_case(b"call")) {
+    let bytes = label.as_bytes();
+    let begins_call =
+        |at: usize| bytes[at..].first_chunk().is_some_and(|it: &[u8; 4]| it.eq_ignore_ascii_case(b"call"));
+    if !memchr::memchr2_iter(b'c', b'C', bytes).any(begins_call) {
         return Cow::Borrowed(label);
     }
     Cow::Owned(["call", "Call", "CALL"].iter().fold(label.to_owned(), |label, word| label.replace(word, "")))

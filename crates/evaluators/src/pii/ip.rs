@@ -65,7 +65,7 @@ pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
     let bytes = text.as_bytes();
     let part = |it: &u8| it.is_ascii_hexdigit() || *it == b':' || *it == b'.';
     let mut free = 0;
-    for (at, _) in text.match_indices(':') {
+    for at in memchr::memchr_iter(b':', bytes) {
         if at < free {
             continue;
         }

@@ -4,39 +4,49 @@ use super::{
     Hit, Kind,
     checks::date,
     iban, national,
-    numbers::Boundaries,
+    numbers::{self, Boundaries},
     words::{Label, Words},
 };
 
 pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut Vec<Hit>) {
     let bytes = text.as_bytes();
     let mut at = 0;
-    while at < bytes.len() {
-        if !bytes[at].is_ascii_alphanumeric() {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        let (mut digits, mut letters) = (false, false);
-        while let Some(byte) = bytes.get(at).filter(|it| it.is_ascii_alphanumeric()) {
-            digits |= byte.is_ascii_digit();
-            letters |= byte.is_ascii_alphabetic();
-            at += 1;
-        }
+    while let Some((start, end)) = next_token(bytes, at) {
+        at = end;
         let is_free = free(bytes, start);
         if !is_free && boundaries == Boundaries::Strict {
             continue;
         }
-        if letters && let Some(end) = iban::read(bytes, start) {
+        let has_letters = bytes[start..end].iter().any(u8::is_ascii_alphabetic);
+        if has_letters && let Some(end) = iban::read(bytes, start) {
             hits.push(Hit { kind: Kind::Iban, what: "", start, end, reserved: false });
             at = end;
             continue;
         }
-        if is_free && let Some((what, end)) = national(bytes, start, at, digits && letters, words) {
+        let has_digits = bytes[start..end].iter().any(u8::is_ascii_digit);
+        if is_free && let Some((what, end)) = national(bytes, start, end, has_digits && has_letters, words) {
             hits.push(Hit { kind: Kind::NationalId, what, start, end, reserved: false });
             at = end;
         }
     }
+}
+
+/// Returns the next token of letters and digits from `from` on that may begin a number: it contains a digit, or it is two
+/// letters before a blank and a digit.
+fn next_token(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+    let digit = from + numbers::first_digit(&bytes[from..])?;
+    let token_start =
+        |end: usize| end - bytes[from..end].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
+    let start = token_start(digit);
+    if start == digit
+        && let Some(blank) = digit.checked_sub(1).filter(|it| *it >= from && bytes[*it] == b' ')
+    {
+        let letters = token_start(blank);
+        if blank - letters == 2 {
+            return Some((letters, blank));
+        }
+    }
+    Some((start, digit + bytes[digit..].iter().take_while(|it| it.is_ascii_alphanumeric()).count()))
 }
 
 /// Returns whether a token that begins here is not the rest of a longer token.

@@ -51,12 +51,12 @@ pub(crate) struct MaskedValue {
 pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
     let mut hits: Vec<Hit> = Vec::new();
     if kinds.contains(Kind::Secret) {
-        let marks = Words::marks_of(text);
-        if !marks.marks.is_empty() {
-            secrets::find(text, &marks, Boundaries::Loose, &mut hits);
+        let marks = secrets::marks::of(text);
+        if !marks.is_empty() {
+            secrets::find(text, &Words::without_labels(marks), Boundaries::Loose, &mut hits);
         }
     }
-    if text.contains('@') || has_spelled_at(text) {
+    if memchr::memchr(b'@', text.as_bytes()).is_some() || has_spelled_at(text) {
         emails::find(text, &mut hits);
     }
     if kinds.has_numbers() {
@@ -70,14 +70,14 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
 /// Finds numbers in a region of a text.
 fn find_numbers(text: &str, start: usize, end: usize, hits: &mut Vec<Hit>) {
     let region = &text[start..end];
-    let words = Words::of(region);
+    let words = Words::on_demand(region);
     let before = hits.len();
     ip::find_v6(region, hits);
     lettered::find(region, &words, Boundaries::Loose, hits);
     numbers::find(region, &words, Boundaries::Loose, hits);
-    if words.has_impersonal() {
+    if words.used_impersonal() {
         // A number beside a word such as `order` may be personal nevertheless. Masking is preferred to storing.
-        let no_words = Words::default();
+        let no_words = Words::without_labels(Vec::new());
         lettered::find(region, &no_words, Boundaries::Loose, hits);
         numbers::find(region, &no_words, Boundaries::Loose, hits);
     }
@@ -111,11 +111,13 @@ fn has_spelled_at(text: &str) -> bool {
     let bytes = text.as_bytes();
     let follows_at =
         |it: usize| bytes[..it].last_chunk().is_some_and(|it: &[u8; 2]| it.eq_ignore_ascii_case(b"at"));
-    [']', ')', '}'].into_iter().any(|bracket| text.match_indices(bracket).any(|(it, _)| follows_at(it)))
+    memchr::memchr3_iter(b']', b')', b'}', bytes).any(follows_at)
 }
 
-/// The fewest digits of a number of digits, in groups: `QQ 12 34 56 C` has six.
-const MIN_GROUPED_DIGITS: usize = 6;
+/// The fewest digits of a number of digits, in groups.
+const MIN_GROUPED_DIGITS: usize = 7;
+/// The lengths of the groups in `QQ 12 34 56 C`, which has fewer digits.
+const PAIRS_OF_DIGITS: [usize; 3] = [2, 2, 2];
 /// The fewest digits of a number in a token with letters, such as an Indian PAN.
 const MIN_MIXED_DIGITS: usize = 4;
 /// The shortest token of letters and digits that is a number.
@@ -139,7 +141,7 @@ fn number_regions(text: &str) -> Vec<(usize, usize)> {
     let bytes = text.as_bytes();
     let mut groups: Vec<Group> = Vec::new();
     let mut at = 0;
-    while let Some(skipped) = bytes[at..].iter().position(u8::is_ascii_digit) {
+    while let Some(skipped) = numbers::first_digit(&bytes[at..]) {
         let digit = at + skipped;
         let start = digit - bytes[at..digit].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
         let end = digit + bytes[digit..].iter().take_while(|it| it.is_ascii_alphanumeric()).count();
@@ -154,13 +156,16 @@ fn number_regions(text: &str) -> Vec<(usize, usize)> {
         groups.clear();
         let cluster_end = numbers::read(bytes, digit, &mut groups);
         let digits: usize = groups.iter().map(|it| it.len()).sum();
-        if (digits >= MIN_GROUPED_DIGITS || groups.len() >= IPV4_GROUPS) && !is_date(bytes, &groups) {
+        let is_long = digits >= MIN_GROUPED_DIGITS
+            || groups.len() >= IPV4_GROUPS
+            || groups.iter().map(|it| it.len()).eq(PAIRS_OF_DIGITS);
+        if is_long && !is_date(bytes, &groups) {
             add(start, cluster_end);
         }
         at = cluster_end.max(end);
     }
     // A global IPv6 address begins with four hexadecimal digits, and the first is 2 or 3.
-    for (at, _) in text.match_indices(':') {
+    for at in memchr::memchr_iter(b':', bytes) {
         let group = bytes[..at].last_chunk().filter(|it: &&[u8; 4]| matches!(it[0], b'2' | b'3'));
         if group.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit)) {
             add(at - 4, at);

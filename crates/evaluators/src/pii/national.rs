@@ -72,8 +72,8 @@ const fn rule(
     Rule { what, label, length, check, own }
 }
 
-/// Returns the kind of national number of these digits.
-pub(super) fn what(written: &WrittenDigits, around: NearbyLabels) -> Option<&'static str> {
+/// Returns the kind of national number of these digits. `around` returns the labels around them.
+pub(super) fn what(written: &WrittenDigits, around: impl Fn() -> NearbyLabels) -> Option<&'static str> {
     let length = written.digits.len();
     // Numbers with one repeated digit, such as 000-00-0000, are placeholders.
     if !(8..=18).contains(&length) || same(written.digits) {
@@ -83,6 +83,7 @@ pub(super) fn what(written: &WrittenDigits, around: NearbyLabels) -> Option<&'st
         .iter()
         .filter(|it| it.length == length && (it.check)(written.digits))
         .find(|it| {
+            let around = around();
             let own = it
                 .own
                 .is_some_and(|(groups, between)| written.groups == groups && written.between == between);

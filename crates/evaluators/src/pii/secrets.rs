@@ -1,15 +1,26 @@
 //! Keys, tokens and passwords, found by the prefixes that issuers assign and by the name before a value.
 
 mod issued;
+pub(super) mod marks;
 mod named;
 pub(crate) mod names;
 
 use super::{Hit, numbers::Boundaries, words::Words};
 use issued::ISSUED_KEYS;
 
-/// Returns the prefixes of secrets, in the order of the numbers in [`Words::marks`].
-pub(super) fn marks() -> impl Iterator<Item = &'static str> {
-    ISSUED_KEYS.iter().map(|it| it.begins).chain(named::SECRET_NAMES.iter().map(|it| it.0))
+/// Returns the prefixes and names of secrets, in the order of the numbers in [`Words::marks`].
+pub(super) fn all_marks() -> impl Iterator<Item = &'static str> {
+    issued_marks().chain(named_marks())
+}
+
+/// Returns the prefixes that issuers assign.
+fn issued_marks() -> impl Iterator<Item = &'static str> {
+    ISSUED_KEYS.iter().map(|it| it.begins)
+}
+
+/// Returns the names of secrets, in lower case.
+fn named_marks() -> impl Iterator<Item = &'static str> {
+    named::SECRET_NAMES.iter().map(|it| it.0)
 }
 
 pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut Vec<Hit>) {

@@ -1,8 +1,8 @@
 //! Label words, which say what the number beside them is, and prefixes of keys: found in one pass.
 
-use std::sync::LazyLock;
+use std::{cell::OnceCell, sync::LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, Input};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
 use super::secrets;
 
@@ -160,9 +160,10 @@ struct Word {
 
 /// The label words and marks of a text.
 #[derive(Default)]
-pub(super) struct Words {
-    /// The label words, in order of their ends.
-    words: Vec<Word>,
+pub(super) struct Words<'a> {
+    text: &'a str,
+    /// The label words, in order of their ends. They are searched when the first number asks for its labels.
+    words: OnceCell<Vec<Word>>,
     /// Prefixes of keys: the number in [`secrets::MARKS`] and the byte of the start.
     pub(super) marks: Vec<(usize, usize)>,
 }
@@ -177,7 +178,7 @@ static LABEL_AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
     let words =
         || LABEL_WORDS.iter().flat_map(|(label, words)| words.split(',').map(|it| (*label, it.trim())));
     let labels = words().map(|it| it.0).collect();
-    let patterns = words().map(|it| it.1).chain(secrets::marks());
+    let patterns = words().map(|it| it.1).chain(secrets::all_marks());
     let search = AhoCorasickBuilder::new()
         .ascii_case_insensitive(true)
         // The DFA has a state per byte: it takes a few hundred kilobytes once, and one table look-up per byte
@@ -188,15 +189,6 @@ static LABEL_AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
     Some(Automaton { search, labels })
 });
 
-/// The prefixes of keys alone, whose automaton is small and has few matches.
-static MARK_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let kind = Some(AhoCorasickKind::DFA);
-    AhoCorasickBuilder::new().ascii_case_insensitive(true).kind(kind).build(secrets::marks()).ok()
-});
-
-/// Maximum length of a mark in bytes, rounded up.
-const MAX_MARK_BYTES: usize = 64;
-
 /// Maximum distance of a label word before its number, in bytes.
 const MAX_DISTANCE_BEFORE: usize = 64;
 /// Maximum distance of a label word after its number, in bytes.
@@ -204,54 +196,36 @@ const MAX_DISTANCE_AFTER: usize = 28;
 /// Maximum distance of a label word for an impersonal number, in bytes.
 const MAX_DISTANCE_IMPERSONAL: usize = 32;
 
-impl Words {
+impl<'a> Words<'a> {
     /// Finds the label words and marks of a text.
-    pub(super) fn of(text: &str) -> Self {
-        let mut found = Self { words: Vec::new(), marks: Vec::new() };
-        let Some(automaton) = &*LABEL_AUTOMATON else { return found };
-        for hit in automaton.search.find_overlapping_iter(text) {
-            let pattern = hit.pattern().as_usize();
-            match automaton.labels.get(pattern) {
-                Some(label) => {
-                    if whole(text, hit.start(), hit.end()) {
-                        let place = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
-                        found.words.push(Word {
-                            start: place(hit.start()),
-                            end: place(hit.end()),
-                            label: *label,
-                        });
-                    }
-                }
-                None => found.marks.push((pattern - automaton.labels.len(), hit.start())),
-            }
-        }
-        found
+    pub(super) fn of(text: &'a str) -> Self {
+        let mut marks = Vec::new();
+        let words = search(text, |mark, start| marks.push((mark, start)));
+        Self { text, words: OnceCell::from(words), marks }
     }
 
-    /// Finds the marks of a text, but not its label words.
-    pub(super) fn marks_of(text: &str) -> Self {
-        let mut found = Self::default();
-        let Some(search) = &*MARK_AUTOMATON else { return found };
-        // Most texts have no mark, which a search for the first one finds out fastest.
-        let Some(first) = search.find(text) else { return found };
-        let rest = Input::new(text).range(first.start().saturating_sub(MAX_MARK_BYTES)..);
-        found
-            .marks
-            .extend(search.find_overlapping_iter(rest).map(|it| (it.pattern().as_usize(), it.start())));
-        found
+    /// Finds the label words of a text when a number asks for them, and no marks.
+    pub(super) fn on_demand(text: &'a str) -> Self {
+        Self { text, ..Self::default() }
     }
 
-    /// Returns whether a word labels a number as impersonal.
-    pub(super) fn has_impersonal(&self) -> bool {
-        self.words.iter().any(|it| it.label == Other)
+    /// Returns no label words and these marks.
+    pub(super) fn without_labels(marks: Vec<(usize, usize)>) -> Self {
+        Self { words: OnceCell::from(Vec::new()), marks, ..Self::default() }
+    }
+
+    /// Returns whether a number asked for its labels, and a word labels a number as impersonal.
+    pub(super) fn used_impersonal(&self) -> bool {
+        self.words.get().is_some_and(|it| it.iter().any(|it| it.label == Other))
     }
 
     /// Returns the labels around these bytes.
     pub(super) fn around(&self, start: usize, end: usize) -> NearbyLabels {
         let mut around = NearbyLabels::default();
-        let after = self.words.partition_point(|it| it.end as usize <= start);
+        let words = self.words.get_or_init(|| search(self.text, |_, _| {}));
+        let after = words.partition_point(|it| it.end as usize <= start);
         let mut nearest = 0_usize;
-        for word in self.words[..after].iter().rev() {
+        for word in words[..after].iter().rev() {
             let distance = start - word.end as usize;
             if distance > MAX_DISTANCE_BEFORE {
                 break;
@@ -264,7 +238,7 @@ impl Words {
             }
             around.earlier |= bit(word.label);
         }
-        for word in &self.words[after..] {
+        for word in &words[after..] {
             if word.start as usize >= end + MAX_DISTANCE_AFTER {
                 break;
             }
@@ -276,6 +250,25 @@ impl Words {
         }
         around
     }
+}
+
+/// Returns the label words of a text in order of their ends, and passes the number and the start of each mark.
+fn search(text: &str, mut mark: impl FnMut(usize, usize)) -> Vec<Word> {
+    let mut words = Vec::new();
+    let Some(automaton) = &*LABEL_AUTOMATON else { return words };
+    for hit in automaton.search.find_overlapping_iter(text) {
+        let pattern = hit.pattern().as_usize();
+        match automaton.labels.get(pattern) {
+            Some(label) => {
+                if whole(text, hit.start(), hit.end()) {
+                    let place = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+                    words.push(Word { start: place(hit.start()), end: place(hit.end()), label: *label });
+                }
+            }
+            None => mark(pattern - automaton.labels.len(), hit.start()),
+        }
+    }
+    words
 }
 
 /// The labels around a number.

@@ -19,8 +19,10 @@ impl<'a> NormalizedBytes<'a> {
     /// Normalizes a text.
     pub(super) fn of(text: &'a str) -> Self {
         let bytes = text.as_bytes();
-        // Both tests read many bytes at once.
-        if text.is_ascii() && !bytes.contains(&b'\\') && !text.contains(PERCENT_AT) {
+        // These tests read many bytes at once.
+        let is_ascii = text.is_ascii();
+        let next_escape = |from: usize| memchr::memchr2(b'\\', b'%', &bytes[from..]);
+        if is_ascii && next_escape(0).is_none() {
             return Self { text: Cow::Borrowed(text), runs: Vec::new() };
         }
         let is_special = |at: usize| match bytes[at] {
@@ -31,7 +33,10 @@ impl<'a> NormalizedBytes<'a> {
         let next_special = |from: usize| {
             let mut at = from;
             loop {
-                at += bytes.get(at..)?.iter().position(|it| matches!(it, b'\\' | b'%' | 0x80..))?;
+                at += match is_ascii {
+                    true => next_escape(at)?,
+                    false => bytes[at..].iter().position(|it| matches!(it, b'\\' | b'%' | 0x80..))?,
+                };
                 if is_special(at) {
                     return Some(at);
                 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use api::project::RedactionPattern;
 use regex::{Regex, RegexBuilder};
-use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
+use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 use super::{MaskedRange, RedactionProblem, merged};
 
@@ -55,6 +55,10 @@ struct NamedPattern {
 /// The compiled patterns of a project.
 pub(super) struct Patterns {
     list: Vec<NamedPattern>,
+    /// The fewest bytes of a match.
+    min_match_bytes: usize,
+    /// Whether a pattern may match in the digits of a number.
+    may_match_numbers: bool,
     /// Matches every text in which a pattern can match, even where it is a part of a longer text. None: all texts.
     filter: Option<Regex>,
 }
@@ -83,6 +87,7 @@ impl Patterns {
         }
         let mut list = Vec::with_capacity(patterns.len());
         let mut filters = Vec::with_capacity(patterns.len());
+        let (mut min_match_bytes, mut may_match_numbers) = (usize::MAX, false);
         let mut names = HashSet::with_capacity(patterns.len());
         let mut expressions = HashSet::with_capacity(patterns.len());
         for (i, RedactionPattern { name, pattern }) in patterns.iter().enumerate() {
@@ -96,10 +101,12 @@ impl Patterns {
                 return Err(RedactionProblem::new(at("pattern"), "is equal to an earlier pattern"));
             }
             let max_match_bytes = hir.properties().maximum_len().unwrap_or(MAX_MATCH_BYTES);
+            min_match_bytes = min_match_bytes.min(hir.properties().minimum_len().unwrap_or(0));
+            may_match_numbers |= may_match_number(&hir);
             list.push(NamedPattern { name: name.as_str().into(), regex, max_match_bytes });
             filters.push(without_looks(&hir));
         }
-        Ok(Self { filter: filter(filters), list })
+        Ok(Self { filter: filter(filters), list, min_match_bytes, may_match_numbers })
     }
 
     /// Returns whether there are no patterns.
@@ -112,9 +119,14 @@ impl Patterns {
         self.list.len()
     }
 
+    /// Returns whether a pattern may match in the digits of a number, also with few digits.
+    pub(super) fn may_match_numbers(&self) -> bool {
+        self.may_match_numbers
+    }
+
     /// Returns whether a pattern may match the text or a part of it.
     pub(super) fn may_match(&self, text: &str) -> bool {
-        !self.list.is_empty() && self.filter.as_ref().is_none_or(|it| it.is_match(text))
+        text.len() >= self.min_match_bytes && self.filter.as_ref().is_none_or(|it| it.is_match(text))
     }
 
     /// Adds the matches to ranges, merged, and merges all of them. If there are more ranges than [`MAX_RANGES`], or if the
@@ -221,6 +233,23 @@ fn compile(pattern: &str) -> Result<(Regex, Hir), String> {
         return Err(format!("matches ordinary text such as {text:?}; make it more specific"));
     }
     Ok((regex, hir))
+}
+
+/// Returns whether an expression may match a text that contains only the characters of numbers.
+fn may_match_number(hir: &Hir) -> bool {
+    const NUMBER_CHARACTERS: &[u8] = b"0123456789+-.e";
+    let is_in =
+        |first: u32, last: u32| NUMBER_CHARACTERS.iter().any(|it| (first..=last).contains(&u32::from(*it)));
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(it) => it.0.iter().all(|it| NUMBER_CHARACTERS.contains(it)),
+        HirKind::Class(Class::Unicode(it)) => it.iter().any(|it| is_in(it.start().into(), it.end().into())),
+        HirKind::Class(Class::Bytes(it)) => it.iter().any(|it| is_in(it.start().into(), it.end().into())),
+        HirKind::Repetition(it) => it.min == 0 || may_match_number(&it.sub),
+        HirKind::Capture(it) => may_match_number(&it.sub),
+        HirKind::Concat(parts) => parts.iter().all(may_match_number),
+        HirKind::Alternation(parts) => parts.iter().any(may_match_number),
+    }
 }
 
 /// Returns the expression without anchors and word boundaries: it matches wherever `hir` does, and elsewhere.

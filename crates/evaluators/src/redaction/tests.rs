@@ -198,7 +198,13 @@ fn value_of_a_secret_name_is_masked_as_a_whole() {
     let labelled = |label, text| both().labelled_text(label, text, &mut RedactionCounts::new());
     assert_eq!(labelled("app.password", "plain words").as_deref(), Some("[REDACTED:secret]"));
     assert_eq!(labelled("gen_ai.usage.output_tokens", "12345678"), None);
-    assert!(both().searches_small_numbers("pin") && !redactor(&["all"], &[]).searches_small_numbers("pin"));
+    assert!(!both().searches_small_numbers("pin") && both().searches_small_numbers("app.password"));
+    for (pattern, is_number) in
+        [("[0-9]{4}", true), ("v?[0-9.]{3}", true), ("EMP-[0-9]{6}", false), ("[f-h]{3}|xyz", false)]
+    {
+        let redactor = redactor(&[], &[("a", pattern)]);
+        assert_eq!(redactor.searches_small_numbers("pin"), is_number, "{pattern}");
+    }
 }
 
 #[test]

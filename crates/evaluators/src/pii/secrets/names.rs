@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
 use super::super::reserved;
 
@@ -99,12 +99,25 @@ const PUBLIC_TOKEN_WORDS: [&str; 36] = [
 /// Words before `pass` in the names of passwords.
 const PASS_WORDS: [&str; 9] = ["db", "user", "smtp", "ftp", "admin", "root", "mysql", "postgres", "redis"];
 
-static STEM_AUTOMATON: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasickBuilder::new().ascii_case_insensitive(true).build(SECRET_NAME_STEMS).ok());
+static STEM_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let kind = Some(AhoCorasickKind::DFA);
+    AhoCorasickBuilder::new().ascii_case_insensitive(true).kind(kind).build(SECRET_NAME_STEMS).ok()
+});
 
-/// Returns whether a text may contain the name of a secret.
-pub(crate) fn may_contain(text: &str) -> bool {
-    STEM_AUTOMATON.as_ref().is_none_or(|it| it.is_match(text))
+/// Returns whether a JSON text may have a key that is the name of a secret. Keys are followed by a quotation mark and a colon,
+/// also in JSON texts that are strings in JSON texts.
+pub(crate) fn may_have_secret_key(text: &str) -> bool {
+    let Some(stems) = &*STEM_AUTOMATON else { return true };
+    let ends_key = |stem_end: usize| {
+        let rest = &text.as_bytes()[stem_end..];
+        let rest = &rest[..rest.len().min(MAX_KEY_BYTES)];
+        memchr::memchr(b'"', rest).is_some_and(|quote| {
+            let after = text.as_bytes()[stem_end + quote + 1..].trim_ascii_start();
+            // An escaped blank, as in `\n`, may precede the colon of a key in a string.
+            matches!(after.first(), Some(b':' | b'\\'))
+        })
+    };
+    stems.find_iter(text).any(|it| ends_key(it.end()))
 }
 
 /// The class of a secret by its name.
@@ -119,20 +132,19 @@ pub(crate) enum SecretName {
 impl SecretName {
     /// Returns the class of a key, such as `user.password`, `X-Api-Key` or `clientSecret`.
     pub(crate) fn of(key: &str) -> Option<Self> {
-        if key.len() > MAX_KEY_BYTES || !may_contain(key) {
+        if key.len() > MAX_KEY_BYTES {
             return None;
         }
-        let words = words(key);
-        let mut words = words.iter().rev().map(String::as_str);
-        let (last, before) = (words.next()?, words.next());
-        let is_after = |list: &[&str]| before.is_some_and(|it| list.contains(&it));
-        match last {
-            "token" if is_after(&PUBLIC_TOKEN_WORDS) => None,
-            "token" => Some(Self::Token),
-            "key" if is_after(&KEY_WORDS) => Some(Self::Any),
-            "pass" if is_after(&PASS_WORDS) => Some(Self::Any),
-            _ => LAST_WORDS.contains(&last).then_some(Self::Any),
+        let mut words = LastWords::of(key);
+        let last = words.next()?;
+        let mut is_after = |list: &[&str]| words.next().is_some_and(|it| is_one_of(it, list));
+        if is_one_of(last, &["token"]) {
+            return (!is_after(&PUBLIC_TOKEN_WORDS)).then_some(Self::Token);
         }
+        let is_secret = is_one_of(last, &LAST_WORDS)
+            || is_one_of(last, &["key"]) && is_after(&KEY_WORDS)
+            || is_one_of(last, &["pass"]) && is_after(&PASS_WORDS);
+        is_secret.then_some(Self::Any)
     }
 
     /// Returns whether a text or a number is masked. Placeholders of templates stay.
@@ -159,28 +171,45 @@ impl SecretName {
     }
 }
 
-/// Returns the words of a key in lower case, without digits at its end.
-fn words(key: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for char in key.trim_end_matches(|it: char| it.is_ascii_digit() || "_-.[] ".contains(it)).chars() {
-        let is_new = !char.is_alphanumeric() || char.is_uppercase() && was_lower;
-        if is_new && words.last().is_some_and(|it| !it.is_empty()) {
-            words.push(String::new());
-        }
-        was_lower = char.is_lowercase();
-        if char.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(char.to_lowercase());
-        }
+/// Returns whether a word, in any case, is one of these words in lower case.
+fn is_one_of(word: &str, list: &[&str]) -> bool {
+    if !word.is_ascii() {
+        return list.contains(&word.to_lowercase().as_str());
     }
-    words
+    list.iter().any(|it| it.len() == word.len() && it.eq_ignore_ascii_case(word))
+}
+
+/// The words of a key from its last one on, without digits at its end. In `camelCase`, a capital letter begins a word.
+struct LastWords<'a>(&'a str);
+
+impl<'a> LastWords<'a> {
+    fn of(key: &'a str) -> Self {
+        Self(key.trim_end_matches(|it: char| it.is_ascii_digit() || "_-.[] ".contains(it)))
+    }
+}
+
+impl<'a> Iterator for LastWords<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.0.trim_end_matches(|it: char| !it.is_alphanumeric());
+        let mut start = rest.len();
+        let mut begins_here = false;
+        for (at, char) in rest.char_indices().rev() {
+            if !char.is_alphanumeric() || begins_here && char.is_lowercase() {
+                break;
+            }
+            start = at;
+            begins_here = char.is_uppercase();
+        }
+        self.0 = &rest[..start];
+        (start < rest.len()).then(|| &rest[start..])
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SecretName;
+    use super::{SecretName, may_have_secret_key};
 
     #[test]
     fn secret_names_are_recognized_and_usage_is_not() {
@@ -197,6 +226,8 @@ mod tests {
             "Authorization",
             "http.request.header.authorization",
             "пароль",
+            "userПароль",
+            "CONTRASEÑA",
             "smtp_pass",
         ] {
             assert_eq!(SecretName::of(key), Some(SecretName::Any), "{key}");
@@ -222,6 +253,21 @@ mod tests {
             "tokenizer",
         ] {
             assert_eq!(SecretName::of(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn text_with_a_stem_in_a_key_may_have_a_secret_key() {
+        for text in [
+            r#"{"password":1}"#,
+            r#"{"api_key" : "x"}"#,
+            r#"{"a":"{\"authToken\": \"x\"}"}"#,
+            r#"{"a":"{\"clientSecret\"\n:1}"}"#,
+        ] {
+            assert!(may_have_secret_key(text), "{text}");
+        }
+        for text in [r#"{"a":"the password"}"#, r#"["token", "key"]"#, r#"{"keys_of":1}"#, "secret"] {
+            assert_eq!(may_have_secret_key(text), text.contains("keys"), "{text}");
         }
     }
 

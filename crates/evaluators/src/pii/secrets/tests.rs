@@ -1,5 +1,7 @@
 //! Tests that each part of a text is read once; `tests/pii.rs` measures the findings.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn found(text: &str) -> Vec<&'static str> {
@@ -53,5 +55,42 @@ fn private_key_search_ends_at_a_character_boundary() {
             |of: &str| format!("-----BEGIN PRIVATE KEY-----{}{}", &of.repeat(42)[..letters], "é".repeat(200));
         assert_eq!(found(&block("A")), [""; 0]);
         assert_eq!(found(&block("Ab")), ["private key"]);
+    }
+}
+
+/// Pieces of texts with secrets, parts of secrets, and texts without them.
+fn piece() -> impl Strategy<Value = String> {
+    let random = "[A-Za-z0-9]{16,60}";
+    prop_oneof![
+        "[a-z]{1,9}( [a-z]{1,9}){0,12}",
+        random.prop_map(|it| format!("sk-ant-{it}")),
+        random.prop_map(|it| format!("ghp_{it}")),
+        "[A-Z]{16}".prop_map(|it| format!("AKIA{it}")),
+        random.prop_map(|it| format!("eyJ{it}.eyJ{it}.{it}")),
+        random.prop_map(|it| format!("https://user:{it}@host/path")),
+        random.prop_map(|it| format!("-----BEGIN RSA PRIVATE KEY-----\n{it}\n-----END RSA PRIVATE KEY-----")),
+        (prop::sample::select(named::SECRET_NAMES), random)
+            .prop_map(|((name, _), it)| format!("{name}: {it}")),
+        (prop::sample::select(issued_marks().collect::<Vec<_>>()), random)
+            .prop_map(|(mark, it)| format!("{mark}{it}")),
+        "API_KEY=[A-Za-z0-9]{16,30}",
+        "[\"'=:_./@ -]{1,3}",
+        "é|密码|日本",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn search_that_skips_text_finds_the_same_secrets(pieces in prop::collection::vec(piece(), 1..8), space in "[ \"]?") {
+        let text = pieces.join(&space);
+        let found = |words: &Words| {
+            let mut hits = Vec::new();
+            find(&text, words, Boundaries::Loose, &mut hits);
+            let mut ranges: Vec<_> = hits.into_iter().map(|it| (it.start, it.end, it.what)).collect();
+            ranges.sort_unstable();
+            ranges
+        };
+        let marks = marks::of(&text);
+        prop_assert_eq!(found(&Words::without_labels(marks)), found(&Words::of(&text)), "{}", text);
     }
 }
