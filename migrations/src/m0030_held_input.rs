@@ -3,7 +3,7 @@
 use entities::held_input;
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::table::{create_clustered, create_index};
+use crate::table::create_index;
 
 /// The migration that this module describes.
 #[derive(DeriveMigrationName)]
@@ -32,7 +32,8 @@ impl MigrationTrait for Migration {
             .col(big_integer(Column::ReceivedAt))
             .primary_key(Index::create().col(Column::TenantId).col(Column::TraceId).col(Column::Id))
             .to_owned();
-        create_clustered(manager, table).await?;
+        // Rows are in the order of their arrival: in the order of their traces, each one would change another page.
+        manager.create_table(table).await?;
         // The deletion of expired rows.
         create_index(manager, "ix_held_input_time", "held_input", "tenant_id, received_at", None).await
     }

@@ -187,7 +187,10 @@ impl Join<'_> {
             outcomes.insert(id, outcome);
         }
         let mut held: BTreeMap<Uuid, Vec<held_input::Model>> = BTreeMap::new();
-        for row in store.held_input(self.tenant, &read).await? {
+        // Sorted here: an ORDER BY makes SQLite read all rows of the tenant by the index of the times.
+        let mut rows = store.held_input(self.tenant, &read).await?;
+        rows.sort_unstable_by_key(|it| (it.received_at, it.id));
+        for row in rows {
             held.entry(row.trace_id).or_default().push(row);
         }
         let stored: Vec<trace::Model> = stored.into_iter().filter(|it| held.contains_key(&it.id)).collect();

@@ -14,7 +14,7 @@ use crate::bulk::{self, Bulk};
 pub(super) trait JoinStatements: WriteStatements {
     /// Returns the size of each row of held input of these traces.
     async fn held_sizes(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<HeldSize>>;
-    /// Returns the held input of these traces in the order of receipt.
+    /// Returns the held input of these traces, in no order.
     async fn held_input(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<held_input::Model>>;
     /// Removes held input with these traces and IDs.
     async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
@@ -60,15 +60,54 @@ fn held_sizes_sql(traces: &str) -> String {
 
 fn held_input_sql(traces: &str) -> String {
     format!(
-        "SELECT {} FROM held_input WHERE tenant_id = $1 AND {traces} ORDER BY received_at, id",
+        "SELECT {} FROM held_input WHERE tenant_id = $1 AND {traces}",
         held_input::Model::COLUMN_NAMES.join(",")
     )
 }
 
 /// Returns the condition on a list of traces for SQLite. Its placeholders begin with `$2`.
 fn is_any_of(traces: &[Uuid]) -> String {
-    let placeholders: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
-    format!("trace_id IN ({})", placeholders.join(","))
+    format!("trace_id IN ({})", placeholders(2, traces.len(), 1))
+}
+
+/// Returns this number of placeholders for SQLite, separated by commas. They are numbered from `first`, in steps.
+fn placeholders(first: usize, count: usize, step: usize) -> String {
+    let placeholders: Vec<String> = (0..count).map(|it| format!("${}", first + it * step)).collect();
+    placeholders.join(",")
+}
+
+/// Maximum number of rows that one statement of SQLite changes by their IDs.
+const MAX_ROWS_OF_STATEMENT: usize = 256;
+
+impl SqliteStore<'_> {
+    /// Executes a statement on the rows of a tenant in which two columns have one of these pairs of values. SQLite searches
+    /// by the first column, and compares the second.
+    async fn run_on_pairs<'q, K>(
+        &mut self,
+        sql: &str,
+        [first, second]: [&str; 2],
+        tenant: Uuid,
+        pairs: &[(K, Uuid)],
+    ) -> sqlx::Result<()>
+    where
+        K: Copy + Default + Send + 'q + sqlx::Encode<'q, sqlx::Sqlite> + Type<sqlx::Sqlite>,
+    {
+        for chunk in pairs.chunks(MAX_ROWS_OF_STATEMENT) {
+            let pairs: Vec<(K, Uuid)> = bulk::padded(chunk).collect();
+            let values: Vec<String> =
+                (1..=pairs.len()).map(|it| format!("(${},${})", it * 2, it * 2 + 1)).collect();
+            let sql = format!(
+                "{sql} WHERE tenant_id = $1 AND {first} IN ({}) AND ({first}, {second}) IN (VALUES {})",
+                placeholders(2, pairs.len(), 2),
+                values.join(",")
+            );
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            let query =
+                pairs.into_iter().fold(query, |query, (first, second)| query.bind(first).bind(second));
+            query.execute(&mut *self.0).await?;
+        }
+        Ok(())
+    }
 }
 
 impl JoinStatements for SqliteStore<'_> {
@@ -89,35 +128,19 @@ impl JoinStatements for SqliteStore<'_> {
     }
 
     async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "DELETE FROM held_input WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";
-        for (trace, id) in rows {
-            sqlx::query(sql).bind(tenant).bind(trace).bind(id).execute(&mut *self.0).await?;
-        }
-        Ok(())
+        self.run_on_pairs("DELETE FROM held_input", ["trace_id", "id"], tenant, rows).await
     }
 
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "UPDATE held_input SET joined = TRUE WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";
-        for (trace, id) in rows {
-            sqlx::query(sql).bind(tenant).bind(trace).bind(id).execute(&mut *self.0).await?;
-        }
-        Ok(())
+        self.run_on_pairs("UPDATE held_input SET joined = TRUE", ["trace_id", "id"], tenant, rows).await
     }
 
     async fn remove_events_of(&mut self, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "DELETE FROM event WHERE tenant_id = $1 AND trace_id = $2 AND span_id = $3";
-        for (trace, span) in spans {
-            sqlx::query(sql).bind(tenant).bind(trace).bind(span).execute(&mut *self.0).await?;
-        }
-        Ok(())
+        self.run_on_pairs("DELETE FROM event", ["trace_id", "span_id"], tenant, spans).await
     }
 
     async fn remove_vectors_of(&mut self, tenant: Uuid, spans: &[(i64, Uuid)]) -> sqlx::Result<()> {
-        let sql = "DELETE FROM span_vector WHERE tenant_id = $1 AND trace_key = $2 AND id = $3";
-        for (key, span) in spans {
-            sqlx::query(sql).bind(tenant).bind(key).bind(span).execute(&mut *self.0).await?;
-        }
-        Ok(())
+        self.run_on_pairs("DELETE FROM span_vector", ["trace_key", "id"], tenant, spans).await
     }
 
     async fn lock_texts(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<body::Model>> {
@@ -125,12 +148,14 @@ impl JoinStatements for SqliteStore<'_> {
     }
 
     async fn remove_texts(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<()> {
-        for id in ids {
-            sqlx::query("DELETE FROM body WHERE tenant_id = $1 AND id = $2")
-                .bind(tenant)
-                .bind(id)
-                .execute(&mut *self.0)
-                .await?;
+        for chunk in ids.chunks(MAX_ROWS_OF_STATEMENT) {
+            let ids: Vec<Uuid> = bulk::padded(chunk).collect();
+            let sql = format!(
+                "DELETE FROM body WHERE tenant_id = $1 AND id IN ({})",
+                placeholders(2, ids.len(), 1)
+            );
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            ids.into_iter().fold(query, |query, id| query.bind(id)).execute(&mut *self.0).await?;
         }
         Ok(())
     }
