@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::reserved::ReservedValues;
-pub(crate) use self::secrets::names;
+pub(crate) use self::secrets::{marks, names};
 use self::{numbers::Boundaries, words::Words};
 use crate::plain::NormalizedText;
 

@@ -18,7 +18,7 @@ use api::project::RedactionSettings;
 
 use self::{normalized::NormalizedBytes, patterns::Patterns};
 use crate::pii::{
-    Kind,
+    Kind, marks,
     masking::{self, KindSet},
     names::{self, SecretName},
 };
@@ -141,6 +141,9 @@ impl Redactor {
             && !json::is_json_like(text);
         if !is_used {
             return self.text(text, counts);
+        }
+        if masking::is_harmless_word(text) && !marks::has_name(label) {
+            return self.plain(text, Vec::new(), counts);
         }
         let label = without_call(label);
         let prefix = label.len() + ": ".len();

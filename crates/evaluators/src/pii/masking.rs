@@ -67,6 +67,15 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
     merged(hits, kinds)
 }
 
+/// Returns whether a text is a word or an ID in which [`find`] finds no value, unless its label names a secret: it has few
+/// digits, and no signs that begin or contain a value.
+pub(crate) fn is_harmless_word(text: &str) -> bool {
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b'/');
+    text.len() < secrets::marks::MIN_ISSUED_BYTES
+        && text.bytes().all(is_part)
+        && text.bytes().filter(u8::is_ascii_digit).count() < MIN_MIXED_DIGITS
+}
+
 /// Finds numbers in a region of a text.
 fn find_numbers(text: &str, start: usize, end: usize, hits: &mut Vec<Hit>) {
     let region = &text[start..end];

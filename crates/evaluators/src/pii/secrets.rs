@@ -1,7 +1,7 @@
 //! Keys, tokens and passwords, found by the prefixes that issuers assign and by the name before a value.
 
 mod issued;
-pub(super) mod marks;
+pub(crate) mod marks;
 mod named;
 pub(crate) mod names;
 

@@ -235,6 +235,24 @@ fn numbers_of_texts_in_records_are_masked() {
 }
 
 #[test]
+fn harmless_words_are_not_masked_under_any_label() {
+    for label in ["session.id", "phone", "ssn", "ip", "iban", "passport", "call", "authorization_x"] {
+        for text in
+            ["", "gpt-4o", "POST", "v1.2.3", "worker-3", "a/b/c", "2026", "us-east-1", "AB123C", "1.2.3.4"]
+        {
+            let mut counts = RedactionCounts::new();
+            let labelled = format!("{label}: {text}");
+            let is_found = both().text(&labelled, &mut counts).is_some();
+            let is_masked = both().labelled_text(label, text, &mut counts).is_some();
+            assert_eq!(is_masked, is_found, "{labelled}");
+        }
+    }
+    let labelled = |label, text| both().labelled_text(label, text, &mut RedactionCounts::new());
+    assert_eq!(labelled("authorization", "Basic dXNlcjpwYXNzd29yZA==").as_deref(), Some("[REDACTED:secret]"));
+    assert_eq!(labelled("note", "EMP-004711").as_deref(), Some("[REDACTED:employee_id]"));
+}
+
+#[test]
 fn truncated_json_is_redacted_to_its_end() {
     redacts(
         r#"{"a":"joe@acme.io","b":"EMP-004711 and"#,

@@ -1,7 +1,7 @@
 //! Finds the marks of secrets in texts that are redacted: the prefixes that issuers assign, and the names of secrets. Most
 //! texts have none, so the search skips what cannot contain one.
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, Input, packed};
 use memchr::memmem;
@@ -9,9 +9,11 @@ use memchr::memmem;
 use super::{ISSUED_KEYS, issued_marks, named_marks};
 
 /// The fewest bytes of a prefix and its secret without a separator, as in `AKIA` and sixteen letters.
-const MIN_ISSUED_BYTES: usize = 20;
+pub(crate) const MIN_ISSUED_BYTES: usize = 20;
 /// Prefixes of secrets that may be shorter, or contain other characters.
 const SHORT_MARKS: [&str; 2] = ["://", "-----BEGIN "];
+/// The longest name in bytes, rounded up.
+const MAX_NAME_BYTES: usize = 32;
 /// The shortest text in which names are searched with vector instructions, in bytes: the start of that search costs more
 /// than it saves in shorter ones.
 const MIN_PACKED_BYTES: usize = 64;
@@ -47,8 +49,7 @@ static IS_ISSUED_BYTE: [bool; 256] = {
     table
 };
 
-/// Returns the marks of a text: the number in [`super::all_marks`] and the byte of the start, in order of the starts. Of overlapping names, the first
-/// one is returned: they end together, and what follows is read after the end.
+/// Returns the marks of a text: the number in [`super::all_marks`] and the byte of the start, in order of the starts.
 pub(in super::super) fn of(text: &str) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     let Some(search) = &*MARK_SEARCH else { return marks };
@@ -63,18 +64,29 @@ pub(in super::super) fn of(text: &str) -> Vec<(usize, usize)> {
         marks.extend(found.map(|it| (it.pattern().as_usize(), it.start())));
         from = end;
     }
-    let named = |pattern: usize, start: usize| (ISSUED_KEYS.len() + pattern, start);
-    match search.packed_names.as_ref().filter(|_| bytes.len() >= MIN_PACKED_BYTES) {
-        Some(packed) => {
-            let lower_case = text.to_ascii_lowercase();
-            marks.extend(packed.find_iter(&lower_case).map(|it| named(it.pattern().as_usize(), it.start())));
-        }
-        None => {
-            marks.extend(search.names.find_iter(text).map(|it| named(it.pattern().as_usize(), it.start())))
-        }
-    }
+    add_names(search, text, &mut marks);
     marks.sort_by_key(|it| it.1);
     marks
+}
+
+/// Adds the names of secrets, and the names that begin in them, such as `token` in `api token`.
+fn add_names(search: &MarkSearch, text: &str, marks: &mut Vec<(usize, usize)>) {
+    let mut add = |range: Range<usize>, last_start: usize| {
+        let found = search.names.find_overlapping_iter(Input::new(text).range(range));
+        let found = found.filter(|it| it.start() < last_start);
+        marks.extend(found.map(|it| (ISSUED_KEYS.len() + it.pattern().as_usize(), it.start())));
+    };
+    let Some(packed) = search.packed_names.as_ref().filter(|_| text.len() >= MIN_PACKED_BYTES) else {
+        return add(0..text.len(), text.len());
+    };
+    for name in packed.find_iter(&text.to_ascii_lowercase()) {
+        add(name.start()..text.len().min(name.end() + MAX_NAME_BYTES), name.end());
+    }
+}
+
+/// Returns whether a text has the name of a secret.
+pub(crate) fn has_name(text: &str) -> bool {
+    MARK_SEARCH.as_ref().is_none_or(|it| it.names.is_match(text))
 }
 
 /// Returns the next bytes, without a separator between them, in which a secret of an issuer fits.

@@ -84,15 +84,16 @@ pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option
     // The rest of the name, such as `_2` after `secret` in `client_secret_2`.
     let after = end + bytes[end..].iter().take(32).take_while(|it| identifier(it) && class != Bearer).count();
     let before = bytes[..start].iter().rev().take(32).take_while(|it| identifier(it)).count();
-    let name = text.get(start - before..after)?.to_ascii_lowercase();
-    if PUBLIC_NAMES.iter().any(|it| name.contains(it)) || name.contains("hash") && class == Key {
-        return None;
-    }
     let from = if class == Bearer {
         skip(bytes, after, b" :\"'`", 4)
     } else {
         assigned(text, after).or_else(|| follows(bytes, after, class))?
     };
+    // After the assignment, which most words of prose do not have.
+    let name = text.get(start - before..after)?.to_ascii_lowercase();
+    if PUBLIC_NAMES.iter().any(|it| name.contains(it)) || name.contains("hash") && class == Key {
+        return None;
+    }
     let length = bytes[from..].iter().take(512).take_while(|it| !ends(**it)).count();
     let whole = text.get(from..from + length)?;
     let value = whole.trim_end_matches(['.', '!', '?', ':']);

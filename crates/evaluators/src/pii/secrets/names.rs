@@ -136,7 +136,7 @@ impl SecretName {
             return None;
         }
         let mut words = LastWords::of(key);
-        let last = words.next()?;
+        let last = words.next().filter(|it| begins_secret_word(it))?;
         let mut is_after = |list: &[&str]| words.next().is_some_and(|it| is_one_of(it, list));
         if is_one_of(last, &["token"]) {
             return (!is_after(&PUBLIC_TOKEN_WORDS)).then_some(Self::Token);
@@ -169,6 +169,11 @@ impl SecretName {
         };
         !is_word && !is_placeholder && looks_secret()
     }
+}
+
+/// Returns whether a last word of the names of secrets may begin like this word. Most words of keys do not.
+fn begins_secret_word(word: &str) -> bool {
+    word.bytes().next().is_some_and(|it| !it.is_ascii() || b"ackprstw".contains(&it.to_ascii_lowercase()))
 }
 
 /// Returns whether a word, in any case, is one of these words in lower case.
@@ -209,7 +214,7 @@ impl<'a> Iterator for LastWords<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SecretName, may_have_secret_key};
+    use super::{LAST_WORDS, SecretName, begins_secret_word, may_have_secret_key};
 
     #[test]
     fn secret_names_are_recognized_and_usage_is_not() {
@@ -254,6 +259,12 @@ mod tests {
         ] {
             assert_eq!(SecretName::of(key), None, "{key}");
         }
+    }
+
+    #[test]
+    fn all_last_words_begin_like_secret_words() {
+        assert!(LAST_WORDS.iter().chain(&["token", "key", "pass"]).all(|it| begins_secret_word(it)));
+        assert!(!begins_secret_word("model") && !begins_secret_word(""));
     }
 
     #[test]

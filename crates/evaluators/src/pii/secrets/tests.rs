@@ -58,6 +58,16 @@ fn private_key_search_ends_at_a_character_boundary() {
     }
 }
 
+#[test]
+fn name_within_another_name_is_found() {
+    let text =
+        "api_key: 00A0aaaAaBC0DEBFapi token: aaaabAAcB300a145 and further words, so that the text is long";
+    let mut hits = Vec::new();
+    find(text, &Words::without_labels(marks::of(text)), Boundaries::Loose, &mut hits);
+    let values: Vec<&str> = hits.iter().map(|it| &text[it.start..it.end]).collect();
+    assert_eq!(values, ["00A0aaaAaBC0DEBFapi", "aaaabAAcB300a145"]);
+}
+
 /// Pieces of texts with secrets, parts of secrets, and texts without them.
 fn piece() -> impl Strategy<Value = String> {
     let random = "[A-Za-z0-9]{16,60}";
@@ -80,6 +90,8 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn search_that_skips_text_finds_the_same_secrets(pieces in prop::collection::vec(piece(), 1..8), space in "[ \"]?") {
         let text = pieces.join(&space);
