@@ -32,7 +32,7 @@ impl MigrationTrait for Migration {
             .col(big_integer(Column::ReceivedAt))
             .primary_key(Index::create().col(Column::TenantId).col(Column::TraceId).col(Column::Id))
             .to_owned();
-        // Rows are in the order of their arrival: in the order of their traces, each one would change another page.
+        // Not clustered: each row would be stored at the place of its trace, so that each insertion would change another page.
         manager.create_table(table).await?;
         // The deletion of expired rows.
         create_index(manager, "ix_held_input_time", "held_input", "tenant_id, received_at", None).await

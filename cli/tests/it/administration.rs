@@ -183,6 +183,20 @@ fn redaction_of_a_project_is_shown_set_and_switched_off() {
     assert_eq!(body, json!({ "detectors": ["email", "phone"], "patterns": patterns }));
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["id"], BOT_PROJECT_ID);
 
+    // What no option names stays as it is.
+    let other = json!([{ "name": "case", "pattern": "C-[0-9]{4}" }]);
+    for (options, detectors, patterns) in [
+        (&["--detect", "phone"][..], json!(["phone"]), &patterns),
+        (&["--detect", "none"], json!([]), &patterns),
+        (&["--pattern", "case=C-[0-9]{4}"], json!(["email"]), &other),
+        (&["--no-patterns"], json!(["email"]), &json!([])),
+    ] {
+        let ran = run(stub.session(&[&["projects", "redaction", "bot"], options].concat()));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let body: Value = serde_json::from_str(&stub.requests().last().unwrap().body).unwrap();
+        assert_eq!(body, json!({ "detectors": detectors, "patterns": patterns }), "{options:?}");
+    }
+
     let ran = run(stub.session(&["projects", "redaction", "bot", "--off"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(stub.requests().last().unwrap().body, r#"{"detectors":[],"patterns":[]}"#);

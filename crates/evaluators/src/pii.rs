@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::reserved::ReservedValues;
-pub(crate) use self::secrets::{marks, names};
+pub(crate) use self::secrets::names;
 use self::{numbers::Boundaries, words::Words};
 use crate::plain::NormalizedText;
 
@@ -114,7 +114,7 @@ impl Search<'_> {
         let words = Words::of(plain.text());
         let mut hits = Vec::new();
         // In order of certainty: a candidate that overlaps an earlier one is dropped.
-        secrets::find(plain.text(), &words, Boundaries::Strict, &mut hits);
+        secrets::find(plain.text(), &words.marks, Boundaries::Strict, &mut hits);
         emails::find(plain.text(), &mut hits);
         ip::find_v6(plain.text(), &mut hits);
         lettered::find(plain.text(), &words, Boundaries::Strict, &mut hits);

@@ -18,7 +18,7 @@ use api::project::RedactionSettings;
 
 use self::{normalized::NormalizedBytes, patterns::Patterns};
 use crate::pii::{
-    Kind, marks,
+    Kind,
     masking::{self, KindSet},
     names::{self, SecretName},
 };
@@ -142,10 +142,10 @@ impl Redactor {
         if !is_used {
             return self.text(text, counts);
         }
-        if masking::is_harmless_word(text) && !marks::has_name(label) {
+        let label = without_call(label);
+        if masking::cannot_contain_value(&label, text) {
             return self.plain(text, Vec::new(), counts);
         }
-        let label = without_call(label);
         let prefix = label.len() + ": ".len();
         let mut labelled = String::with_capacity(prefix + text.len());
         labelled.push_str(&label);

@@ -22,14 +22,19 @@ use crate::{
 pub struct RedactionArgs {
     /// Id, name, or the last characters of the id
     project: String,
-    /// Detectors, separated by commas: all, email, phone, payment_card, iban, national_id, ip_address, secret
+    /// Detectors, separated by commas: all, email, phone, payment_card, iban, national_id, ip_address, secret; or none. If
+    /// absent, the stored detectors stay
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     detect: Vec<String>,
-    /// A regular expression whose matches are masked, with the name of its placeholder; repeatable
+    /// A regular expression whose matches are masked, with the name of its placeholder. Repeatable; the given patterns
+    /// replace all stored ones
     #[arg(long = "pattern", value_name = "NAME=REGEX", value_parser = pattern)]
     patterns: Vec<RedactionPattern>,
+    /// Remove all patterns
+    #[arg(long, conflicts_with = "patterns")]
+    no_patterns: bool,
     /// Mask nothing
-    #[arg(long, conflicts_with_all = ["detect", "patterns"])]
+    #[arg(long, conflicts_with_all = ["detect", "patterns", "no_patterns"])]
     off: bool,
 }
 
@@ -54,13 +59,24 @@ fn pattern(text: &str) -> std::result::Result<RedactionPattern, String> {
     }
 }
 
-/// Shows the settings, or replaces them if an option is given.
+/// Shows the settings, or changes those that an option names; the others stay.
 pub async fn run(ctx: &mut Ctx, client: &Client, args: RedactionArgs) -> Result {
     ctx.out.check(&REDACTION_VIEW)?;
-    let RedactionArgs { project, detect, patterns, off } = args;
+    let RedactionArgs { project, detect, patterns, no_patterns, off } = args;
     let id = project_id(client, &project).await?;
-    let mut shown = if off || !detect.is_empty() || !patterns.is_empty() {
-        let settings = RedactionSettings { detectors: detect, patterns };
+    let mut shown = if off || no_patterns || !detect.is_empty() || !patterns.is_empty() {
+        let mut settings = match off {
+            true => RedactionSettings::default(),
+            false => client.call(&calls::redaction(id)).await?,
+        };
+        match &detect[..] {
+            [] => {}
+            [none] if none == "none" => settings.detectors.clear(),
+            _ => settings.detectors = detect,
+        }
+        if no_patterns || !patterns.is_empty() {
+            settings.patterns = patterns;
+        }
         let Some(stored) = ctx.write(client, &calls::set_redaction(id, &settings)).await? else {
             return Ok(());
         };

@@ -53,7 +53,7 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
     if kinds.contains(Kind::Secret) {
         let marks = secrets::marks::of(text);
         if !marks.is_empty() {
-            secrets::find(text, &Words::without_labels(marks), Boundaries::Loose, &mut hits);
+            secrets::find(text, &marks, Boundaries::Loose, &mut hits);
         }
     }
     if memchr::memchr(b'@', text.as_bytes()).is_some() || has_spelled_at(text) {
@@ -67,13 +67,19 @@ pub(crate) fn find(text: &str, kinds: KindSet) -> Vec<MaskedValue> {
     merged(hits, kinds)
 }
 
-/// Returns whether a text is a word or an ID in which [`find`] finds no value, unless its label names a secret: it has few
-/// digits, and no signs that begin or contain a value.
-pub(crate) fn is_harmless_word(text: &str) -> bool {
+/// Returns whether [`find`] finds no value in a text with this label, because both have few digits and none of the signs that
+/// values contain, and the label does not name a secret. Most words and IDs are such texts.
+pub(crate) fn cannot_contain_value(label: &str, text: &str) -> bool {
     let is_part = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b'/');
+    let has_few_digits = |it: &str| it.bytes().filter(u8::is_ascii_digit).count() < MIN_MIXED_DIGITS;
     text.len() < secrets::marks::MIN_ISSUED_BYTES
         && text.bytes().all(is_part)
-        && text.bytes().filter(u8::is_ascii_digit).count() < MIN_MIXED_DIGITS
+        && has_few_digits(text)
+        && has_few_digits(label)
+        && label.is_ascii()
+        && !label.contains(['\\', '%'])
+        && !label.contains("--")
+        && !secrets::marks::has_name(label)
 }
 
 /// Finds numbers in a region of a text.
@@ -84,9 +90,9 @@ fn find_numbers(text: &str, start: usize, end: usize, hits: &mut Vec<Hit>) {
     ip::find_v6(region, hits);
     lettered::find(region, &words, Boundaries::Loose, hits);
     numbers::find(region, &words, Boundaries::Loose, hits);
-    if words.used_impersonal() {
+    if words.found_impersonal() {
         // A number beside a word such as `order` may be personal nevertheless. Masking is preferred to storing.
-        let no_words = Words::without_labels(Vec::new());
+        let no_words = Words::without_labels();
         lettered::find(region, &no_words, Boundaries::Loose, hits);
         numbers::find(region, &no_words, Boundaries::Loose, hits);
     }
@@ -123,10 +129,10 @@ fn has_spelled_at(text: &str) -> bool {
     memchr::memchr3_iter(b']', b')', b'}', bytes).any(follows_at)
 }
 
-/// The fewest digits of a number of digits, in groups.
+/// The minimum number of digits of a number without letters, in all of its groups.
 const MIN_GROUPED_DIGITS: usize = 7;
-/// The lengths of the groups in `QQ 12 34 56 C`, which has fewer digits.
-const PAIRS_OF_DIGITS: [usize; 3] = [2, 2, 2];
+/// The minimum number of digits between the letters of a number: `QQ 12 34 56 C`, `131052+308T`, and some IBANs.
+const MIN_DIGITS_BESIDE_LETTERS: usize = 6;
 /// The fewest digits of a number in a token with letters, such as an Indian PAN.
 const MIN_MIXED_DIGITS: usize = 4;
 /// The shortest token of letters and digits that is a number.
@@ -165,9 +171,10 @@ fn number_regions(text: &str) -> Vec<(usize, usize)> {
         groups.clear();
         let cluster_end = numbers::read(bytes, digit, &mut groups);
         let digits: usize = groups.iter().map(|it| it.len()).sum();
+        let is_beside_letters = groups.len() > 1 || bytes.get(cluster_end) == Some(&b'+');
         let is_long = digits >= MIN_GROUPED_DIGITS
             || groups.len() >= IPV4_GROUPS
-            || groups.iter().map(|it| it.len()).eq(PAIRS_OF_DIGITS);
+            || digits >= MIN_DIGITS_BESIDE_LETTERS && is_beside_letters;
         if is_long && !is_date(bytes, &groups) {
             add(start, cluster_end);
         }

@@ -3,6 +3,8 @@
 //! A number of digits only counts if its check digit is right and either its notation is characteristic or a
 //! label word is nearby. Sources are the public rules of the issuing authorities.
 
+use std::cell::LazyCell;
+
 use super::{
     checks::{date, luhn, mod_11_10, number, same, verhoeff, weighted},
     words::{Label, NearbyLabels},
@@ -79,11 +81,11 @@ pub(super) fn what(written: &WrittenDigits, around: impl Fn() -> NearbyLabels) -
     if !(8..=18).contains(&length) || same(written.digits) {
         return None;
     }
+    let around = LazyCell::new(around);
     NATIONAL_ID_RULES
         .iter()
         .filter(|it| it.length == length && (it.check)(written.digits))
         .find(|it| {
-            let around = around();
             let own = it
                 .own
                 .is_some_and(|(groups, between)| written.groups == groups && written.between == between);

@@ -1,5 +1,7 @@
 //! Numbers in groups: finds cards, national numbers, telephone numbers and IP addresses.
 
+use std::cell::LazyCell;
+
 use super::{
     Hit, Kind, card, ip, national,
     national::WrittenDigits,
@@ -359,6 +361,7 @@ fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> 
         return None;
     }
     let first = cluster.groups[from];
+    let around = LazyCell::new(|| words.around(first.start, cluster.groups[cluster.groups.len() - 1].end));
     let bracket = first.start > 0 && cluster.bytes[first.start - 1] == b'(' || first.before == b'(';
     (from + 1..=cluster.groups.len()).rev().find_map(|to| {
         if !alone(cluster, from, to) {
@@ -371,7 +374,6 @@ fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> 
         if !is_local(true) && !is_local(false) {
             return None;
         }
-        let around = words.around(first.start, cluster.groups[cluster.groups.len() - 1].end);
         (!around.other() && is_local(around.has_label(Label::Phone))).then(|| {
             let start = first.start - usize::from(bracket && from == 0 || first.before == b'(');
             let end = groups[groups.len() - 1].end;

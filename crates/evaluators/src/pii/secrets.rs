@@ -1,14 +1,14 @@
 //! Keys, tokens and passwords, found by the prefixes that issuers assign and by the name before a value.
 
 mod issued;
-pub(crate) mod marks;
+pub(super) mod marks;
 mod named;
 pub(crate) mod names;
 
-use super::{Hit, numbers::Boundaries, words::Words};
+use super::{Hit, numbers::Boundaries};
 use issued::ISSUED_KEYS;
 
-/// Returns the prefixes and names of secrets, in the order of the numbers in [`Words::marks`].
+/// Returns the prefixes and names of secrets, in the order of their numbers.
 pub(super) fn all_marks() -> impl Iterator<Item = &'static str> {
     issued_marks().chain(named_marks())
 }
@@ -23,14 +23,15 @@ fn named_marks() -> impl Iterator<Item = &'static str> {
     named::SECRET_NAMES.iter().map(|it| it.0)
 }
 
-pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut Vec<Hit>) {
+/// Finds secrets. `marks` are the number in [`all_marks`] and the start of each prefix and name in the text.
+pub(super) fn find(text: &str, marks: &[(usize, usize)], boundaries: Boundaries, hits: &mut Vec<Hit>) {
     let mut named_until = 0;
     // Text that was read from one issuer's prefix is not read again from a later occurrence of the same
     // prefix. Otherwise texts made of prefixes would take time in the product of their number and length. A
     // secret of another issuer may begin in such text.
     let mut read_until = [0; ISSUED_KEYS.len()];
     let mut issued_until = 0;
-    for (mark, start) in &words.marks {
+    for (mark, start) in marks {
         if let Some(issued) = ISSUED_KEYS.get(*mark) {
             if *start < issued_until.max(read_until[*mark]) {
                 continue;

@@ -1,4 +1,4 @@
-//! Label words, which say what the number beside them is, and prefixes of keys: found in one pass.
+//! Label words, which say what the number beside them is. The evaluator finds the marks of secrets in the same pass.
 
 use std::{cell::OnceCell, sync::LazyLock};
 
@@ -164,7 +164,7 @@ pub(super) struct Words<'a> {
     text: &'a str,
     /// The label words, in order of their ends. They are searched when the first number asks for its labels.
     words: OnceCell<Vec<Word>>,
-    /// Prefixes of keys: the number in [`secrets::MARKS`] and the byte of the start.
+    /// Prefixes and names of secrets: the number in [`secrets::all_marks`] and the byte of the start.
     pub(super) marks: Vec<(usize, usize)>,
 }
 
@@ -209,13 +209,13 @@ impl<'a> Words<'a> {
         Self { text, ..Self::default() }
     }
 
-    /// Returns no label words and these marks.
-    pub(super) fn without_labels(marks: Vec<(usize, usize)>) -> Self {
-        Self { words: OnceCell::from(Vec::new()), marks, ..Self::default() }
+    /// Returns no label words and no marks.
+    pub(super) fn without_labels() -> Self {
+        Self { words: OnceCell::from(Vec::new()), ..Self::default() }
     }
 
-    /// Returns whether a number asked for its labels, and a word labels a number as impersonal.
-    pub(super) fn used_impersonal(&self) -> bool {
+    /// Returns whether labels were looked up, and one of them is impersonal.
+    pub(super) fn found_impersonal(&self) -> bool {
         self.words.get().is_some_and(|it| it.iter().any(|it| it.label == Other))
     }
 

@@ -55,7 +55,7 @@ struct NamedPattern {
 /// The compiled patterns of a project.
 pub(super) struct Patterns {
     list: Vec<NamedPattern>,
-    /// The fewest bytes of a match.
+    /// The minimum length in bytes of a match of any pattern; without patterns the maximum, which no text has.
     min_match_bytes: usize,
     /// Whether a pattern may match in the digits of a number.
     may_match_numbers: bool,

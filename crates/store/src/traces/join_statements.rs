@@ -14,7 +14,7 @@ use crate::bulk::{self, Bulk};
 pub(super) trait JoinStatements: WriteStatements {
     /// Returns the size of each row of held input of these traces.
     async fn held_sizes(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<HeldSize>>;
-    /// Returns the held input of these traces, in no order.
+    /// Returns the held input of these traces, in any order.
     async fn held_input(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<held_input::Model>>;
     /// Removes held input with these traces and IDs.
     async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
@@ -85,7 +85,7 @@ impl SqliteStore<'_> {
     async fn run_on_pairs<'q, K>(
         &mut self,
         sql: &str,
-        [first, second]: [&str; 2],
+        [first_column, second_column]: [&str; 2],
         tenant: Uuid,
         pairs: &[(K, Uuid)],
     ) -> sqlx::Result<()>
@@ -97,7 +97,8 @@ impl SqliteStore<'_> {
             let values: Vec<String> =
                 (1..=pairs.len()).map(|it| format!("(${},${})", it * 2, it * 2 + 1)).collect();
             let sql = format!(
-                "{sql} WHERE tenant_id = $1 AND {first} IN ({}) AND ({first}, {second}) IN (VALUES {})",
+                "{sql} WHERE tenant_id = $1 AND {first_column} IN ({}) \
+                 AND ({first_column}, {second_column}) IN (VALUES {})",
                 placeholders(2, pairs.len(), 2),
                 values.join(",")
             );

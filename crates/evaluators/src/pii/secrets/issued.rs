@@ -11,8 +11,9 @@ pub(in super::super) struct IssuedKey {
     pub begins: &'static str,
     what: &'static str,
     /// The minimum number of characters after the prefix.
-    least: usize,
-    also: &'static [u8],
+    pub(super) least: usize,
+    /// Further characters of the secret.
+    pub(super) also: &'static [u8],
 }
 
 const WORD_BYTES: &[u8] = b"_-";

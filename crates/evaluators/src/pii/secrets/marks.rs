@@ -8,11 +8,11 @@ use memchr::memmem;
 
 use super::{ISSUED_KEYS, issued_marks, named_marks};
 
-/// The fewest bytes of a prefix and its secret without a separator, as in `AKIA` and sixteen letters.
-pub(crate) const MIN_ISSUED_BYTES: usize = 20;
+/// The minimum length in bytes of a prefix and its secret without a separator, as in `AKIA` and sixteen letters.
+pub(in super::super) const MIN_ISSUED_BYTES: usize = 20;
 /// Prefixes of secrets that may be shorter, or contain other characters.
 const SHORT_MARKS: [&str; 2] = ["://", "-----BEGIN "];
-/// The longest name in bytes, rounded up.
+/// Maximum length of a name in bytes, rounded up.
 const MAX_NAME_BYTES: usize = 32;
 /// The shortest text in which names are searched with vector instructions, in bytes: the start of that search costs more
 /// than it saves in shorter ones.
@@ -85,7 +85,7 @@ fn add_names(search: &MarkSearch, text: &str, marks: &mut Vec<(usize, usize)>) {
 }
 
 /// Returns whether a text has the name of a secret.
-pub(crate) fn has_name(text: &str) -> bool {
+pub(in super::super) fn has_name(text: &str) -> bool {
     MARK_SEARCH.as_ref().is_none_or(|it| it.names.is_match(text))
 }
 
@@ -103,4 +103,19 @@ fn next_issued_run(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
         start += window.len() - inside;
     }
     Some((start, start + bytes[start..].iter().take_while(is_inside).count()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_for_all_issuers_and_names() {
+        for key in ISSUED_KEYS.iter().filter(|it| !SHORT_MARKS.contains(&it.begins)) {
+            assert!(key.begins.len() + key.least >= MIN_ISSUED_BYTES, "{}", key.begins);
+            let mut bytes = key.begins.bytes().chain(key.also.iter().copied());
+            assert!(bytes.all(|it| IS_ISSUED_BYTE[usize::from(it)]), "{}", key.begins);
+        }
+        assert!(named_marks().all(|it| it.len() <= MAX_NAME_BYTES));
+    }
 }

@@ -10,7 +10,7 @@ use super::super::reserved;
 /// Maximum length of a key in bytes.
 const MAX_KEY_BYTES: usize = 128;
 /// Parts of all names. A text without one of them has no such key.
-const SECRET_NAME_STEMS: [&str; 13] = [
+const SECRET_NAME_STEMS: [&str; 15] = [
     "pass",
     "pwd",
     "secret",
@@ -23,6 +23,8 @@ const SECRET_NAME_STEMS: [&str; 13] = [
     "senha",
     "wachtwoord",
     "парол",
+    "Парол",
+    "ПАРОЛ",
     "密码",
 ];
 /// Last words of the names of secrets.
@@ -108,16 +110,19 @@ static STEM_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 /// also in JSON texts that are strings in JSON texts.
 pub(crate) fn may_have_secret_key(text: &str) -> bool {
     let Some(stems) = &*STEM_AUTOMATON else { return true };
-    let ends_key = |stem_end: usize| {
-        let rest = &text.as_bytes()[stem_end..];
-        let rest = &rest[..rest.len().min(MAX_KEY_BYTES)];
-        memchr::memchr(b'"', rest).is_some_and(|quote| {
-            let after = text.as_bytes()[stem_end + quote + 1..].trim_ascii_start();
-            // An escaped blank, as in `\n`, may precede the colon of a key in a string.
-            matches!(after.first(), Some(b':' | b'\\'))
-        })
-    };
-    stems.find_iter(text).any(|it| ends_key(it.end()))
+    let bytes = text.as_bytes();
+    // The end of the last string that was examined. It may have further stems.
+    let mut examined = 0;
+    stems.find_iter(text).any(|stem| {
+        let key = &bytes[stem.end()..bytes.len().min(stem.end() + MAX_KEY_BYTES)];
+        let Some(quote) = memchr::memchr(b'"', key).map(|it| stem.end() + it) else { return false };
+        if quote < examined {
+            return false;
+        }
+        examined = quote + 1;
+        // An escaped quotation mark may end the key, and an escaped blank, as in `\n`, may follow it.
+        matches!(bytes[examined..].trim_ascii_start().first(), Some(b':' | b'\\' | b'"'))
+    })
 }
 
 /// The class of a secret by its name.
@@ -274,11 +279,14 @@ mod tests {
             r#"{"api_key" : "x"}"#,
             r#"{"a":"{\"authToken\": \"x\"}"}"#,
             r#"{"a":"{\"clientSecret\"\n:1}"}"#,
+            r#"{"userПароль":1}"#,
+            r#"{"password\"":1}"#,
+            r#"{"keys_of":1}"#,
         ] {
             assert!(may_have_secret_key(text), "{text}");
         }
-        for text in [r#"{"a":"the password"}"#, r#"["token", "key"]"#, r#"{"keys_of":1}"#, "secret"] {
-            assert_eq!(may_have_secret_key(text), text.contains("keys"), "{text}");
+        for text in [r#"{"a":"the password"}"#, r#"["token", "key key"]"#, "secret"] {
+            assert!(!may_have_secret_key(text), "{text}");
         }
     }
 
