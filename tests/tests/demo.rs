@@ -184,6 +184,7 @@ async fn demo_searches_judges_and_shows_failures_without_network() {
     stop(demo, folder.path());
 }
 
+/// Checks that spans are found by meaning, and that the scripted judge evaluates traces.
 async fn check_search_and_judge(owner: &Caller) {
     // The search finds spans some seconds after the start; the newest are embedded first.
     let mut found = Value::Null;
@@ -233,6 +234,7 @@ async fn check_search_and_judge(owner: &Caller) {
     }
 }
 
+/// Checks that the incident is a cluster and an anomaly, and that webhooks are delivered, repeated and disabled.
 async fn check_failures_anomaly_and_deliveries(owner: &Caller) {
     wait_until("the incident is the largest cluster", async || {
         let clusters = owner.get("/v1/failures/clusters?limit=200").await.ok();

@@ -35,18 +35,15 @@ pub(super) fn find(text: &str, words: &Words, boundaries: Boundaries, hits: &mut
 /// letters before a blank and a digit.
 fn next_token(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let digit = from + numbers::first_digit(&bytes[from..])?;
-    let token_start =
-        |end: usize| end - bytes[from..end].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
-    let start = token_start(digit);
-    if start == digit
-        && let Some(blank) = digit.checked_sub(1).filter(|it| *it >= from && bytes[*it] == b' ')
-    {
-        let letters = token_start(blank);
+    let (start, end) = numbers::token_around(bytes, from, digit);
+    if start == digit && digit > from && bytes[digit - 1] == b' ' {
+        let blank = digit - 1;
+        let (letters, _) = numbers::token_around(bytes, from, blank);
         if blank - letters == 2 {
             return Some((letters, blank));
         }
     }
-    Some((start, digit + bytes[digit..].iter().take_while(|it| it.is_ascii_alphanumeric()).count()))
+    Some((start, end))
 }
 
 /// Returns whether a token that begins here is not the rest of a longer token.

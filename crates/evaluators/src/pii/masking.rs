@@ -158,8 +158,7 @@ fn number_regions(text: &str) -> Vec<(usize, usize)> {
     let mut at = 0;
     while let Some(skipped) = numbers::first_digit(&bytes[at..]) {
         let digit = at + skipped;
-        let start = digit - bytes[at..digit].iter().rev().take_while(|it| it.is_ascii_alphanumeric()).count();
-        let end = digit + bytes[digit..].iter().take_while(|it| it.is_ascii_alphanumeric()).count();
+        let (start, end) = numbers::token_around(bytes, at, digit);
         let digits = bytes[start..end].iter().filter(|it| it.is_ascii_digit()).count();
         if digits < end - start {
             if digits >= MIN_MIXED_DIGITS && end - start >= MIN_MIXED_BYTES {

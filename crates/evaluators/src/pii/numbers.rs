@@ -125,6 +125,12 @@ pub(super) fn first_digit(bytes: &[u8]) -> Option<usize> {
     Some(at + bytes[at..].iter().position(u8::is_ascii_digit)?)
 }
 
+/// Returns the start and the end of the letters and digits around a position. The start is not before `from`.
+pub(super) fn token_around(bytes: &[u8], from: usize, at: usize) -> (usize, usize) {
+    let length = |it: &mut dyn Iterator<Item = &u8>| it.take_while(|it| it.is_ascii_alphanumeric()).count();
+    (at - length(&mut bytes[from..at].iter().rev()), at + length(&mut bytes[at..].iter()))
+}
+
 /// Reads groups that begin here; returns the byte to go on from.
 pub(super) fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     let mut at = start;

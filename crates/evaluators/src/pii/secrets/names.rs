@@ -143,12 +143,12 @@ impl SecretName {
         let mut words = LastWords::of(key);
         let last = words.next().filter(|it| begins_secret_word(it))?;
         let mut is_after = |list: &[&str]| words.next().is_some_and(|it| is_one_of(it, list));
-        if is_one_of(last, &["token"]) {
+        if last.eq_ignore_ascii_case("token") {
             return (!is_after(&PUBLIC_TOKEN_WORDS)).then_some(Self::Token);
         }
         let is_secret = is_one_of(last, &LAST_WORDS)
-            || is_one_of(last, &["key"]) && is_after(&KEY_WORDS)
-            || is_one_of(last, &["pass"]) && is_after(&PASS_WORDS);
+            || last.eq_ignore_ascii_case("key") && is_after(&KEY_WORDS)
+            || last.eq_ignore_ascii_case("pass") && is_after(&PASS_WORDS);
         is_secret.then_some(Self::Any)
     }
 
