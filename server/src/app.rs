@@ -30,7 +30,7 @@ use crate::{
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
     limits::{LocalBuckets, RateLimits},
-    log_joining::senders::LogSenders,
+    log_joining::{recent::RecentRecords, senders::LogSenders},
     memory::{MEMORY_WAIT, MemoryBudget, MemoryHolder, Reservation},
     metrics::queries::MetricsQueries,
     search::Search,
@@ -88,6 +88,8 @@ pub struct App {
     pub rules: Arc<dyn TraceRules>,
     /// The tenants that send log records to this process.
     pub log_senders: Arc<LogSenders>,
+    /// Log records that this process received shortly before their spans.
+    pub recent_records: RecentRecords,
     /// Announces the tenants with new or changed traces in this process.
     pub changed_tenants: broadcast::Sender<Uuid>,
     /// The outbound HTTP guard, for addresses set by tenants.
@@ -228,6 +230,7 @@ impl App {
             writer,
             rules: features.rules,
             log_senders: features.log_senders,
+            recent_records: RecentRecords::default(),
             openapi_json: features.openapi_json,
             background_tasks: features.start,
             jobs: features.jobs,

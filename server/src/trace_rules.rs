@@ -37,7 +37,7 @@ impl TraceRules for ProductRules {
         jobs.extend(readiness(group));
         jobs.extend(embed_spans::jobs(group.embedded(), now));
         jobs.extend(record::jobs(group.stored(), now));
-        let awaited = |it: &&TraceChunk| !it.held.is_empty() && self.log_senders.contains(it.trace.tenant_id);
+        let awaited = |it: &&TraceChunk| it.awaits_records() && self.log_senders.contains(it.trace.tenant_id);
         let mut awaited_traces: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
         for trace in group.stored().filter(awaited).map(|it| &it.trace) {
             awaited_traces.entry(trace.tenant_id).or_default().push(trace.id);

@@ -106,7 +106,7 @@ impl JoinRules for LogJoins {
 /// Returns the row of a part of the log records of a row.
 fn part_of(row: &held_input::Model, part: &RecordData, joined: bool) -> io::Result<held_input::Model> {
     let held_for = HeldFor { tenant_id: row.tenant_id, project_id: row.project_id, now: row.received_at };
-    let RecordData { count, decoded_bytes, data } = part;
+    let RecordData { count, decoded_bytes, data, .. } = part;
     let part = records_row(held_for, row.trace_id, *count, data, *decoded_bytes)?;
     Ok(held_input::Model { joined, ..part })
 }

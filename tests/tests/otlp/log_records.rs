@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use api::Plan;
 use axum::body::Bytes;
-use entities::{body, held_input};
+use entities::{
+    body,
+    held_input::{self, HeldKind},
+};
 use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
 use prost::Message;
 use reqwest::Method;
@@ -208,6 +211,15 @@ on_both_databases! {
         settle(app).await;
         assert_eq!(read(&before).await, expected);
 
+        // Log records first, each alone, so that some are joined before the spans are stored, and others by the job.
+        let (_, alone) = app.other_tenant(Plan::Enterprise).await;
+        for record in &reversed {
+            send_logs(&alone, vec![record.clone()]).await;
+        }
+        send_spans(&alone, &trace_request(false)).await;
+        settle(app).await;
+        assert_eq!(read(&alone).await, expected);
+
         // Spans first, and each log record alone, the last one first, all of them twice.
         let (_, after) = app.other_tenant(Plan::Enterprise).await;
         send_spans(&after, &trace_request(false)).await;
@@ -374,6 +386,38 @@ on_both_databases! {
         assert_eq!(findings.problems(), 0, "{findings:?}");
     }
 
+    async fn span_has_earlier_log_records_when_it_is_stored(app: TestApp) {
+        let key = app.full_key();
+        let root = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5);
+        for note in notes().iter().filter(|it| it.0 == 2) {
+            send_logs(&key, vec![record(note)]).await;
+        }
+        send_spans(&key, &request([&root])).await;
+        // No job has run.
+        let stored = read(&key).await;
+        assert_eq!(stored["trace"]["output"], "Paris");
+        let rows = held_input::Entity::find().all(&app.app.db.write).await.unwrap();
+        let is_open = |it: &&held_input::Model| it.kind == HeldKind::LogRecords.code() && !it.joined;
+        assert_eq!((rows.len() > 1, rows.iter().filter(is_open).count()), (true, 0), "{rows:?}");
+        settle(app).await;
+        assert_eq!(read(&key).await["trace"], stored["trace"]);
+        let findings = check::run(&app.app.db, 202_606, ["", ""]).await.unwrap();
+        assert_eq!(findings.problems(), 0, "{findings:?}");
+    }
+
+    async fn log_records_of_a_stored_span_are_not_lost_when_it_is_sent_again(app: TestApp) {
+        let key = app.full_key();
+        let root = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5);
+        let next = Span::new(TRACE_ID, 4, "chat", TEST_START_MICROS).under(2).calls("gpt-4o", 8, 3);
+        send_spans(&key, &request([&root])).await;
+        send_logs(&key, notes().iter().filter(|it| it.0 == 2 || it.0 == 4).map(record).collect()).await;
+        send_spans(&key, &request([&root, &next])).await;
+        settle(app).await;
+        let trace = &read(&key).await["trace"];
+        assert_eq!(trace["output"], "Paris", "{trace}");
+        assert!(trace["spans"].to_string().contains("Hello"), "{trace}");
+    }
+
     async fn stored_span_is_not_replaced_by_another_one_with_its_id(app: TestApp) {
         let key = app.full_key();
         let complete = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5)
@@ -406,12 +450,15 @@ on_both_databases! {
     async fn removed_trace_takes_its_held_input_along(app: TestApp) {
         let key = app.full_key();
         send_spans(&key, &trace_request(false)).await;
-        send_logs(&key, notes().iter().map(record).collect()).await;
+        send_logs(&key, notes().iter().filter(|it| it.0 == 4).map(record).collect()).await;
         app.drain().await;
         assert!(row_counts(app).await.0 > 0);
         assert_eq!(key.delete(&format!("/v1/traces/{TRACE_ID:032x}")).await.status, 204);
         app.drain().await;
         assert_eq!(row_counts(app).await, (0, 0));
+        send_spans(&key, &trace_request(false)).await;
+        settle(app).await;
+        assert!(!read(&key).await.to_string().contains("Hello"));
     }
 
     async fn joined_trace_has_no_unused_rows(app: TestApp) {

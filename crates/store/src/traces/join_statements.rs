@@ -18,8 +18,6 @@ pub(super) trait JoinStatements: WriteStatements {
     async fn held_input(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<held_input::Model>>;
     /// Removes held input with these traces and IDs.
     async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
-    /// Marks the log records with these traces and IDs as joined.
-    async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
     /// Removes the events of the spans with these traces and IDs.
     async fn remove_events_of(&mut self, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
     /// Removes the vectors of the spans with these keys of traces and IDs.
@@ -82,7 +80,7 @@ const MAX_ROWS_OF_STATEMENT: usize = 256;
 impl SqliteStore<'_> {
     /// Executes a statement on the rows of a tenant in which two columns have one of these pairs of values. SQLite searches
     /// by the first column, and compares the second.
-    async fn run_on_pairs<'q, K>(
+    pub(super) async fn run_on_pairs<'q, K>(
         &mut self,
         sql: &str,
         [first_column, second_column]: [&str; 2],
@@ -132,10 +130,6 @@ impl JoinStatements for SqliteStore<'_> {
         self.run_on_pairs("DELETE FROM held_input", ["trace_id", "id"], tenant, rows).await
     }
 
-    async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        self.run_on_pairs("UPDATE held_input SET joined = TRUE", ["trace_id", "id"], tenant, rows).await
-    }
-
     async fn remove_events_of(&mut self, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
         self.run_on_pairs("DELETE FROM event", ["trace_id", "span_id"], tenant, spans).await
     }
@@ -183,12 +177,6 @@ impl JoinStatements for PostgresStore<'_> {
         self.run(sql, tenant, traces, ids).await
     }
 
-    async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "UPDATE held_input SET joined = TRUE WHERE tenant_id = $1 AND trace_id = ANY($2) AND id = ANY($3)";
-        let (traces, ids) = split(rows);
-        self.run(sql, tenant, traces, ids).await
-    }
-
     async fn remove_events_of(&mut self, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
         let sql = "DELETE FROM event WHERE tenant_id = $1 AND trace_id = ANY($2) AND span_id = ANY($3)";
         let (traces, ids) = split(spans);
@@ -223,7 +211,7 @@ impl JoinStatements for PostgresStore<'_> {
 
 impl PostgresStore<'_> {
     /// Executes a statement on rows of a tenant that are selected by two lists.
-    async fn run<K>(
+    pub(super) async fn run<K>(
         &mut self,
         sql: &'static str,
         tenant: Uuid,
@@ -242,6 +230,7 @@ impl PostgresStore<'_> {
     }
 }
 
-fn split<K: Copy>(rows: &[(K, Uuid)]) -> (Vec<K>, Vec<Uuid>) {
+/// Returns the first and the second values of pairs.
+pub(super) fn split<K: Copy>(rows: &[(K, Uuid)]) -> (Vec<K>, Vec<Uuid>) {
     rows.iter().copied().unzip()
 }

@@ -36,7 +36,7 @@ use crate::{
     trace_index::search::{self, IndexSearch, Selection},
 };
 
-pub use chunk::TraceChunk;
+pub use chunk::{JoinedRecords, TraceChunk};
 pub use delete::{Removal, child_tables, remove, started_before};
 pub use detail::{by_external_id, events, events_within, exists, get, project_of};
 pub use export::{events_of, events_of_spans, size_of_events, stray_events};

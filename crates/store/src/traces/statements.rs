@@ -8,6 +8,7 @@ use entities::{dialect::Dialect, span, span_block, trace};
 use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Sqlite, Type, query::QueryScalar};
 use uuid::Uuid;
 
+use super::join_statements::split;
 use crate::{
     bulk::{self, Bulk, OnConflict},
     quotas::{self, Quota},
@@ -46,6 +47,8 @@ pub(super) trait WriteStatements {
     async fn count_spans(&mut self, tenant: Uuid, key: i64) -> sqlx::Result<i64>;
     /// Returns the IDs in `ids` that belong to stored traces of the tenant.
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
+    /// Marks the log records with these traces and IDs as joined.
+    async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
     /// Adds to the number of traces that a tenant stored in a month. Returns the sum over all slots.
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;
 }
@@ -172,6 +175,10 @@ impl WriteStatements for SqliteStore<'_> {
         Ok(known)
     }
 
+    async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
+        self.run_on_pairs("UPDATE held_input SET joined = TRUE", ["trace_id", "id"], tenant, rows).await
+    }
+
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
         use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
     }
@@ -223,6 +230,12 @@ impl WriteStatements for PostgresStore<'_> {
             .bind(ids)
             .fetch_all(&mut *self.0)
             .await
+    }
+
+    async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
+        let sql = "UPDATE held_input SET joined = TRUE WHERE tenant_id = $1 AND trace_id = ANY($2) AND id = ANY($3)";
+        let (traces, ids) = split(rows);
+        self.run(sql, tenant, traces, ids).await
     }
 
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {

@@ -14,7 +14,7 @@ use entities::{
 use uuid::Uuid;
 
 use super::{
-    chunk::TraceChunk,
+    chunk::{JoinedRecords, TraceChunk},
     page_assignment,
     quota::{self, Allowance},
     rules::{StoredGroup, TraceRules, inserted},
@@ -294,6 +294,14 @@ impl<'a> Group<'a> {
         let mut held: Vec<_> = new().flat_map(|it| &it.held).collect();
         held.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&held, OnConflict::Keep).await?;
+        let mut joined: BTreeMap<Uuid, Vec<(Uuid, Uuid)>> = BTreeMap::new();
+        for chunk in new().filter(|it| !it.joined.is_empty()) {
+            let rows = chunk.joined.iter().map(|it| (chunk.trace.id, it.id));
+            joined.entry(chunk.trace.tenant_id).or_default().extend(rows);
+        }
+        for (tenant, rows) in joined {
+            store.mark_joined(tenant, &rows).await?;
+        }
         store.insert(&self.new_tail(late).iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
 
@@ -389,6 +397,13 @@ impl<'a> Group<'a> {
             merging().flat_map(|it| &it.held).filter(|it| new.contains(&(it.trace_id, it.id))).collect();
         held.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&held, OnConflict::Keep).await?;
+        // A span that was stored before has none of these log records.
+        let mut joined = Vec::new();
+        for chunk in merging() {
+            let is_new = |it: &&JoinedRecords| it.spans.iter().all(|id| new.contains(&(chunk.trace.id, *id)));
+            joined.extend(chunk.joined.iter().filter(is_new).map(|it| (chunk.trace.id, it.id)));
+        }
+        store.mark_joined(tenant, &joined).await?;
 
         let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();

@@ -71,12 +71,14 @@ pub async fn traces(
 
     let prices = app.access_cache.price_book(caller.tenant_id).await?;
     let mut rows = Vec::new();
-    for group in decoded.groups {
+    for mut group in decoded.groups {
         let project_id = projects.of_resource(&app, &caller, group.project_name.as_deref()).await?;
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
+        let joined = app.recent_records.join(caller.tenant_id, &mut group);
         let mut chunks = to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?;
         hold_spans(&mut chunks, &group.held, receipt).map_err(anyhow::Error::from)?;
+        joined.add_to(&mut chunks);
         rows.append(&mut chunks);
     }
     let stored = app.writer.store(rows, app.ingest_options(&caller).await?, Some(memory)).await?;

@@ -8,7 +8,7 @@ use axum::{
     http::HeaderMap,
     response::Response,
 };
-use semantics::otlp::{DecodedLogExport, LogGroup, RecordData, TraceRecords};
+use semantics::otlp::{DecodedLogExport, RecordData, TraceRecords};
 use store::{
     held_input::{self, HeldFor},
     rates::RateBucket,
@@ -62,13 +62,17 @@ pub async fn logs(
     drop(permit);
     redactors.rejections(&mut decoded.rejections, &mut decoded.sdk);
     let now = app.clock.now();
-    let (mut rows, mut traces) = (Vec::new(), Vec::new());
+    let (mut rows, mut sent) = (Vec::new(), Vec::new());
     for group in decoded.groups {
         let project_id = projects.of_resource(&app, &caller, group.project_name.as_deref()).await?;
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
         let held_for = HeldFor { tenant_id: caller.tenant_id, project_id, now };
-        for row in held_rows(group, held_for).map_err(anyhow::Error::from)? {
-            traces.push(row.trace_id);
+        for TraceRecords { trace_id, records } in group.into_traces() {
+            let RecordData { count, decoded_bytes, ref data, .. } = records;
+            let row =
+                held_input::records_row(held_for, Uuid::from_bytes(trace_id), count, data, decoded_bytes)
+                    .map_err(anyhow::Error::from)?;
+            sent.push(((row.trace_id, row.id), records));
             rows.push(row);
         }
     }
@@ -78,9 +82,12 @@ pub async fn logs(
             let message = "the log records of this hour exceed the space in which they wait for their spans; send the rest later";
             return Err(problem(ErrorCode::Overloaded, message));
         }
-        let jobs = log_joining::jobs(caller.tenant_id, traces, now);
+        let jobs = log_joining::jobs(caller.tenant_id, rows.iter().map(|it| it.trace_id).collect(), now);
         held_input::hold(&app.db, &rows, &jobs).await.map_err(anyhow::Error::from)?;
         app.wake_ups().wake_for(&jobs);
+        for (row, records) in sent {
+            app.recent_records.add(caller.tenant_id, row, records);
+        }
     }
     drop(memory);
     app.telemetry.ingest.count_body(bytes);
@@ -94,12 +101,4 @@ pub async fn logs(
     let rejections = OtlpRejections { source, rejected, reasons, sdk: decoded.sdk };
     rejections.record(&app, &caller, &headers, projects.of_request(), &redactors).await;
     Ok(respond(Signal::LogRecords, encoding, rejected, message))
-}
-
-fn held_rows(group: LogGroup, held_for: HeldFor) -> std::io::Result<Vec<entities::held_input::Model>> {
-    let row = |it: TraceRecords| {
-        let RecordData { count, decoded_bytes, data } = it.records;
-        held_input::records_row(held_for, Uuid::from_bytes(it.trace_id), count, &data, decoded_bytes)
-    };
-    group.into_traces().into_iter().map(row).collect()
 }

@@ -5,7 +5,7 @@
 //! times. So the order of arrival and the number of requests make no difference. Other spans have their own texts; log records
 //! only add events and evaluations to them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use opentelemetry_proto::tonic::{
     common::v1::InstrumentationScope,
@@ -59,6 +59,15 @@ pub struct RecordData {
     pub decoded_bytes: usize,
     /// The encoded log records.
     pub data: Vec<u8>,
+    /// The spans that the log records name, ascending; `None` if one of them names its span by its response ID.
+    pub span_ids: Option<Vec<[u8; 8]>>,
+}
+
+impl HeldRecord {
+    /// Returns the ID of the span; `None` for an evaluation that names its span by its response ID.
+    fn span(&self) -> Option<[u8; 8]> {
+        self.span_id.as_slice().try_into().ok()
+    }
 }
 
 impl HeldRecords {
@@ -77,10 +86,12 @@ impl HeldRecords {
     /// Encodes the log records.
     pub(super) fn to_data(&self) -> RecordData {
         let data = self.encode_to_vec();
+        let ids: Option<BTreeSet<[u8; 8]>> = self.records.iter().map(HeldRecord::span).collect();
         RecordData {
             count: self.records.len(),
             decoded_bytes: weight::decoded_bytes_of_held_records(&data),
             data,
+            span_ids: ids.map(|it| it.into_iter().collect()),
         }
     }
 }
@@ -156,9 +167,9 @@ pub fn split_records(
     let (mut found, mut missing) = (HeldRecords::default(), HeldRecords::default());
     let mut span_ids = Vec::new();
     for record in HeldRecords::decode(data).map_err(damaged)?.records {
-        let span = match <[u8; 8]>::try_from(record.span_id.as_slice()) {
-            Ok(id) => Some(id).filter(|it| is_stored(*it)),
-            Err(_) => span_of(&record.response_id),
+        let span = match record.span() {
+            Some(id) => Some(id).filter(|it| is_stored(*it)),
+            None => span_of(&record.response_id),
         };
         match span {
             Some(id) => {
@@ -187,9 +198,9 @@ impl LogJoin {
     /// Fails when the data are damaged.
     pub fn add_records(&mut self, data: &[u8]) -> Result<(), Malformed> {
         for record in HeldRecords::decode(data).map_err(damaged)?.records {
-            match <[u8; 8]>::try_from(record.span_id.as_slice()) {
-                Ok(id) => self.records.entry(id).or_default().push(record),
-                Err(_) => self.by_response.push(record),
+            match record.span() {
+                Some(id) => self.records.entry(id).or_default().push(record),
+                None => self.by_response.push(record),
             }
         }
         Ok(())

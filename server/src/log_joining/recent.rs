@@ -1,0 +1,243 @@
+//! Log records that this process received shortly before their spans.
+//!
+//! SDKs export log records every second or so, and spans every five seconds. So most log records arrive before their spans,
+//! which are then converted together with them, and stored once. Otherwise, the job converts the spans again and replaces the
+//! stored ones. Whether a log record is found here changes the work only, not the stored trace.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
+
+use moka::{ops::compute::Op, sync::Cache};
+use semantics::{
+    draft::{HeldSpan, ResourceGroup, SpanDraft},
+    otlp::{LogJoin, Malformed, RecordData},
+};
+use store::{
+    otel_span_id,
+    traces::{JoinedRecords, TraceChunk},
+};
+use uuid::Uuid;
+
+/// How long log records are kept for their spans.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// Maximum memory in bytes of the log records of all traces.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// Maximum memory in bytes of the log records of one trace. The job joins further ones.
+const MAX_TRACE_BYTES: usize = 256 * 1024;
+/// Maximum number of rows of log records of one trace.
+const MAX_TRACE_ROWS: usize = 64;
+/// Memory in bytes of a row in addition to its log records and span IDs, approximate.
+const ROW_BYTES: usize = 200;
+
+/// The OpenTelemetry IDs of a trace and of a span.
+type OtelKey = ([u8; 16], [u8; 8]);
+
+/// The latest log records by tenant and trace.
+#[derive(Debug)]
+pub struct RecentRecords(Cache<(Uuid, Uuid), Vec<Arc<RecordRow>>>);
+
+/// A stored row of log records.
+#[derive(Debug)]
+struct RecordRow {
+    id: Uuid,
+    /// The spans that the log records name, ascending.
+    span_ids: Vec<[u8; 8]>,
+    /// The encoded log records.
+    data: Vec<u8>,
+}
+
+impl RecordRow {
+    fn bytes(&self) -> usize {
+        ROW_BYTES + self.data.len() + size_of_val(self.span_ids.as_slice())
+    }
+}
+
+fn bytes_of(rows: &[Arc<RecordRow>]) -> usize {
+    rows.iter().map(|it| it.bytes()).sum()
+}
+
+impl Default for RecentRecords {
+    fn default() -> Self {
+        let weight =
+            |_: &(Uuid, Uuid), rows: &Vec<Arc<RecordRow>>| u32::try_from(bytes_of(rows)).unwrap_or(u32::MAX);
+        Self(Cache::builder().weigher(weight).max_capacity(MAX_BYTES).time_to_live(KEPT_FOR).build())
+    }
+}
+
+impl RecentRecords {
+    /// Adds log records of a trace, which are stored in the row with this ID.
+    pub fn add(&self, tenant: Uuid, (trace, row): (Uuid, Uuid), records: RecordData) {
+        // Which span has a response ID is known after all spans are converted.
+        let Some(span_ids) = records.span_ids else { return };
+        let row = Arc::new(RecordRow { id: row, span_ids, data: records.data });
+        _ = self.0.entry((tenant, trace)).and_compute_with(|found| {
+            let mut rows = found.map(|it| it.into_value()).unwrap_or_default();
+            if rows.len() == MAX_TRACE_ROWS || bytes_of(&rows) + row.bytes() > MAX_TRACE_BYTES {
+                return Op::Nop;
+            }
+            rows.push(row);
+            Op::Put(rows)
+        });
+    }
+
+    /// Forgets the log records of a removed trace.
+    pub fn remove(&self, tenant: Uuid, trace: Uuid) {
+        self.0.invalidate(&(tenant, trace));
+    }
+
+    /// Removes the rows of a trace whose log records name only these spans, and returns them.
+    fn take(&self, tenant: Uuid, trace: Uuid, spans: &HashMap<[u8; 8], &HeldSpan>) -> Vec<Arc<RecordRow>> {
+        let mut taken = Vec::new();
+        _ = self.0.entry((tenant, trace)).and_compute_with(|found| {
+            let Some(rows) = found.map(|it| it.into_value()) else { return Op::Nop };
+            let kept: Vec<Arc<RecordRow>>;
+            (taken, kept) =
+                rows.into_iter().partition(|it| it.span_ids.iter().all(|id| spans.contains_key(id)));
+            match (taken.is_empty(), kept.is_empty()) {
+                (true, _) => Op::Nop,
+                (false, true) => Op::Remove,
+                (false, false) => Op::Put(kept),
+            }
+        });
+        taken
+    }
+
+    /// Converts the held spans of a resource again, together with the log records that were received before them.
+    pub fn join(&self, tenant: Uuid, group: &mut ResourceGroup) -> JoinedTraces {
+        let mut joined = JoinedTraces::default();
+        let has_records = |it: &HeldSpan| self.0.contains_key(&(tenant, Uuid::from_bytes(it.trace_id)));
+        if !group.held.iter().any(has_records) {
+            return joined;
+        }
+        let places = places_of_held_spans(group);
+        let mut traces: BTreeMap<[u8; 16], HashMap<[u8; 8], &HeldSpan>> = BTreeMap::new();
+        for span in &group.held {
+            if places.contains_key(&(span.trace_id, span.span_id)) {
+                traces.entry(span.trace_id).or_default().insert(span.span_id, span);
+            }
+        }
+        for (trace_id, spans) in traces {
+            let trace = Uuid::from_bytes(trace_id);
+            let rows = self.take(tenant, trace, &spans);
+            // Rows that cannot be read are left to the job, which reports them.
+            let Ok(drafts) = convert(&rows, &spans) else { continue };
+            for (id, draft) in drafts {
+                if let Some(place) = places.get(&(trace_id, id)) {
+                    group.spans[*place] = draft;
+                }
+            }
+            let rows = rows.iter().map(|row| JoinedRecords {
+                id: row.id,
+                spans: row.span_ids.iter().map(|it| otel_span_id(trace, *it)).collect(),
+            });
+            joined.0.entry(trace).or_default().extend(rows);
+        }
+        joined
+    }
+}
+
+/// Returns the places in the group of the held spans whose IDs occur once. Of spans with the same ID, only one is stored.
+fn places_of_held_spans(group: &ResourceGroup) -> HashMap<OtelKey, usize> {
+    let mut places: HashMap<OtelKey, Option<usize>> =
+        group.held.iter().map(|it| ((it.trace_id, it.span_id), None)).collect();
+    let mut repeated = BTreeSet::new();
+    for (place, span) in group.spans.iter().enumerate() {
+        let key = (span.trace_id, span.span_id);
+        if let Entry::Occupied(mut found) = places.entry(key)
+            && found.insert(Some(place)).is_some()
+        {
+            repeated.insert(key);
+        }
+    }
+    places
+        .into_iter()
+        .filter_map(|(key, place)| Some((key, place?)))
+        .filter(|it| !repeated.contains(&it.0))
+        .collect()
+}
+
+/// Converts the spans that the log records of these rows name.
+fn convert(
+    rows: &[Arc<RecordRow>],
+    spans: &HashMap<[u8; 8], &HeldSpan>,
+) -> Result<Vec<([u8; 8], SpanDraft)>, Malformed> {
+    let mut join = LogJoin::default();
+    let mut ids = BTreeSet::new();
+    for row in rows {
+        join.add_records(&row.data)?;
+        ids.extend(row.span_ids.iter().copied());
+    }
+    let mut drafts = Vec::with_capacity(ids.len());
+    for id in ids {
+        if let Some(span) = spans.get(&id) {
+            join.add_span(id, span.data());
+        }
+        drafts.extend(join.convert(id)?.map(|it| (id, it)));
+    }
+    Ok(drafts)
+}
+
+/// Rows of log records by trace, with which the spans of a request were converted.
+#[derive(Debug, Default)]
+pub struct JoinedTraces(HashMap<Uuid, Vec<JoinedRecords>>);
+
+impl JoinedTraces {
+    /// Adds the rows to the chunks of their traces, so that they are marked as joined when the spans are stored.
+    pub fn add_to(mut self, chunks: &mut [TraceChunk]) {
+        if self.0.is_empty() {
+            return;
+        }
+        for chunk in chunks {
+            chunk.joined = self.0.remove(&chunk.trace.id).unwrap_or_default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(span: u8, bytes: usize) -> RecordData {
+        RecordData { count: 1, decoded_bytes: 0, data: vec![0; bytes], span_ids: Some(vec![[span; 8]]) }
+    }
+
+    fn held(span: u8) -> HeldSpan {
+        HeldSpan { trace_id: [1; 16], span_id: [span; 8], shared: Arc::from([]), span: Vec::new() }
+    }
+
+    #[test]
+    fn rows_are_taken_when_all_of_their_spans_are_there() {
+        let (recent, tenant, trace) = (RecentRecords::default(), Uuid::from_u128(1), Uuid::from_u128(2));
+        let both = RecordData { span_ids: Some(vec![[3; 8], [4; 8]]), ..records(3, 10) };
+        recent.add(tenant, (trace, Uuid::from_u128(5)), records(3, 10));
+        recent.add(tenant, (trace, Uuid::from_u128(6)), both);
+        recent.add(tenant, (trace, Uuid::from_u128(7)), RecordData { span_ids: None, ..records(3, 10) });
+        let ids = |trace: Uuid, spans: &[u8]| {
+            let held: Vec<HeldSpan> = spans.iter().map(|it| held(*it)).collect();
+            let spans = held.iter().map(|it| (it.span_id, it)).collect();
+            recent.take(tenant, trace, &spans).iter().map(|it| it.id.as_u128()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(trace, &[4]), [0; 0]);
+        assert_eq!(ids(Uuid::from_u128(9), &[3, 4]), [0; 0]);
+        assert_eq!(ids(trace, &[3]), [5]);
+        assert_eq!(ids(trace, &[3, 4]), [6]);
+        assert_eq!(ids(trace, &[3, 4]), [0; 0]);
+        recent.add(tenant, (trace, Uuid::from_u128(8)), records(3, 10));
+        recent.remove(tenant, trace);
+        assert_eq!(ids(trace, &[3]), [0; 0]);
+    }
+
+    #[test]
+    fn log_records_of_a_trace_are_bounded() {
+        let (recent, tenant) = (RecentRecords::default(), Uuid::from_u128(1));
+        let rows = |trace: u128| recent.0.get(&(tenant, Uuid::from_u128(trace))).map_or(0, |it| it.len());
+        for row in 0..100 {
+            recent.add(tenant, (Uuid::from_u128(1), Uuid::from_u128(row)), records(1, 10));
+            recent.add(tenant, (Uuid::from_u128(2), Uuid::from_u128(row)), records(1, MAX_TRACE_BYTES / 4));
+        }
+        assert_eq!((rows(1), rows(2)), (MAX_TRACE_ROWS, 3));
+    }
+}
