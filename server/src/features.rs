@@ -14,8 +14,7 @@ use crate::{
     http::{self, openapi, route::Route},
     ingest::endpoints as ingest,
     limits::feature as limits,
-    log_joining::{self, senders::LogSenders},
-    long_trace, metric_folding,
+    log_joining, long_trace, metric_folding,
     metrics::endpoints as metrics,
     remediation, retention,
     search::endpoints as search,
@@ -66,12 +65,8 @@ pub fn assemble() -> Features {
     let mut start: Vec<fn(&Arc<App>)> = ALL.iter().map(|it| it.start).collect();
     start.push(|app| housekeeping::start(app, ALL));
     let endpoints = routes().iter().map(|it| EndpointName { method: it.method.as_str(), route: &it.path });
-    let log_senders = Arc::new(LogSenders::default());
-    let rules = Arc::new(ProductRules {
-        wake_ups: Arc::clone(jobs.wake_ups()),
-        log_senders: Arc::clone(&log_senders),
-    });
-    Features { jobs, start, rules, log_senders, endpoints: endpoints.collect(), openapi_json }
+    let rules = Arc::new(ProductRules { wake_ups: Arc::clone(jobs.wake_ups()) });
+    Features { jobs, start, rules, endpoints: endpoints.collect(), openapi_json }
 }
 
 /// Returns all routes, with their aliases.

@@ -2,9 +2,9 @@
 //!
 //! A request with log records stores them, and a job in the same transaction. The job of 200 ms of requests joins them with
 //! the spans that are stored ([decision 42](../../docs/decisions/0042-log-records.md)). Log records whose span is missing
-//! wait for it: the job runs again after a delay that doubles, and at once when the process receives such spans from a tenant
-//! that sends log records to it. Log records that arrive shortly before their spans are joined when these are converted (module
-//! `recent`). After an hour, log records without a span are rejected.
+//! wait for it: the job runs again after a delay that doubles, and at once when such spans are held. Log records that arrive
+//! shortly before their spans are joined when these are converted (module `recent`). After an hour, log records without a
+//! span are rejected.
 
 mod expiry;
 mod join;

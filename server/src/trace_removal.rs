@@ -58,10 +58,7 @@ pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
 /// Fails when the database fails.
 pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbError> {
     let record = audit::executed_record(caller, AuditEvent::of(TRACE_DELETE).on(trace), app.clock.now());
-    let has_removed = remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await?;
-    // Spans that are sent again must not get its log records.
-    app.recent_records.remove(caller.tenant_id, trace);
-    Ok(has_removed)
+    remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await
 }
 
 // Deletes the remaining rows of a trace.
@@ -94,6 +91,8 @@ async fn remove_if(
             now,
         )
         .await?;
+        // Spans that are sent again must not get the log records of the removed trace.
+        app.recent_records.remove(tenant, trace);
         if !removal.more {
             return Ok(has_deleted || removal.traces > 0);
         }

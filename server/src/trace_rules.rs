@@ -4,16 +4,11 @@ use std::{collections::HashMap, sync::Arc};
 
 use entities::{job, span, trace};
 use queue::WakeUps;
-use store::traces::{StoredGroup, TraceChunk, TraceRules};
+use store::traces::{StoredGroup, TraceRules};
 use uuid::Uuid;
 
 use crate::{
-    failures::record,
-    ingest::trace_rollup,
-    log_joining::{self, senders::LogSenders},
-    long_trace,
-    span_embedding::embed_spans,
-    trace_ready,
+    failures::record, ingest::trace_rollup, log_joining, long_trace, span_embedding::embed_spans, trace_ready,
 };
 
 /// Computes a trace's row from its spans, and returns the jobs that a stored trace needs.
@@ -21,8 +16,6 @@ use crate::{
 pub struct ProductRules {
     /// Wakes the pools of the jobs.
     pub wake_ups: Arc<WakeUps>,
-    /// The tenants that send log records.
-    pub log_senders: Arc<LogSenders>,
 }
 
 impl TraceRules for ProductRules {
@@ -37,12 +30,11 @@ impl TraceRules for ProductRules {
         jobs.extend(readiness(group));
         jobs.extend(embed_spans::jobs(group.embedded(), now));
         jobs.extend(record::jobs(group.stored(), now));
-        let awaited = |it: &&TraceChunk| it.awaits_records() && self.log_senders.contains(it.trace.tenant_id);
-        let mut awaited_traces: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
-        for trace in group.stored().filter(awaited).map(|it| &it.trace) {
-            awaited_traces.entry(trace.tenant_id).or_default().push(trace.id);
+        let mut awaited: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
+        for (tenant, trace) in group.awaited {
+            awaited.entry(*tenant).or_default().push(*trace);
         }
-        jobs.extend(awaited_traces.into_iter().flat_map(|(tenant, it)| log_joining::jobs(tenant, it, now)));
+        jobs.extend(awaited.into_iter().flat_map(|(tenant, it)| log_joining::jobs(tenant, it, now)));
         jobs
     }
 

@@ -3,6 +3,7 @@
 pub mod app;
 pub mod authority;
 pub mod caller;
+pub mod canaries;
 pub mod conformance;
 pub mod declared;
 pub mod expectation;

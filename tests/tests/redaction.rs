@@ -10,37 +10,19 @@ use prost::Message;
 use reqwest::Method;
 use sea_orm::{ConnectionTrait, EntityTrait, Statement};
 use serde_json::{Map, Value, json};
-use tests::{Caller, On, TestApp, app::TEST_START_MICROS, grpc::GrpcClient, on_both_databases};
+use server::access::api_key::ApiKey;
+use tests::{
+    Caller, On, TestApp,
+    app::TEST_START_MICROS,
+    canaries::{Canary, assert_no_canary, canaries, redact_everything, redaction_settings},
+    grpc::GrpcClient,
+    on_both_databases,
+    postgres::Database,
+    process::Setup,
+};
 
-/// Kind, text, and the part of the text that must not remain, of 40 values.
-const CANARY_LINES: &str = include_str!("../../crates/evaluators/src/redaction/canaries.txt");
 const OTLP_PATH: &str = "/v1/otlp/traces";
 const GRPC_FLAGS: [&str; 2] = ["--otlp-grpc-listen", "127.0.0.1:0"];
-
-/// A value that must not be stored.
-#[derive(Clone, Copy)]
-struct Canary {
-    kind: &'static str,
-    text: &'static str,
-    needle: &'static str,
-}
-
-fn canaries() -> Vec<Canary> {
-    let canary = |line: &'static str| {
-        let parts: Vec<&str> = line.split('|').collect();
-        Canary { kind: parts[0], text: parts[1], needle: parts[2] }
-    };
-    CANARY_LINES.lines().map(canary).collect()
-}
-
-fn settings() -> Value {
-    json!({"detectors": ["all"], "patterns": [{"name": "employee_id", "pattern": r"\bEMP-[0-9]{6}\b"}]})
-}
-
-async fn switch_on(app: &TestApp) {
-    let path = format!("/v1/projects/{}/redaction", app.project);
-    assert_eq!(app.session(Role::Owner).put(&path, &settings()).await.ok(), settings());
-}
 
 /// Returns an item with the value in every text.
 fn item(id: &str, canary: Canary) -> Value {
@@ -209,12 +191,6 @@ async fn send_everything(key: &Caller) {
     }
 }
 
-#[track_caller]
-fn assert_no_canary(what: &str, text: &str) {
-    let found: Vec<&str> = canaries().iter().map(|it| it.needle).filter(|it| text.contains(it)).collect();
-    assert!(found.is_empty(), "{what} has {found:?}");
-}
-
 /// Returns all that the API shows of stored traces.
 async fn read_everything(key: &Caller) -> Vec<(String, String)> {
     let mut texts = Vec::new();
@@ -326,7 +302,7 @@ fn all_counts(value: &Value) -> Map<String, Value> {
 
 on_both_databases! {
     async fn values_of_40_kinds_are_stored_nowhere_and_counted(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let key = app.full_key();
         send_everything(&key).await;
         let grpc = app.beside_with(&GRPC_FLAGS).await;
@@ -358,7 +334,7 @@ on_both_databases! {
     }
 
     async fn repeated_request_replays_a_redacted_response(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let key = app.full_key();
         for _ in 0..2 {
             let request = key.request(Method::POST, "/v1/ingest").header("idempotency-key", "again");
@@ -368,7 +344,7 @@ on_both_databases! {
     }
 
     async fn trace_with_a_masked_id_is_found_for_feedback(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let key = app.full_key();
         let trace = key.post("/v1/ingest", &json!({"id": "jane.roe@acme-corp.io"})).await.ok();
         assert_eq!(trace["external_id"], "[REDACTED:email]");
@@ -379,7 +355,7 @@ on_both_databases! {
     }
 
     async fn feedback_of_masked_users_is_added(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let key = app.full_key();
         let trace = key.post("/v1/ingest", &json!({"input": "x"})).await.ok();
         let mut ids = std::collections::HashSet::new();
@@ -393,7 +369,7 @@ on_both_databases! {
     }
 
     async fn invalid_item_is_redacted_with_the_project_that_it_names(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let owner = app.session(Role::Owner);
         let key = app.full_key();
         let named = key.post("/v1/ingest", &json!({"project_name": "strict", "input": "x"})).await.ok();
@@ -408,7 +384,7 @@ on_both_databases! {
     }
 
     async fn settings_of_each_project_apply_to_its_traces_only(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let key = app.full_key();
         let text = "write to jane.roe@acme-corp.io";
         let other = key.post("/v1/ingest", &json!({"project_name": "other", "input": text})).await.ok();
@@ -437,8 +413,8 @@ on_both_databases! {
         };
         for _ in 0..3 {
             assert_eq!(round().await, (text.to_owned(), metadata.clone()));
-            owner.put(&path, &settings()).await.ok();
-            assert_eq!(key.get(&path).await.ok(), settings());
+            owner.put(&path, &redaction_settings()).await.ok();
+            assert_eq!(key.get(&path).await.ok(), redaction_settings());
             let (input, redacted) = round().await;
             assert_eq!(input, r#"{"mail": "[REDACTED:email]", "n" : "[REDACTED:payment_card]"}"#);
             assert_eq!(redacted, json!({"mail": "[REDACTED:email]", "loupe.redactions": {"email": 2, "payment_card": 1}}));
@@ -451,7 +427,7 @@ on_both_databases! {
     async fn invalid_settings_are_refused_and_change_nothing(app: TestApp) {
         let owner = app.session(Role::Owner);
         let path = format!("/v1/projects/{}/redaction", app.project);
-        owner.put(&path, &settings()).await.ok();
+        owner.put(&path, &redaction_settings()).await.ok();
         let pattern = |pattern: &str| json!({"detectors": [], "patterns": [{"name": "p", "pattern": pattern}]});
         let many: Vec<Value> = (0..21).map(|i| json!({"name": format!("p{i}"), "pattern": "abc"})).collect();
         for (body, field) in [
@@ -470,12 +446,12 @@ on_both_databases! {
             assert_eq!(reply.json()["fields"][0]["field"], field, "{}", reply.text());
         }
         owner.put(&path, &json!({})).await.is(400, "invalid_body");
-        assert_eq!(owner.get(&path).await.ok(), settings());
-        app.session(Role::Member).put(&path, &settings()).await.is(403, "forbidden_role");
+        assert_eq!(owner.get(&path).await.ok(), redaction_settings());
+        app.session(Role::Member).put(&path, &redaction_settings()).await.is(403, "forbidden_role");
     }
 
     async fn export_of_redacted_traces_is_imported_with_its_counts(app: TestApp) {
-        switch_on(app).await;
+        redact_everything(app).await;
         let key = app.full_key();
         let sent = key.post("/v1/ingest", &item("export", canaries()[0])).await.ok();
         let path = format!("/v1/traces/{}/spans", sent["id"].as_str().unwrap());
@@ -496,10 +472,41 @@ async fn setting_reaches_other_processes_within_a_second() {
     let beside = app.beside().await;
     let key = Caller::new(&beside.url, Some(app.key_text()));
     key.post("/v1/ingest", &json!({"input": "warm up"})).await.ok();
-    switch_on(&app).await;
+    redact_everything(&app).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let reply = key.post("/v1/ingest", &json!({"external_id": "jane.roe@acme-corp.io"})).await.ok();
     assert_eq!(reply["external_id"], "[REDACTED:email]");
     beside.stop().await;
     app.stop().await;
+}
+
+async fn log_has_no_masked_value(database: On) {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::create_for(database).await;
+    let key = ApiKey::generate().unwrap().reveal().to_owned();
+    let mut setup =
+        Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "debug");
+    if let Some(database) = &database {
+        setup = setup.with_postgres(&database.url());
+    }
+    let server = setup.start();
+    let key = Caller::new(&server.url, Some(&key));
+    let projects = key.get("/v1/projects").await.ok();
+    let path = format!("/v1/projects/{}/redaction", projects["projects"][0]["id"].as_str().unwrap());
+    key.put(&path, &redaction_settings()).await.ok();
+    send_everything(&key).await;
+    let (calls, records) = calls_and_log_records(5_000);
+    key.post("/v1/logs", &records).await.ok();
+    key.post(OTLP_PATH, &calls).await.ok();
+    assert_no_canary("the log", &server.wait_for_log("INSERT INTO held_input"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_has_no_masked_value_on_sqlite() {
+    log_has_no_masked_value(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_has_no_masked_value_on_postgres() {
+    log_has_no_masked_value(On::Postgres).await;
 }

@@ -76,27 +76,12 @@ pub fn hold_spans(chunks: &mut [TraceChunk], held: &[HeldSpan], receipt: Receipt
     let indexes: HashMap<Uuid, usize> = chunks.iter().enumerate().map(|(i, it)| (it.trace.id, i)).collect();
     let Receipt { tenant_id, project_id, now } = receipt;
     let held_for = HeldFor { tenant_id, project_id, now };
-    let mut copies: HashMap<(Uuid, Uuid), usize> = HashMap::new();
-    for chunk in chunks.iter() {
-        copies.extend(chunk.spans.iter().map(|it| ((chunk.trace.id, it.id), 0)));
-    }
-    let ids = held.iter().map(|it| {
-        let trace_id = Uuid::from_bytes(it.trace_id);
-        (trace_id, otel_span_id(trace_id, it.span_id))
-    });
-    let ids: Vec<(Uuid, Uuid)> = ids.collect();
-    for id in &ids {
-        copies.entry(*id).and_modify(|it| *it += 1);
-    }
-    for (id, span) in ids.into_iter().zip(held) {
-        // Of spans with the same ID, only one is stored.
-        if copies.get(&id) == Some(&1)
-            && let Some(index) = indexes.get(&id.0)
-        {
-            let data = span.data();
-            let row = held_input::span_row(held_for, id, &data, decoded_span_bytes(&data))?;
-            chunks[*index].held.push(row);
-        }
+    for span in held {
+        let trace_id = Uuid::from_bytes(span.trace_id);
+        let Some(index) = indexes.get(&trace_id) else { continue };
+        let (id, data) = (otel_span_id(trace_id, span.span_id), span.data());
+        let row = held_input::span_row(held_for, (trace_id, id), &data, decoded_span_bytes(&data))?;
+        chunks[*index].held.push(row);
     }
     Ok(())
 }

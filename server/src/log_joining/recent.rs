@@ -1,19 +1,19 @@
-//! Log records that this process received shortly before their spans.
+//! Log records that this process stored recently, for spans that may follow.
 //!
 //! SDKs export log records every second or so, and spans every five seconds. So most log records arrive before their spans,
 //! which are then converted together with them, and stored once. Otherwise, the job converts the spans again and replaces the
 //! stored ones. Whether a log record is found here changes the work only, not the stored trace.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use moka::{ops::compute::Op, sync::Cache};
+use moka::{Expiry, ops::compute::Op, policy::EvictionPolicy, sync::Cache};
 use semantics::{
     draft::{HeldSpan, ResourceGroup, SpanDraft},
-    otlp::{LogJoin, Malformed, RecordData},
+    otlp::{LogJoin, RecordData},
 };
 use store::{
     otel_span_id,
@@ -21,7 +21,7 @@ use store::{
 };
 use uuid::Uuid;
 
-/// How long log records are kept for their spans.
+/// How long the log records of a trace are kept, from the first one on.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// Maximum memory in bytes of the log records of all traces.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -32,10 +32,7 @@ const MAX_TRACE_ROWS: usize = 64;
 /// Memory in bytes of a row in addition to its log records and span IDs, approximate.
 const ROW_BYTES: usize = 200;
 
-/// The OpenTelemetry IDs of a trace and of a span.
-type OtelKey = ([u8; 16], [u8; 8]);
-
-/// The latest log records by tenant and trace.
+/// Log records by tenant and trace.
 #[derive(Debug)]
 pub struct RecentRecords(Cache<(Uuid, Uuid), Vec<Arc<RecordRow>>>);
 
@@ -59,18 +56,29 @@ fn bytes_of(rows: &[Arc<RecordRow>]) -> usize {
     rows.iter().map(|it| it.bytes()).sum()
 }
 
+/// Further log records of a trace do not prolong the time of the first ones.
+struct FromFirstRow;
+
+impl Expiry<(Uuid, Uuid), Vec<Arc<RecordRow>>> for FromFirstRow {
+    fn expire_after_create(&self, _: &(Uuid, Uuid), _: &Vec<Arc<RecordRow>>, _: Instant) -> Option<Duration> {
+        Some(KEPT_FOR)
+    }
+}
+
 impl Default for RecentRecords {
     fn default() -> Self {
         let weight =
             |_: &(Uuid, Uuid), rows: &Vec<Arc<RecordRow>>| u32::try_from(bytes_of(rows)).unwrap_or(u32::MAX);
-        Self(Cache::builder().weigher(weight).max_capacity(MAX_BYTES).time_to_live(KEPT_FOR).build())
+        let cache = Cache::builder().weigher(weight).max_capacity(MAX_BYTES);
+        // By default, a full cache prefers keys that are used often. Each trace is used once.
+        Self(cache.eviction_policy(EvictionPolicy::lru()).expire_after(FromFirstRow).build())
     }
 }
 
 impl RecentRecords {
     /// Adds log records of a trace, which are stored in the row with this ID.
     pub fn add(&self, tenant: Uuid, (trace, row): (Uuid, Uuid), records: RecordData) {
-        // Which span has a response ID is known after all spans are converted.
+        // The span with a response ID is known only when all spans of the trace are converted.
         let Some(span_ids) = records.span_ids else { return };
         let row = Arc::new(RecordRow { id: row, span_ids, data: records.data });
         _ = self.0.entry((tenant, trace)).and_compute_with(|found| {
@@ -112,72 +120,49 @@ impl RecentRecords {
         if !group.held.iter().any(has_records) {
             return joined;
         }
-        let places = places_of_held_spans(group);
         let mut traces: BTreeMap<[u8; 16], HashMap<[u8; 8], &HeldSpan>> = BTreeMap::new();
         for span in &group.held {
-            if places.contains_key(&(span.trace_id, span.span_id)) {
-                traces.entry(span.trace_id).or_default().insert(span.span_id, span);
-            }
+            traces.entry(span.trace_id).or_default().insert(span.span_id, span);
         }
+        let mut converted: HashMap<([u8; 16], [u8; 8]), SpanDraft> = HashMap::new();
         for (trace_id, spans) in traces {
             let trace = Uuid::from_bytes(trace_id);
             let rows = self.take(tenant, trace, &spans);
             // Rows that cannot be read are left to the job, which reports them.
-            let Ok(drafts) = convert(&rows, &spans) else { continue };
-            for (id, draft) in drafts {
-                if let Some(place) = places.get(&(trace_id, id)) {
-                    group.spans[*place] = draft;
-                }
-            }
+            let Some(drafts) = convert(&rows, &spans) else { continue };
+            converted.extend(drafts.into_iter().map(|(id, draft)| ((trace_id, id), draft)));
             let rows = rows.iter().map(|row| JoinedRecords {
                 id: row.id,
                 spans: row.span_ids.iter().map(|it| otel_span_id(trace, *it)).collect(),
             });
             joined.0.entry(trace).or_default().extend(rows);
         }
+        for span in &mut group.spans {
+            if let Some(draft) = converted.remove(&(span.trace_id, span.span_id)) {
+                *span = draft;
+            }
+        }
         joined
     }
 }
 
-/// Returns the places in the group of the held spans whose IDs occur once. Of spans with the same ID, only one is stored.
-fn places_of_held_spans(group: &ResourceGroup) -> HashMap<OtelKey, usize> {
-    let mut places: HashMap<OtelKey, Option<usize>> =
-        group.held.iter().map(|it| ((it.trace_id, it.span_id), None)).collect();
-    let mut repeated = BTreeSet::new();
-    for (place, span) in group.spans.iter().enumerate() {
-        let key = (span.trace_id, span.span_id);
-        if let Entry::Occupied(mut found) = places.entry(key)
-            && found.insert(Some(place)).is_some()
-        {
-            repeated.insert(key);
-        }
-    }
-    places
-        .into_iter()
-        .filter_map(|(key, place)| Some((key, place?)))
-        .filter(|it| !repeated.contains(&it.0))
-        .collect()
-}
-
-/// Converts the spans that the log records of these rows name.
+/// Converts the spans that the log records of these rows name. Returns `None` if one of them cannot be converted.
 fn convert(
     rows: &[Arc<RecordRow>],
     spans: &HashMap<[u8; 8], &HeldSpan>,
-) -> Result<Vec<([u8; 8], SpanDraft)>, Malformed> {
+) -> Option<Vec<([u8; 8], SpanDraft)>> {
     let mut join = LogJoin::default();
     let mut ids = BTreeSet::new();
     for row in rows {
-        join.add_records(&row.data)?;
+        join.add_records(&row.data).ok()?;
         ids.extend(row.span_ids.iter().copied());
     }
-    let mut drafts = Vec::with_capacity(ids.len());
-    for id in ids {
-        if let Some(span) = spans.get(&id) {
-            join.add_span(id, span.data());
-        }
-        drafts.extend(join.convert(id)?.map(|it| (id, it)));
-    }
-    Ok(drafts)
+    ids.into_iter()
+        .map(|id| {
+            join.add_span(id, spans.get(&id)?.data());
+            Some((id, join.convert(id).ok()??))
+        })
+        .collect()
 }
 
 /// Rows of log records by trace, with which the spans of a request were converted.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tests::{
+    canaries::{assert_no_canary, canaries, redact_everything},
     hang::{must_end, wait_until},
     otlp::{Span, request},
 };
@@ -29,6 +30,22 @@ on_both! {
         let expected = ["chat\nWhere is my parcel?\nOn its way.", "lookup\ncity: Paris\nno such city"];
         assert_eq!(texts(&scene.own), [expected]);
         assert_eq!(scene.vector_models().await, ["own-model"; 2]);
+        scene.stop().await;
+    }
+
+    async fn masked_values_are_not_sent_to_the_provider(on: On) {
+        let scene = Scene::with_own_provider(on).await;
+        redact_everything(&scene.app).await;
+        for canary in canaries() {
+            scene.store_trace(canary.text).await;
+        }
+        scene.run_due_jobs().await;
+        let sent: Vec<String> = texts(&scene.own).concat();
+        assert_eq!(sent.len(), canaries().len());
+        for text in sent {
+            assert!(text.contains("[REDACTED:"), "{text}");
+            assert_no_canary("the request", &text);
+        }
         scene.stop().await;
     }
 

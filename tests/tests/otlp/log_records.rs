@@ -405,6 +405,49 @@ on_both_databases! {
         assert_eq!(findings.problems(), 0, "{findings:?}");
     }
 
+    async fn copies_of_a_span_in_a_request_do_not_lose_its_log_records(app: TestApp) {
+        let key = app.full_key();
+        send_spans(&key, &request(&spans()[..1])).await;
+        send_logs(&key, notes().iter().filter(|it| it.0 == 2 || it.0 == 4).map(record).collect()).await;
+        let mut body = request(&spans()[1..2]);
+        let other = request([&spans()[1], &spans()[3]]);
+        body["resourceSpans"].as_array_mut().unwrap().push(other["resourceSpans"][0].clone());
+        send_spans(&key, &body).await;
+        settle(app).await;
+        let found = read(&key).await["trace"]["spans"].to_string();
+        assert!(found.contains("capital of France") && found.contains("Hello"), "{found}");
+    }
+
+    async fn complete_span_is_not_replaced_by_its_copy(app: TestApp) {
+        let key = app.full_key();
+        let bare = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5);
+        let complete = bare.clone()
+            .with("gen_ai.input.messages", "[{\"role\":\"user\",\"content\":\"own\"}]")
+            .with("gen_ai.output.messages", "[{\"role\":\"assistant\",\"content\":\"own answer\"}]");
+        send_spans(&key, &request([&complete, &bare])).await;
+        send_logs(&key, notes().iter().filter(|it| it.0 == 2).map(record).collect()).await;
+        settle(app).await;
+        assert_eq!(read(&key).await["trace"]["output"], "own answer");
+    }
+
+    async fn log_records_of_two_processes_are_joined_without_a_delay(app: TestApp) {
+        let other = app.beside().await;
+        let root = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5);
+        for (i, note) in notes().iter().filter(|it| it.0 == 2).enumerate() {
+            let process = if i % 2 == 0 { app } else { &other };
+            send_logs(&process.full_key(), vec![record(note)]).await;
+        }
+        let key = app.full_key();
+        // The jobs of the log records wait for the span.
+        app.drain().await;
+        send_spans(&key, &request([&root])).await;
+        app.drain().await;
+        let found = &read(&key).await["trace"];
+        assert_eq!(found["output"], "Paris", "{found}");
+        assert!(found["spans"].to_string().contains("capital of France"), "{found}");
+        other.stop().await;
+    }
+
     async fn log_records_of_a_stored_span_are_not_lost_when_it_is_sent_again(app: TestApp) {
         let key = app.full_key();
         let root = Span::new(TRACE_ID, 2, "chat", TEST_START_MICROS).calls("gpt-4o", 10, 5);

@@ -395,18 +395,7 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
         ],
     ),
     ("trace_ready", &["app", "control", "error", "evals", "feature", "pools"]),
-    (
-        "trace_rules",
-        &[
-            "failures",
-            "ingest",
-            "log_joining",
-            "log_joining::senders",
-            "long_trace",
-            "span_embedding",
-            "trace_ready",
-        ],
-    ),
+    ("trace_rules", &["failures", "ingest", "log_joining", "long_trace", "span_embedding", "trace_ready"]),
     (
         "admin",
         &["access", "audit", "clock", "config", "first_start", "long_trace", "reseal", "trace_removal"],
@@ -444,7 +433,6 @@ const SERVER_MODULES: &[Arrows<'_>] = &[
             "ingest::endpoints",
             "limits::feature",
             "log_joining",
-            "log_joining::senders",
             "long_trace",
             "metric_folding",
             "metrics::endpoints",

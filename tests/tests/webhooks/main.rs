@@ -19,6 +19,7 @@ mod memory;
 mod ping;
 mod process;
 mod receiver;
+mod redacted;
 mod redelivery;
 mod removed;
 mod responses;

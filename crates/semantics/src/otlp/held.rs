@@ -3,7 +3,7 @@
 //! Instrumentations send all messages of a call in the same way. So a span that has an input or an output, and has not failed,
 //! is not held: its own texts take precedence.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use opentelemetry_proto::tonic::{common::v1::InstrumentationScope, resource::v1::Resource, trace::v1::Span};
 use prost::Message;
@@ -81,6 +81,19 @@ impl ScopeHolder {
         let (trace_id, span_id) = (draft.trace_id, draft.span_id);
         Some(HeldSpan { trace_id, span_id, shared: Arc::clone(self.shared.as_ref()?), span: candidate? })
     }
+}
+
+/// Keeps held spans whose ID occurs once: of spans with the same ID, the first one is stored, and it may be another one.
+pub(super) fn retain_unique(held: &mut Vec<HeldSpan>, spans: &[SpanDraft]) {
+    let mut copies: HashMap<([u8; 16], [u8; 8]), usize> =
+        held.iter().map(|it| ((it.trace_id, it.span_id), 0)).collect();
+    if copies.is_empty() {
+        return;
+    }
+    for span in spans {
+        copies.entry((span.trace_id, span.span_id)).and_modify(|it| *it += 1);
+    }
+    held.retain(|it| copies.get(&(it.trace_id, it.span_id)) == Some(&1));
 }
 
 impl HeldSpan {

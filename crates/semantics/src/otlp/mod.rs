@@ -303,11 +303,12 @@ fn add_group(
     decoded: &mut Decoded,
     project_name: Option<String>,
     spans: Vec<SpanDraft>,
-    held: Vec<HeldSpan>,
+    mut held: Vec<HeldSpan>,
 ) {
     if spans.is_empty() {
         return;
     }
+    held::retain_unique(&mut held, &spans);
     decoded.accepted += spans.len();
     decoded.groups.push(ResourceGroup { project_name, spans, held });
 }

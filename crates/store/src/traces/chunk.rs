@@ -22,16 +22,17 @@ pub struct TraceChunk {
     pub evaluations: Vec<evaluation::Model>,
     /// The spans that log records may complete, as they were received.
     pub held: Vec<held_input::Model>,
-    /// Stored log records that are part of the spans already.
+    /// The log records with which the spans were converted.
     pub joined: Vec<JoinedRecords>,
 }
 
-/// A stored row of log records that spans were converted with before they are stored.
+/// A stored row of log records with which spans of the chunk were converted. The transaction that stores the spans marks the
+/// row as joined.
 #[derive(Debug)]
 pub struct JoinedRecords {
     /// The ID of the row.
     pub id: Uuid,
-    /// The IDs of all spans that the log records name. The row is marked as joined only if all of them are new.
+    /// The IDs of all spans that the log records name. The row is marked only if all of them are new.
     pub spans: Vec<Uuid>,
 }
 
@@ -53,11 +54,6 @@ impl TraceChunk {
     /// Returns whether the chunk came through JSON ingest, where a known trace is refused and not merged.
     pub fn is_item(&self) -> bool {
         self.trace.digest.is_some()
-    }
-
-    /// Returns whether the chunk has a held span that was not converted together with log records.
-    pub fn awaits_records(&self) -> bool {
-        self.held.iter().any(|it| !self.joined.iter().any(|row| row.spans.contains(&it.id)))
     }
 
     /// Sets the key of the trace in all rows that have it.

@@ -262,6 +262,7 @@ impl Join<'_> {
             embedding: self.embeds_spans.then_some(&embedding),
             merged: &rows,
             long: &[],
+            awaited: &[],
             now,
         });
         store.insert(&self.jobs.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;

@@ -7,7 +7,9 @@ use entities::{
 use sqlx::{Decode, FromRow, Row, Type};
 use uuid::Uuid;
 
-use super::statements::{PostgresStore, SqliteStore, WriteStatements};
+use super::statements::{
+    MAX_ROWS_OF_STATEMENT, PostgresStore, SqliteStore, WriteStatements, is_any_of, placeholders,
+};
 use crate::bulk::{self, Bulk};
 
 /// The statements that a join needs in addition to those that store a group.
@@ -61,52 +63,6 @@ fn held_input_sql(traces: &str) -> String {
         "SELECT {} FROM held_input WHERE tenant_id = $1 AND {traces}",
         held_input::Model::COLUMN_NAMES.join(",")
     )
-}
-
-/// Returns the condition on a list of traces for SQLite. Its placeholders begin with `$2`.
-fn is_any_of(traces: &[Uuid]) -> String {
-    format!("trace_id IN ({})", placeholders(2, traces.len(), 1))
-}
-
-/// Returns this number of placeholders for SQLite, separated by commas. They are numbered from `first`, in steps.
-fn placeholders(first: usize, count: usize, step: usize) -> String {
-    let placeholders: Vec<String> = (0..count).map(|it| format!("${}", first + it * step)).collect();
-    placeholders.join(",")
-}
-
-/// Maximum number of rows that one statement of SQLite changes by their IDs.
-const MAX_ROWS_OF_STATEMENT: usize = 256;
-
-impl SqliteStore<'_> {
-    /// Executes a statement on the rows of a tenant in which two columns have one of these pairs of values. SQLite searches
-    /// by the first column, and compares the second.
-    pub(super) async fn run_on_pairs<'q, K>(
-        &mut self,
-        sql: &str,
-        [first_column, second_column]: [&str; 2],
-        tenant: Uuid,
-        pairs: &[(K, Uuid)],
-    ) -> sqlx::Result<()>
-    where
-        K: Copy + Default + Send + 'q + sqlx::Encode<'q, sqlx::Sqlite> + Type<sqlx::Sqlite>,
-    {
-        for chunk in pairs.chunks(MAX_ROWS_OF_STATEMENT) {
-            let pairs: Vec<(K, Uuid)> = bulk::padded(chunk).collect();
-            let values: Vec<String> =
-                (1..=pairs.len()).map(|it| format!("(${},${})", it * 2, it * 2 + 1)).collect();
-            let sql = format!(
-                "{sql} WHERE tenant_id = $1 AND {first_column} IN ({}) \
-                 AND ({first_column}, {second_column}) IN (VALUES {})",
-                placeholders(2, pairs.len(), 2),
-                values.join(",")
-            );
-            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant);
-            let query =
-                pairs.into_iter().fold(query, |query, (first, second)| query.bind(first).bind(second));
-            query.execute(&mut *self.0).await?;
-        }
-        Ok(())
-    }
 }
 
 impl JoinStatements for SqliteStore<'_> {
@@ -172,21 +128,18 @@ impl JoinStatements for PostgresStore<'_> {
     }
 
     async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "DELETE FROM held_input WHERE tenant_id = $1 AND trace_id = ANY($2) AND id = ANY($3)";
-        let (traces, ids) = split(rows);
-        self.run(sql, tenant, traces, ids).await
+        let (columns, types) = (["trace_id", "id"], ["uuid", "uuid"]);
+        self.run_on_pairs("DELETE FROM held_input", columns, types, tenant, rows).await
     }
 
     async fn remove_events_of(&mut self, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "DELETE FROM event WHERE tenant_id = $1 AND trace_id = ANY($2) AND span_id = ANY($3)";
-        let (traces, ids) = split(spans);
-        self.run(sql, tenant, traces, ids).await
+        let (columns, types) = (["trace_id", "span_id"], ["uuid", "uuid"]);
+        self.run_on_pairs("DELETE FROM event", columns, types, tenant, spans).await
     }
 
     async fn remove_vectors_of(&mut self, tenant: Uuid, spans: &[(i64, Uuid)]) -> sqlx::Result<()> {
-        let sql = "DELETE FROM span_vector WHERE tenant_id = $1 AND trace_key = ANY($2) AND id = ANY($3)";
-        let (keys, ids) = split(spans);
-        self.run(sql, tenant, keys, ids).await
+        let (columns, types) = (["trace_key", "id"], ["bigint", "uuid"]);
+        self.run_on_pairs("DELETE FROM span_vector", columns, types, tenant, spans).await
     }
 
     async fn lock_texts(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<body::Model>> {
@@ -207,30 +160,4 @@ impl JoinStatements for PostgresStore<'_> {
         sqlx::query(sql).bind(tenant).bind(ids).execute(&mut *self.0).await?;
         Ok(())
     }
-}
-
-impl PostgresStore<'_> {
-    /// Executes a statement on rows of a tenant that are selected by two lists.
-    pub(super) async fn run<K>(
-        &mut self,
-        sql: &'static str,
-        tenant: Uuid,
-        keys: Vec<K>,
-        ids: Vec<Uuid>,
-    ) -> sqlx::Result<()>
-    where
-        Vec<K>: for<'q> sqlx::Encode<'q, sqlx::Postgres> + Type<sqlx::Postgres>,
-        K: Send,
-    {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        sqlx::query(sql).bind(tenant).bind(keys).bind(ids).execute(&mut *self.0).await?;
-        Ok(())
-    }
-}
-
-/// Returns the first and the second values of pairs.
-pub(super) fn split<K: Copy>(rows: &[(K, Uuid)]) -> (Vec<K>, Vec<Uuid>) {
-    rows.iter().copied().unzip()
 }

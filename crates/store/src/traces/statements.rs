@@ -4,11 +4,10 @@
 
 use std::collections::HashSet;
 
-use entities::{dialect::Dialect, span, span_block, trace};
+use entities::{dialect::Dialect, held_input::HeldKind, span, span_block, trace};
 use sqlx::{Database, Decode, Encode, FromRow, IntoArguments, Row, Sqlite, Type, query::QueryScalar};
 use uuid::Uuid;
 
-use super::join_statements::split;
 use crate::{
     bulk::{self, Bulk, OnConflict},
     quotas::{self, Quota},
@@ -21,10 +20,15 @@ pub(super) type Key = (Uuid, Uuid);
 /// The key of a trace and the ID of a span.
 pub(super) type SpanKey = (i64, Uuid);
 
+/// Maximum number of rows that one statement of SQLite changes by their IDs.
+pub(super) const MAX_ROWS_OF_STATEMENT: usize = 256;
+
 /// Number of IDs that one statement on SQLite looks up.
 const IDS_PER_STATEMENT: usize = 64;
 
 const REMOVE_SPAN_BLOCK: &str = "DELETE FROM span_block WHERE tenant_id = $1 AND trace_key = $2";
+
+const MARK_JOINED: &str = "UPDATE held_input SET joined = TRUE";
 
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_key = $2";
 
@@ -49,6 +53,8 @@ pub(super) trait WriteStatements {
     async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
     /// Marks the log records with these traces and IDs as joined.
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()>;
+    /// Returns those of these traces that have log records that were not joined.
+    async fn traces_with_open_records(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
     /// Adds to the number of traces that a tenant stored in a month. Returns the sum over all slots.
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;
 }
@@ -58,6 +64,25 @@ pub(super) struct SqliteStore<'a>(pub(super) &'a mut sqlx::SqliteConnection);
 
 /// Runs the statements inside a PostgreSQL transaction.
 pub(super) struct PostgresStore<'a>(pub(super) &'a mut sqlx::PgConnection);
+
+fn open_records_sql(traces: &str) -> String {
+    let log_records = HeldKind::LogRecords.code();
+    format!(
+        "SELECT DISTINCT trace_id FROM held_input \
+         WHERE tenant_id = $1 AND {traces} AND kind = {log_records} AND NOT joined"
+    )
+}
+
+/// Returns the condition on a list of traces for SQLite. Its placeholders begin with `$2`.
+pub(super) fn is_any_of(traces: &[Uuid]) -> String {
+    format!("trace_id IN ({})", placeholders(2, traces.len(), 1))
+}
+
+/// Returns this number of placeholders for SQLite, separated by commas. They are numbered from `first`, in steps.
+pub(super) fn placeholders(first: usize, count: usize, step: usize) -> String {
+    let placeholders: Vec<String> = (0..count).map(|it| format!("${}", first + it * step)).collect();
+    placeholders.join(",")
+}
 
 impl SqliteStore<'_> {
     /// Returns the rows of the traces of one tenant with these keys.
@@ -94,6 +119,36 @@ impl SqliteStore<'_> {
         }
         Ok(rows)
     }
+
+    /// Executes a statement on the rows of a tenant in which two columns have one of these pairs of values. SQLite searches
+    /// by the first column, and compares the second.
+    pub(super) async fn run_on_pairs<'q, K>(
+        &mut self,
+        sql: &str,
+        [first_column, second_column]: [&str; 2],
+        tenant: Uuid,
+        pairs: &[(K, Uuid)],
+    ) -> sqlx::Result<()>
+    where
+        K: Copy + Default + Send + 'q + Encode<'q, Sqlite> + Type<Sqlite>,
+    {
+        for chunk in pairs.chunks(MAX_ROWS_OF_STATEMENT) {
+            let pairs: Vec<(K, Uuid)> = bulk::padded(chunk).collect();
+            let values: Vec<String> =
+                (1..=pairs.len()).map(|it| format!("(${},${})", it * 2, it * 2 + 1)).collect();
+            let sql = format!(
+                "{sql} WHERE tenant_id = $1 AND {first_column} IN ({}) \
+                 AND ({first_column}, {second_column}) IN (VALUES {})",
+                placeholders(2, pairs.len(), 2),
+                values.join(",")
+            );
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            let query =
+                pairs.into_iter().fold(query, |query, (first, second)| query.bind(first).bind(second));
+            query.execute(&mut *self.0).await?;
+        }
+        Ok(())
+    }
 }
 
 impl PostgresStore<'_> {
@@ -107,6 +162,39 @@ impl PostgresStore<'_> {
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(keys).fetch_all(&mut *self.0).await?;
         rows.iter().map(T::from_postgres).collect()
+    }
+
+    /// Executes a statement on the rows of a tenant in which two columns have one of these pairs of values. `types` are the
+    /// types of the columns.
+    pub(super) async fn run_on_pairs<K>(
+        &mut self,
+        sql: &str,
+        [first_column, second_column]: [&str; 2],
+        types: [&str; 2],
+        tenant: Uuid,
+        pairs: &[(K, Uuid)],
+    ) -> sqlx::Result<()>
+    where
+        Vec<K>: for<'q> Encode<'q, sqlx::Postgres> + Type<sqlx::Postgres>,
+        K: Copy + Send,
+    {
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let (first, second): (Vec<K>, Vec<Uuid>) = pairs.iter().copied().unzip();
+        // Not two lists with ANY: the database would look up each value of one with each value of the other.
+        let sql = format!(
+            "{sql} WHERE tenant_id = $1 AND ({first_column}, {second_column}) IN \
+             (SELECT * FROM unnest($2::{}[], $3::{}[]))",
+            types[0], types[1]
+        );
+        sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(tenant)
+            .bind(first)
+            .bind(second)
+            .execute(&mut *self.0)
+            .await?;
+        Ok(())
     }
 }
 
@@ -176,7 +264,19 @@ impl WriteStatements for SqliteStore<'_> {
     }
 
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        self.run_on_pairs("UPDATE held_input SET joined = TRUE", ["trace_id", "id"], tenant, rows).await
+        self.run_on_pairs(MARK_JOINED, ["trace_id", "id"], tenant, rows).await
+    }
+
+    async fn traces_with_open_records(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+        let mut found = Vec::new();
+        for chunk in traces.chunks(MAX_ROWS_OF_STATEMENT) {
+            let ids: Vec<Uuid> = bulk::padded(chunk).collect();
+            let query =
+                sqlx::query_scalar(sqlx::AssertSqlSafe(open_records_sql(&is_any_of(&ids)))).bind(tenant);
+            let query = ids.into_iter().fold(query, |query, id| query.bind(id));
+            found.append(&mut query.fetch_all(&mut *self.0).await?);
+        }
+        Ok(found)
     }
 
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
@@ -233,9 +333,13 @@ impl WriteStatements for PostgresStore<'_> {
     }
 
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        let sql = "UPDATE held_input SET joined = TRUE WHERE tenant_id = $1 AND trace_id = ANY($2) AND id = ANY($3)";
-        let (traces, ids) = split(rows);
-        self.run(sql, tenant, traces, ids).await
+        let (columns, types) = (["trace_id", "id"], ["uuid", "uuid"]);
+        self.run_on_pairs(MARK_JOINED, columns, types, tenant, rows).await
+    }
+
+    async fn traces_with_open_records(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+        let sql = open_records_sql("trace_id = ANY($2)");
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(traces).fetch_all(&mut *self.0).await
     }
 
     async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {

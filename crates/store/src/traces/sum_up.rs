@@ -177,6 +177,7 @@ async fn sum_up_one(
         embedding: None,
         merged: &traces,
         long: &[],
+        awaited: &[],
         now,
     };
     let jobs = rules.jobs(&group);

@@ -130,6 +130,8 @@ struct Group<'a> {
     now: i64,
     /// Tenants and ids of long traces to which spans were added.
     long: Vec<(Uuid, Uuid)>,
+    /// Traces and IDs of the log records of each tenant that the stored spans were converted with.
+    joined: BTreeMap<Uuid, Vec<(Uuid, Uuid)>>,
     /// Changes to the metrics of each tenant.
     deltas: BTreeMap<Uuid, Delta>,
     /// The jobs that were enqueued.
@@ -152,6 +154,7 @@ impl<'a> Group<'a> {
             keys,
             now,
             long: Vec::new(),
+            joined: BTreeMap::new(),
             deltas: BTreeMap::new(),
             jobs: Vec::new(),
         }
@@ -165,6 +168,8 @@ impl<'a> Group<'a> {
         self.insert_new_children(store, &late).await?;
         let changed = self.merge(store, &late).await?;
         self.measure_new(&late);
+        self.mark_joined(store, &late).await?;
+        let awaited = self.traces_with_open_records(store).await?;
         self.jobs = self.rules.jobs(&StoredGroup {
             chunks: self.chunks,
             outcomes: &self.outcomes,
@@ -172,6 +177,7 @@ impl<'a> Group<'a> {
             embedding: Some(&self.allowance.embedding),
             merged: &changed,
             long: &self.long,
+            awaited: &awaited,
             now: self.now,
         });
         // The job of a long trace may exist from an earlier commit in the same second.
@@ -180,6 +186,39 @@ impl<'a> Group<'a> {
         let deltas: Vec<metric_delta::Model> =
             deltas.into_iter().filter_map(|(tenant, it)| it.row(tenant, self.now)).collect();
         store.insert(&deltas.iter().collect::<Vec<_>>(), OnConflict::Fail).await
+    }
+
+    /// Marks the log records that the stored spans were converted with.
+    async fn mark_joined(&mut self, store: &mut impl WriteStatements, late: &[usize]) -> sqlx::Result<()> {
+        let mut joined = std::mem::take(&mut self.joined);
+        for chunk in self.inserted(late).filter(|it| !it.joined.is_empty()) {
+            let rows = chunk.joined.iter().map(|it| (chunk.trace.id, it.id));
+            joined.entry(chunk.trace.tenant_id).or_default().extend(rows);
+        }
+        for (tenant, rows) in joined {
+            store.mark_joined(tenant, &rows).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the tenants and IDs of the traces with held spans and with log records that were not joined.
+    async fn traces_with_open_records(
+        &self,
+        store: &mut impl WriteStatements,
+    ) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
+        let mut held: BTreeMap<Uuid, BTreeSet<Uuid>> = BTreeMap::new();
+        for (chunk, outcome) in self.chunks.iter().zip(&self.outcomes) {
+            if !chunk.held.is_empty() && matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged) {
+                held.entry(chunk.trace.tenant_id).or_default().insert(chunk.trace.id);
+            }
+        }
+        let mut found = Vec::new();
+        for (tenant, traces) in held {
+            let traces: Vec<Uuid> = traces.into_iter().collect();
+            let open = store.traces_with_open_records(tenant, &traces).await?;
+            found.extend(open.into_iter().map(|it| (tenant, it)));
+        }
+        Ok(found)
     }
 
     /// Counts the traces that were inserted.
@@ -294,14 +333,6 @@ impl<'a> Group<'a> {
         let mut held: Vec<_> = new().flat_map(|it| &it.held).collect();
         held.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&held, OnConflict::Keep).await?;
-        let mut joined: BTreeMap<Uuid, Vec<(Uuid, Uuid)>> = BTreeMap::new();
-        for chunk in new().filter(|it| !it.joined.is_empty()) {
-            let rows = chunk.joined.iter().map(|it| (chunk.trace.id, it.id));
-            joined.entry(chunk.trace.tenant_id).or_default().extend(rows);
-        }
-        for (tenant, rows) in joined {
-            store.mark_joined(tenant, &rows).await?;
-        }
         store.insert(&self.new_tail(late).iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
 
@@ -350,6 +381,7 @@ impl<'a> Group<'a> {
         let mut ids: Vec<Uuid> = late.iter().map(|it| self.chunks[*it].trace.id).collect();
         ids.sort_unstable();
         ids.dedup();
+        let joined = self.joined.entry(tenant).or_default();
         let stored: HashMap<Uuid, trace::Model> =
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {
@@ -363,49 +395,60 @@ impl<'a> Group<'a> {
                 None => ChunkOutcome::Merged,
             };
         }
-        let merging = || late.iter().map(|it| &self.chunks[*it]).filter(|it| !it.is_item());
-        let mut spans: Vec<&span::Model> = merging().flat_map(|it| &it.spans).collect();
-        spans.sort_by_key(|it| (it.trace_key, it.id));
-        spans.dedup_by_key(|it| (it.trace_key, it.id));
-        let with_spans: HashSet<i64> = spans.iter().map(|it| it.trace_key).collect();
+        let merging = || late.iter().map(|it| (*it, &self.chunks[*it])).filter(|(_, chunk)| !chunk.is_item());
+        let mut spans: Vec<(usize, &span::Model)> =
+            merging().flat_map(|(i, chunk)| chunk.spans.iter().map(move |it| (i, it))).collect();
+        spans.sort_by_key(|(i, it)| (it.trace_key, it.id, *i));
+        // Of copies of a span, the first one is stored.
+        spans.dedup_by_key(|(_, it)| (it.trace_key, it.id));
+        let with_spans: HashSet<i64> = spans.iter().map(|(_, it)| it.trace_key).collect();
         let merged = stored.values().filter(|it| with_spans.contains(&it.key));
         let mut in_blocks = sum_up::spans_in_blocks(store, tenant, merged).await?;
-        let new = insert_new_spans(store, &mut in_blocks, &spans).await?;
+        let first_copies: Vec<&span::Model> = spans.iter().map(|it| it.1).collect();
+        let new = insert_new_spans(store, &mut in_blocks, &first_copies).await?;
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        let inserted = spans.iter().filter(|it| new.contains(&(it.trace_key, it.id)));
-        let used: HashSet<Uuid> = inserted.clone().filter_map(|it| it.body_id).collect();
-        let new: HashSet<(Uuid, Uuid)> = inserted.map(|it| (it.trace_id, it.id)).collect();
-        let bodies: Vec<_> = merging().flat_map(|it| &it.bodies).filter(|it| used.contains(&it.id)).collect();
+        let inserted = spans.iter().filter(|(_, it)| new.contains(&(it.trace_key, it.id)));
+        let used: HashSet<Uuid> = inserted.clone().filter_map(|(_, it)| it.body_id).collect();
+        // The chunk that each new span is from. What other chunks have belongs to copies that were dropped.
+        let origins: HashMap<(Uuid, Uuid), usize> =
+            inserted.map(|(i, it)| ((it.trace_id, it.id), *i)).collect();
+        let is_from = |i: usize, trace: Uuid, span: Uuid| origins.get(&(trace, span)) == Some(&i);
+        let bodies: Vec<_> =
+            merging().flat_map(|(_, chunk)| &chunk.bodies).filter(|it| used.contains(&it.id)).collect();
         store.insert(&bodies, OnConflict::Fail).await?;
         let mut events: Vec<&event::Model> = merging()
-            .flat_map(|it| &it.events)
-            .filter(|it| it.span_id.is_some_and(|span| new.contains(&(it.trace_id, span))))
+            .flat_map(|(i, chunk)| chunk.events.iter().map(move |it| (i, it)))
+            .filter(|(i, it)| it.span_id.is_some_and(|span| is_from(*i, it.trace_id, span)))
+            .map(|(_, it)| it)
             .collect();
         events.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&events, OnConflict::Keep).await?;
         let project =
             |it: &evaluation::Model| stored.get(&it.trace_id).map_or(it.project_id, |it| it.project_id);
         let evaluations: Vec<evaluation::Model> = merging()
-            .flat_map(|it| &it.evaluations)
-            .filter(|it| it.span_id.is_some_and(|span| new.contains(&(it.trace_id, span))))
-            .map(|it| evaluation::Model { project_id: project(it), ..it.clone() })
+            .flat_map(|(i, chunk)| chunk.evaluations.iter().map(move |it| (i, it)))
+            .filter(|(i, it)| it.span_id.is_some_and(|span| is_from(*i, it.trace_id, span)))
+            .map(|(_, it)| evaluation::Model { project_id: project(it), ..it.clone() })
             .collect();
         store.insert(&evaluations.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
-        let mut held: Vec<&held_input::Model> =
-            merging().flat_map(|it| &it.held).filter(|it| new.contains(&(it.trace_id, it.id))).collect();
+        let mut held: Vec<&held_input::Model> = merging()
+            .flat_map(|(i, chunk)| chunk.held.iter().map(move |it| (i, it)))
+            .filter(|(i, it)| is_from(*i, it.trace_id, it.id))
+            .map(|(_, it)| it)
+            .collect();
         held.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&held, OnConflict::Keep).await?;
-        // A span that was stored before has none of these log records.
-        let mut joined = Vec::new();
-        for chunk in merging() {
-            let is_new = |it: &&JoinedRecords| it.spans.iter().all(|id| new.contains(&(chunk.trace.id, *id)));
-            joined.extend(chunk.joined.iter().filter(is_new).map(|it| (chunk.trace.id, it.id)));
+        for (i, chunk) in merging() {
+            // If a span was stored without these log records, the job joins them.
+            let is_stored =
+                |it: &&JoinedRecords| it.spans.iter().all(|span| is_from(i, chunk.trace.id, *span));
+            let rows = chunk.joined.iter().filter(is_stored).map(|it| (chunk.trace.id, it.id));
+            joined.extend(rows);
         }
-        store.mark_joined(tenant, &joined).await?;
 
-        let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
+        let touched: HashSet<Uuid> = origins.keys().map(|it| it.0).collect();
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();
         // A long trace that arrives span by span must not be read completely for each span.
         let (long, short): (Vec<_>, Vec<_>) =
