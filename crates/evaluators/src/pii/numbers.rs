@@ -115,14 +115,26 @@ fn classify_part(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
 
 /// Returns the position of the first digit.
 pub(super) fn first_digit(bytes: &[u8]) -> Option<usize> {
-    /// Bytes that are tested together, without a branch for each: the compiler uses vector instructions.
-    const CHUNK_BYTES: usize = 32;
-    let has_digit = |it: &[u8]| it.iter().fold(false, |found, it| found | it.is_ascii_digit());
-    let mut at = 0;
-    while let Some(chunk) = bytes.get(at..at + CHUNK_BYTES).filter(|it| !has_digit(it)) {
-        at += chunk.len();
+    let (blocks, rest) = bytes.as_chunks::<{ size_of::<u64>() }>();
+    for (i, block) in blocks.iter().enumerate() {
+        let digits = digits_of(u64::from_le_bytes(*block));
+        if digits != 0 {
+            return Some(i * size_of::<u64>() + digits.trailing_zeros() as usize / 8);
+        }
     }
-    Some(at + bytes[at..].iter().position(u8::is_ascii_digit)?)
+    let start = bytes.len() - rest.len();
+    Some(start + rest.iter().position(u8::is_ascii_digit)?)
+}
+
+/// Returns the highest bit of each byte that is a digit.
+fn digits_of(block: u64) -> u64 {
+    const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    /// Added to a number from 10 to 127, it sets the highest bit of the byte.
+    const BEYOND_NINE: u64 = u64::from_ne_bytes([0x80 - 10; 8]);
+    // Digits become 0 to 9, and all other bytes greater.
+    let values = block ^ ZEROS;
+    !(((values & !HIGH_BITS) + BEYOND_NINE) | values) & HIGH_BITS
 }
 
 /// Returns the start and the end of the letters and digits around a position. The start is not before `from`.

@@ -12,8 +12,16 @@ use super::{ISSUED_KEYS, issued_marks, named_marks};
 pub(in super::super) const MIN_ISSUED_BYTES: usize = 20;
 /// Prefixes of secrets that may be shorter, or contain other characters.
 const SHORT_MARKS: [&str; 2] = ["://", "-----BEGIN "];
+/// Parts of the names of secrets. Each name has one of them, or is [`SHORT_NAME`]. The search for a few parts of four bytes
+/// or more is twice as fast as the one for all names.
+const NAME_PARTS: [&str; 25] = [
+    "_key", "-key", "apik", "api ", "sske", "s ke", "atek", "secr", "toke", "cred", "oriz", "arer", "assw",
+    "assp", "assc", "_pas", "-pas", "kenn", "se\u{f1}", "mot ", "senh", "wach", "роль", "密码", "スワ",
+];
+/// The name that is shorter than [`NAME_PARTS`].
+const SHORT_NAME: &str = "pwd";
 /// Maximum length of a name in bytes, rounded up.
-const MAX_NAME_BYTES: usize = 32;
+const MAX_NAME_BYTES: usize = 24;
 /// The shortest text in which names are searched with vector instructions, in bytes: the start of that search costs more
 /// than it saves in shorter ones.
 const MIN_PACKED_BYTES: usize = 64;
@@ -23,8 +31,9 @@ struct MarkSearch {
     short: Vec<(usize, memmem::Finder<'static>)>,
     issued: AhoCorasick,
     names: AhoCorasick,
-    /// The same names in lower case; none on processors without vector instructions.
-    packed_names: Option<packed::Searcher>,
+    /// [`NAME_PARTS`]; none on processors without vector instructions.
+    name_parts: Option<packed::Searcher>,
+    short_name: memmem::Finder<'static>,
 }
 
 static MARK_SEARCH: LazyLock<Option<MarkSearch>> = LazyLock::new(|| {
@@ -34,7 +43,8 @@ static MARK_SEARCH: LazyLock<Option<MarkSearch>> = LazyLock::new(|| {
     let names = builder.ascii_case_insensitive(true).build(named_marks()).ok()?;
     let short = issued_marks().enumerate().filter(|it| SHORT_MARKS.contains(&it.1));
     let short = short.map(|(number, mark)| (number, memmem::Finder::new(mark))).collect();
-    Some(MarkSearch { short, issued, names, packed_names: packed::Searcher::new(named_marks()) })
+    let name_parts = packed::Searcher::new(NAME_PARTS);
+    Some(MarkSearch { short, issued, names, name_parts, short_name: memmem::Finder::new(SHORT_NAME) })
 });
 
 /// Bytes that the secrets of issuers and their prefixes consist of.
@@ -69,18 +79,24 @@ pub(in super::super) fn of(text: &str) -> Vec<(usize, usize)> {
     marks
 }
 
-/// Adds the names of secrets, and the names that begin in them, such as `token` in `api token`.
+/// Adds the names of secrets, which may begin in each other, as `token` does in `api token`.
 fn add_names(search: &MarkSearch, text: &str, marks: &mut Vec<(usize, usize)>) {
-    let mut add = |range: Range<usize>, last_start: usize| {
+    let mut add = |range: Range<usize>| {
         let found = search.names.find_overlapping_iter(Input::new(text).range(range));
-        let found = found.filter(|it| it.start() < last_start);
         marks.extend(found.map(|it| (ISSUED_KEYS.len() + it.pattern().as_usize(), it.start())));
     };
-    let Some(packed) = search.packed_names.as_ref().filter(|_| text.len() >= MIN_PACKED_BYTES) else {
-        return add(0..text.len(), text.len());
+    let Some(parts) = search.name_parts.as_ref().filter(|_| text.len() >= MIN_PACKED_BYTES) else {
+        return add(0..text.len());
     };
-    for name in packed.find_iter(&text.to_ascii_lowercase()) {
-        add(name.start()..text.len().min(name.end() + MAX_NAME_BYTES), name.end());
+    let lower = text.to_ascii_lowercase();
+    let found = parts.find_iter(&lower).map(|it| it.start());
+    let mut places: Vec<usize> = found.chain(search.short_name.find_iter(lower.as_bytes())).collect();
+    places.sort_unstable();
+    // Around each place, the bytes in which a name with this part fits. Ranges that touch are searched together.
+    for places in places.chunk_by(|place, next| next - place <= 2 * MAX_NAME_BYTES) {
+        if let (Some(first), Some(last)) = (places.first(), places.last()) {
+            add(first.saturating_sub(MAX_NAME_BYTES)..text.len().min(last + MAX_NAME_BYTES));
+        }
     }
 }
 
@@ -91,22 +107,39 @@ pub(in super::super) fn has_name(text: &str) -> bool {
 
 /// Returns the next bytes, without a separator between them, in which a secret of an issuer fits.
 fn next_issued_run(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+    const BLOCK_BYTES: usize = size_of::<u64>();
+    // The run contains a whole block, wherever the blocks begin.
+    const { assert!(MIN_ISSUED_BYTES >= 2 * BLOCK_BYTES - 1) };
     let is_inside = |it: &&u8| IS_ISSUED_BYTE[usize::from(**it)];
-    let mut start = from;
-    // A separator in the window ends all runs that begin before it, so that most bytes are never read.
+    // No run begins before `first`.
+    let (mut first, mut at) = (from, from);
     loop {
-        let window = bytes.get(start..start + MIN_ISSUED_BYTES)?;
-        let inside = window.iter().rev().take_while(is_inside).count();
-        if inside == window.len() {
-            break;
+        let block = bytes.get(at..)?.first_chunk::<BLOCK_BYTES>()?;
+        if has_blank(u64::from_le_bytes(*block)) {
+            at += BLOCK_BYTES;
+            continue;
         }
-        start += window.len() - inside;
+        let start = at - bytes[first..at].iter().rev().take_while(is_inside).count();
+        let end = at + bytes[at..].iter().take_while(is_inside).count();
+        if end - start >= MIN_ISSUED_BYTES {
+            return Some((start, end));
+        }
+        first = end + 1;
+        at = first;
     }
-    Some((start, start + bytes[start..].iter().take_while(is_inside).count()))
+}
+
+/// Returns whether a block has a byte below `+`, such as a blank or a quotation mark, which none of [`IS_ISSUED_BYTE`] is.
+fn has_blank(block: u64) -> bool {
+    const LEAST: u64 = u64::from_ne_bytes([b'+'; 8]);
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    block.wrapping_sub(LEAST) & !block & HIGH_BITS != 0
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -117,5 +150,29 @@ mod tests {
             assert!(bytes.all(|it| IS_ISSUED_BYTE[usize::from(it)]), "{}", key.begins);
         }
         assert!(named_marks().all(|it| it.len() <= MAX_NAME_BYTES));
+        assert!((0..b'+').all(|it| !IS_ISSUED_BYTE[usize::from(it)]));
+    }
+
+    #[test]
+    fn all_names_have_a_part_that_is_searched() {
+        let has_part = |name: &str| name == SHORT_NAME || NAME_PARTS.iter().any(|it| name.contains(it));
+        assert!(named_marks().all(has_part));
+        assert!(NAME_PARTS.iter().all(|it| it.len() >= 4));
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_those_of_a_simple_search(text in "[a-z0-9_/:;\" ]{0,12}[a-z0-9_/:;é]{0,60}[a-z0-9\" ]{0,40}") {
+            let bytes = text.as_bytes();
+            let mut runs = Vec::new();
+            let mut from = 0;
+            while let Some((start, end)) = next_issued_run(bytes, from) {
+                runs.push(&text[start..end]);
+                from = end;
+            }
+            let is_inside = |it: char| it.is_ascii() && IS_ISSUED_BYTE[it as usize];
+            let expected: Vec<&str> = text.split(|it| !is_inside(it)).filter(|it| it.len() >= MIN_ISSUED_BYTES).collect();
+            prop_assert_eq!(runs, expected);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, Input};
 
 use super::super::reserved;
 
@@ -27,6 +27,8 @@ const SECRET_NAME_STEMS: [&str; 15] = [
     "ПАРОЛ",
     "密码",
 ];
+/// Maximum length of a stem in bytes, rounded up.
+const MAX_STEM_BYTES: usize = 16;
 /// Last words of the names of secrets.
 const LAST_WORDS: [&str; 26] = [
     "password",
@@ -106,22 +108,24 @@ static STEM_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasickBuilder::new().ascii_case_insensitive(true).kind(kind).build(SECRET_NAME_STEMS).ok()
 });
 
-/// Returns whether a JSON text may have a key that is the name of a secret. Keys are followed by a quotation mark and a colon,
-/// also in JSON texts that are strings in JSON texts.
+/// Returns whether a JSON text may have a key that is the name of a secret, also in JSON texts that are strings in JSON texts.
 pub(crate) fn may_have_secret_key(text: &str) -> bool {
     let Some(stems) = &*STEM_AUTOMATON else { return true };
     let bytes = text.as_bytes();
-    // The end of the last string that was examined. It may have further stems.
+    // The end of the last key that was examined.
     let mut examined = 0;
-    stems.find_iter(text).any(|stem| {
-        let key = &bytes[stem.end()..bytes.len().min(stem.end() + MAX_KEY_BYTES)];
-        let Some(quote) = memchr::memchr(b'"', key).map(|it| stem.end() + it) else { return false };
-        if quote < examined {
+    memchr::memchr_iter(b':', bytes).any(|colon| {
+        // Between the quotation mark of a key and the colon, there may be blanks, and in strings escaped ones, such as `\n`.
+        let is_blank = |it: &u8| b" \n\r\t\\nrt".contains(it);
+        let Some(quote) = bytes[examined..colon].iter().rposition(|it| !is_blank(it)) else { return false };
+        let quote = examined + quote;
+        if bytes[quote] != b'"' {
             return false;
         }
-        examined = quote + 1;
-        // An escaped quotation mark may end the key, and an escaped blank, as in `\n`, may follow it.
-        matches!(bytes[examined..].trim_ascii_start().first(), Some(b':' | b'\\' | b'"'))
+        // A stem may begin in the text that was examined with the key before.
+        let start = quote.saturating_sub(MAX_KEY_BYTES).max(examined).saturating_sub(MAX_STEM_BYTES);
+        examined = quote;
+        stems.find(Input::new(text).range(start..quote)).is_some()
     })
 }
 
@@ -219,7 +223,9 @@ impl<'a> Iterator for LastWords<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_WORDS, SecretName, begins_secret_word, may_have_secret_key};
+    use super::{
+        LAST_WORDS, MAX_STEM_BYTES, SECRET_NAME_STEMS, SecretName, begins_secret_word, may_have_secret_key,
+    };
 
     #[test]
     fn secret_names_are_recognized_and_usage_is_not() {
@@ -282,10 +288,13 @@ mod tests {
             r#"{"userПароль":1}"#,
             r#"{"password\"":1}"#,
             r#"{"keys_of":1}"#,
+            r#"{"a":{"b":1,"c":"d:e","token"  :1}}"#,
+            r#"{"a":"[{\\\"secret\\\" : 1}]"}"#,
         ] {
             assert!(may_have_secret_key(text), "{text}");
         }
-        for text in [r#"{"a":"the password"}"#, r#"["token", "key key"]"#, "secret"] {
+        assert!(SECRET_NAME_STEMS.iter().all(|it| it.len() <= MAX_STEM_BYTES));
+        for text in [r#"{"a":"the password"}"#, r#"["token", "key key"]"#, "secret", "::", ":"] {
             assert!(!may_have_secret_key(text), "{text}");
         }
     }
