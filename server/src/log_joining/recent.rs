@@ -1,8 +1,8 @@
 //! Log records that this process stored recently, for spans that may follow.
 //!
-//! SDKs export log records every second or so, and spans every five seconds. So most log records arrive before their spans,
-//! which are then converted together with them, and stored once. Otherwise, the job converts the spans again and replaces the
-//! stored ones. Whether a log record is found here changes the work only, not the stored trace.
+//! By default, OpenTelemetry SDKs export log records every second, and spans every five seconds. So most log records arrive
+//! before their spans, which are then converted together with them, and stored once. Otherwise, the job converts the spans
+//! again and replaces the stored ones. Whether a log record is found here changes the work only, not the stored trace.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

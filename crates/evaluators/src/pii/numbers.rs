@@ -128,19 +128,21 @@ pub(super) fn first_digit(bytes: &[u8]) -> Option<usize> {
 
 /// Returns the highest bit of each byte that is a digit.
 fn digits_of(block: u64) -> u64 {
-    const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
+    const ZERO_DIGITS: u64 = u64::from_ne_bytes([b'0'; 8]);
     const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
     /// Added to a number from 10 to 127, it sets the highest bit of the byte.
     const BEYOND_NINE: u64 = u64::from_ne_bytes([0x80 - 10; 8]);
     // Digits become 0 to 9, and all other bytes greater.
-    let values = block ^ ZEROS;
+    let values = block ^ ZERO_DIGITS;
     !(((values & !HIGH_BITS) + BEYOND_NINE) | values) & HIGH_BITS
 }
 
 /// Returns the start and the end of the letters and digits around a position. The start is not before `from`.
 pub(super) fn token_around(bytes: &[u8], from: usize, at: usize) -> (usize, usize) {
-    let length = |it: &mut dyn Iterator<Item = &u8>| it.take_while(|it| it.is_ascii_alphanumeric()).count();
-    (at - length(&mut bytes[from..at].iter().rev()), at + length(&mut bytes[at..].iter()))
+    let is_inside = |it: &&u8| it.is_ascii_alphanumeric();
+    let before = bytes[from..at].iter().rev().take_while(is_inside).count();
+    let after = bytes[at..].iter().take_while(is_inside).count();
+    (at - before, at + after)
 }
 
 /// Reads groups that begin here; returns the byte to go on from.

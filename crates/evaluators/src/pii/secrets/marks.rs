@@ -1,7 +1,7 @@
 //! Finds the marks of secrets in texts that are redacted: the prefixes that issuers assign, and the names of secrets. Most
 //! texts have none, so the search skips what cannot contain one.
 
-use std::{ops::Range, sync::LazyLock};
+use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, Input, packed};
 use memchr::memmem;
@@ -12,19 +12,26 @@ use super::{ISSUED_KEYS, issued_marks, named_marks};
 pub(in super::super) const MIN_ISSUED_BYTES: usize = 20;
 /// Prefixes of secrets that may be shorter, or contain other characters.
 const SHORT_MARKS: [&str; 2] = ["://", "-----BEGIN "];
-/// Parts of the names of secrets. Each name has one of them, or is [`SHORT_NAME`]. The search for a few parts of four bytes
-/// or more is twice as fast as the one for all names.
+/// Parts of the names of secrets. Each name has one of them, or is [`SHORT_NAME`]. No two begin with the same four bytes. The
+/// search for a few parts of four bytes or more is twice as fast as the one for all names.
 const NAME_PARTS: [&str; 25] = [
     "_key", "-key", "apik", "api ", "sske", "s ke", "atek", "secr", "toke", "cred", "oriz", "arer", "assw",
-    "assp", "assc", "_pas", "-pas", "kenn", "se\u{f1}", "mot ", "senh", "wach", "роль", "密码", "スワ",
+    "assp", "assc", "_pas", "-pas", "kenn", "señ", "mot ", "senh", "wach", "роль", "密码", "スワ",
 ];
 /// The name that is shorter than [`NAME_PARTS`].
 const SHORT_NAME: &str = "pwd";
-/// Maximum length of a name in bytes, rounded up.
-const MAX_NAME_BYTES: usize = 24;
 /// The shortest text in which names are searched with vector instructions, in bytes: the start of that search costs more
 /// than it saves in shorter ones.
 const MIN_PACKED_BYTES: usize = 64;
+
+/// A name of secrets that is found by one of its parts.
+struct NameWithPart {
+    name: &'static str,
+    /// The number in [`super::all_marks`].
+    mark: usize,
+    /// The byte of the name at which the part begins.
+    offset: usize,
+}
 
 struct MarkSearch {
     /// For each of [`SHORT_MARKS`], its number in [`super::all_marks`].
@@ -33,7 +40,10 @@ struct MarkSearch {
     names: AhoCorasick,
     /// [`NAME_PARTS`]; none on processors without vector instructions.
     name_parts: Option<packed::Searcher>,
-    short_name: memmem::Finder<'static>,
+    /// For each part, the names that are found by it.
+    names_of_parts: Vec<Vec<NameWithPart>>,
+    /// The number of [`SHORT_NAME`] in [`super::all_marks`], and its search.
+    short_name: (usize, memmem::Finder<'static>),
 }
 
 static MARK_SEARCH: LazyLock<Option<MarkSearch>> = LazyLock::new(|| {
@@ -43,8 +53,17 @@ static MARK_SEARCH: LazyLock<Option<MarkSearch>> = LazyLock::new(|| {
     let names = builder.ascii_case_insensitive(true).build(named_marks()).ok()?;
     let short = issued_marks().enumerate().filter(|it| SHORT_MARKS.contains(&it.1));
     let short = short.map(|(number, mark)| (number, memmem::Finder::new(mark))).collect();
+    let mut names_of_parts: Vec<Vec<NameWithPart>> = NAME_PARTS.iter().map(|_| Vec::new()).collect();
+    for (name, mark) in named_marks().zip(ISSUED_KEYS.len()..) {
+        let part = NAME_PARTS.iter().zip(&mut names_of_parts).find_map(|(it, of)| Some((name.find(it)?, of)));
+        if let Some((offset, names)) = part {
+            names.push(NameWithPart { name, mark, offset });
+        }
+    }
     let name_parts = packed::Searcher::new(NAME_PARTS);
-    Some(MarkSearch { short, issued, names, name_parts, short_name: memmem::Finder::new(SHORT_NAME) })
+    let short_number = ISSUED_KEYS.len() + named_marks().position(|it| it == SHORT_NAME)?;
+    let short_name = (short_number, memmem::Finder::new(SHORT_NAME));
+    Some(MarkSearch { short, issued, names, name_parts, names_of_parts, short_name })
 });
 
 /// Bytes that the secrets of issuers and their prefixes consist of.
@@ -79,25 +98,28 @@ pub(in super::super) fn of(text: &str) -> Vec<(usize, usize)> {
     marks
 }
 
-/// Adds the names of secrets, which may begin in each other, as `token` does in `api token`.
+/// Adds the names of secrets, which may overlap, as `api token` and `token` do.
 fn add_names(search: &MarkSearch, text: &str, marks: &mut Vec<(usize, usize)>) {
-    let mut add = |range: Range<usize>| {
-        let found = search.names.find_overlapping_iter(Input::new(text).range(range));
-        marks.extend(found.map(|it| (ISSUED_KEYS.len() + it.pattern().as_usize(), it.start())));
-    };
     let Some(parts) = search.name_parts.as_ref().filter(|_| text.len() >= MIN_PACKED_BYTES) else {
-        return add(0..text.len());
+        let found = search.names.find_overlapping_iter(text);
+        return marks.extend(found.map(|it| (ISSUED_KEYS.len() + it.pattern().as_usize(), it.start())));
     };
     let lower = text.to_ascii_lowercase();
-    let found = parts.find_iter(&lower).map(|it| it.start());
-    let mut places: Vec<usize> = found.chain(search.short_name.find_iter(lower.as_bytes())).collect();
-    places.sort_unstable();
-    // Around each place, the bytes in which a name with this part fits. Ranges that touch are searched together.
-    for places in places.chunk_by(|place, next| next - place <= 2 * MAX_NAME_BYTES) {
-        if let (Some(first), Some(last)) = (places.first(), places.last()) {
-            add(first.saturating_sub(MAX_NAME_BYTES)..text.len().min(last + MAX_NAME_BYTES));
+    let lower = lower.as_bytes();
+    let mut at = 0;
+    while let Some(part) = parts.find_in(lower, (at..lower.len()).into()) {
+        for NameWithPart { name, mark, offset } in &search.names_of_parts[part.pattern().as_usize()] {
+            if let Some(start) = part.start().checked_sub(*offset)
+                && lower[start..].starts_with(name.as_bytes())
+            {
+                marks.push((*mark, start));
+            }
         }
+        // Parts may overlap, as `-pas` and `assw` do.
+        at = part.start() + 1;
     }
+    let (mark, name) = &search.short_name;
+    marks.extend(name.find_iter(lower).map(|start| (*mark, start)));
 }
 
 /// Returns whether a text has the name of a secret.
@@ -131,13 +153,15 @@ fn next_issued_run(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
 
 /// Returns whether a block has a byte below `+`, such as a blank or a quotation mark, which none of [`IS_ISSUED_BYTE`] is.
 fn has_blank(block: u64) -> bool {
-    const LEAST: u64 = u64::from_ne_bytes([b'+'; 8]);
+    const LEAST_ISSUED_BYTES: u64 = u64::from_ne_bytes([b'+'; 8]);
     const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
-    block.wrapping_sub(LEAST) & !block & HIGH_BITS != 0
+    block.wrapping_sub(LEAST_ISSUED_BYTES) & !block & HIGH_BITS != 0
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -149,7 +173,6 @@ mod tests {
             let mut bytes = key.begins.bytes().chain(key.also.iter().copied());
             assert!(bytes.all(|it| IS_ISSUED_BYTE[usize::from(it)]), "{}", key.begins);
         }
-        assert!(named_marks().all(|it| it.len() <= MAX_NAME_BYTES));
         assert!((0..b'+').all(|it| !IS_ISSUED_BYTE[usize::from(it)]));
     }
 
@@ -157,7 +180,8 @@ mod tests {
     fn all_names_have_a_part_that_is_searched() {
         let has_part = |name: &str| name == SHORT_NAME || NAME_PARTS.iter().any(|it| name.contains(it));
         assert!(named_marks().all(has_part));
-        assert!(NAME_PARTS.iter().all(|it| it.len() >= 4));
+        let beginnings: BTreeSet<&[u8]> = NAME_PARTS.iter().filter_map(|it| it.as_bytes().get(..4)).collect();
+        assert_eq!(beginnings.len(), NAME_PARTS.len());
     }
 
     proptest! {
