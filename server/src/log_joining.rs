@@ -14,7 +14,7 @@ pub mod senders;
 
 use std::time::Duration;
 
-pub use join_logs::{JoinLogs, jobs};
+pub use join_logs::{JoinLogs, jobs, jobs_of_held_spans};
 
 use crate::feature::Feature;
 

@@ -91,8 +91,6 @@ async fn remove_if(
             now,
         )
         .await?;
-        // Spans that are sent again must not get the log records of the removed trace.
-        app.recent_records.remove(tenant, trace);
         if !removal.more {
             return Ok(has_deleted || removal.traces > 0);
         }

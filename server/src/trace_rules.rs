@@ -34,7 +34,9 @@ impl TraceRules for ProductRules {
         for (tenant, trace) in group.awaited {
             awaited.entry(*tenant).or_default().push(*trace);
         }
-        jobs.extend(awaited.into_iter().flat_map(|(tenant, it)| log_joining::jobs(tenant, it, now)));
+        jobs.extend(
+            awaited.into_iter().flat_map(|(tenant, it)| log_joining::jobs_of_held_spans(tenant, it, now)),
+        );
         jobs
     }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use api::Role;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -473,7 +473,7 @@ async fn setting_reaches_other_processes_within_a_second() {
     let key = Caller::new(&beside.url, Some(app.key_text()));
     key.post("/v1/ingest", &json!({"input": "warm up"})).await.ok();
     redact_everything(&app).await;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let reply = key.post("/v1/ingest", &json!({"external_id": "jane.roe@acme-corp.io"})).await.ok();
     assert_eq!(reply["external_id"], "[REDACTED:email]");
     beside.stop().await;
@@ -489,7 +489,7 @@ async fn log_has_no_masked_value(database: On) {
     if let Some(database) = &database {
         setup = setup.with_postgres(&database.url());
     }
-    let server = setup.start();
+    let mut server = setup.start();
     let key = Caller::new(&server.url, Some(&key));
     let projects = key.get("/v1/projects").await.ok();
     let path = format!("/v1/projects/{}/redaction", projects["projects"][0]["id"].as_str().unwrap());
@@ -498,7 +498,14 @@ async fn log_has_no_masked_value(database: On) {
     let (calls, records) = calls_and_log_records(5_000);
     key.post("/v1/logs", &records).await.ok();
     key.post(OTLP_PATH, &calls).await.ok();
-    assert_no_canary("the log", &server.wait_for_log("INSERT INTO held_input"));
+    // The log records are joined by a job.
+    let joined = format!("/v1/traces/{:032x}", 5_000);
+    while !key.get(&joined).await.ok().to_string().contains("[REDACTED:") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.terminate();
+    server.wait(Duration::from_secs(30));
+    assert_no_canary("the log", &server.wait_for_log("\"stopped\""));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

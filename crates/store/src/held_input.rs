@@ -1,6 +1,10 @@
 //! Held input: spans and log records that are kept for a while, so that they can be joined.
 
-use std::{cell::RefCell, collections::BTreeMap, io};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashSet},
+    io,
+};
 
 use entities::{
     dialect::Dialect,
@@ -19,6 +23,9 @@ use crate::{
 
 /// Held input by the time of its request.
 pub const EXPIRING_HELD_INPUT: ExpiringRows = ExpiringRows::of("held_input", "received_at");
+
+/// Maximum number of rows that one statement looks up by their traces and IDs.
+pub(crate) const MAX_PAIRS: usize = 256;
 
 /// Compression level: the rows live for a short time.
 const COMPRESSION_LEVEL: i32 = 1;
@@ -145,6 +152,45 @@ pub async fn remove_expired(
         }
     }
     Ok((unjoined, rows.len() as u64))
+}
+
+/// Returns those of these traces and IDs that are stored.
+///
+/// # Errors
+///
+/// Fails when the database fails.
+pub async fn stored(db: &Db, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<HashSet<(Uuid, Uuid)>> {
+    let mut found = HashSet::with_capacity(rows.len());
+    for rows in rows.chunks(MAX_PAIRS) {
+        match db.dialect {
+            Dialect::Sqlite => {
+                let rows: Vec<(Uuid, Uuid)> = bulk::padded(rows).collect();
+                let sql = format!("SELECT held.trace_id, held.id {}", joined_with_pairs(rows.len()));
+                let query = sqlx::query_as::<_, (Uuid, Uuid)>(sqlx::AssertSqlSafe(sql)).bind(tenant);
+                let query = rows.into_iter().fold(query, |query, (trace, id)| query.bind(trace).bind(id));
+                found.extend(query.fetch_all(db.read.get_sqlite_connection_pool()).await?);
+            }
+            Dialect::Postgres => {
+                let (traces, ids): (Vec<Uuid>, Vec<Uuid>) = rows.iter().copied().unzip();
+                let sql = "SELECT trace_id, id FROM held_input WHERE tenant_id = $1 \
+                           AND (trace_id, id) IN (SELECT * FROM unnest($2::uuid[], $3::uuid[]))";
+                let query = sqlx::query_as::<_, (Uuid, Uuid)>(sql).bind(tenant).bind(traces).bind(ids);
+                found.extend(query.fetch_all(db.read.get_postgres_connection_pool()).await?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the sources of a statement of SQLite on rows with pairs of a trace and an ID, which `$1`, the tenant, precedes. The
+/// database looks up each pair. With a list of pairs in the condition, it would read all rows of the traces.
+pub(crate) fn joined_with_pairs(pairs: usize) -> String {
+    let values: Vec<String> = (1..=pairs).map(|it| format!("(${},${})", it * 2, it * 2 + 1)).collect();
+    format!(
+        "FROM (VALUES {}) AS pair CROSS JOIN held_input AS held \
+         ON held.tenant_id = $1 AND held.trace_id = pair.column1 AND held.id = pair.column2",
+        values.join(",")
+    )
 }
 
 /// Stores log records, except repeated ones, together with the jobs that join them with their spans.

@@ -28,8 +28,11 @@ pub struct JoinLogs {
     pub due: i64,
     /// Number of earlier attempts.
     pub attempts: u32,
-    /// The traces.
+    /// The traces whose log records are joined, if necessary by later jobs.
     pub traces: Vec<Uuid>,
+    /// Traces that are joined once, because other jobs wait for their spans.
+    #[serde(default)]
+    pub once: Vec<Uuid>,
 }
 
 impl Job for JoinLogs {
@@ -41,7 +44,13 @@ impl Job for JoinLogs {
 
 /// Returns the jobs that join the log records of these traces at once.
 pub fn jobs(tenant: Uuid, traces: Vec<Uuid>, now: i64) -> Vec<job::Model> {
-    let job = |traces: &[Uuid]| JoinLogs { due: now, attempts: 0, traces: traces.to_vec() };
+    let job = |it: &[Uuid]| JoinLogs { due: now, traces: it.to_vec(), ..JoinLogs::default() };
+    traces.chunks(MAX_MERGED_TRACES).map(|it| new_job(tenant, &job(it), now, now)).collect()
+}
+
+/// Returns the jobs that join log records with spans that were held just now. The jobs of these log records wait already.
+pub fn jobs_of_held_spans(tenant: Uuid, traces: Vec<Uuid>, now: i64) -> Vec<job::Model> {
+    let job = |it: &[Uuid]| JoinLogs { due: now, once: it.to_vec(), ..JoinLogs::default() };
     traces.chunks(MAX_MERGED_TRACES).map(|it| new_job(tenant, &job(it), now, now)).collect()
 }
 
@@ -67,7 +76,9 @@ async fn work(app: &App, row: &job::Model, job: JoinLogs) -> Result<()> {
     let plan = known.plan.parse().map_err(anyhow::Error::from)?;
     let embeds_spans = app.embedder.embeds(tenant, plan).await?;
     let joins = LogJoins::new(app.access_cache.price_book(tenant).await?, now);
-    let mut ids: Vec<Uuid> = job.traces.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    let traces: BTreeSet<Uuid> = job.traces.iter().copied().collect();
+    let mut ids: Vec<Uuid> =
+        traces.iter().chain(&job.once).copied().collect::<BTreeSet<_>>().into_iter().collect();
     let mut waiting = Vec::new();
     while !ids.is_empty() {
         let group: Vec<Uuid> = ids.drain(..ids.len().min(TRACES_PER_TRANSACTION)).collect();
@@ -82,7 +93,7 @@ async fn work(app: &App, row: &job::Model, job: JoinLogs) -> Result<()> {
         for (id, outcome) in outcomes {
             match outcome {
                 JoinOutcome::Joined => {}
-                JoinOutcome::Waiting => waiting.push(id),
+                JoinOutcome::Waiting => waiting.extend(traces.contains(&id).then_some(id)),
                 JoinOutcome::NotRead => ids.push(id),
             }
         }
@@ -96,7 +107,8 @@ async fn work(app: &App, row: &job::Model, job: JoinLogs) -> Result<()> {
     // The log records are removed after an hour, and the job ends.
     let delay = 1_u64.checked_shl(job.attempts).unwrap_or(u64::MAX).min(MAX_BACKOFF.as_secs());
     let due = now + i64::try_from(delay).unwrap_or_default() * SECOND_MICROS;
-    let later = JoinLogs { due, attempts: job.attempts.saturating_add(1), traces: waiting };
+    let attempts = job.attempts.saturating_add(1);
+    let later = JoinLogs { due, attempts, traces: waiting, once: Vec::new() };
     queue::enqueue(&app.db.write, tenant, &later, due, now).await?;
     Ok(())
 }
@@ -104,17 +116,23 @@ async fn work(app: &App, row: &job::Model, job: JoinLogs) -> Result<()> {
 impl JoinLogs {
     /// Returns how many of these payloads are merged, counted from the first, and the merged job.
     fn merge_due(&self, payloads: &[String], now: i64) -> (usize, Self) {
-        let (mut merged, mut traces, mut attempts) = (0, self.traces.clone(), self.attempts);
+        let (mut merged, mut attempts) = (0, self.attempts);
+        let (mut traces, mut once) = (self.traces.clone(), self.once.clone());
         for payload in payloads {
             // A job that cannot be read fails alone.
             let Ok(other) = serde_json::from_str::<Self>(payload) else { break };
-            if other.due > now || traces.len() + other.traces.len() > MAX_MERGED_TRACES {
+            let count = traces.len() + once.len() + other.traces.len() + other.once.len();
+            if other.due > now || count > MAX_MERGED_TRACES {
                 break;
             }
+            // A job of held spans says nothing about how long log records have waited.
+            if !other.traces.is_empty() {
+                attempts = if traces.is_empty() { other.attempts } else { attempts.min(other.attempts) };
+            }
             traces.extend(other.traces);
-            attempts = attempts.min(other.attempts);
+            once.extend(other.once);
             merged += 1;
         }
-        (merged, Self { due: self.due, attempts, traces })
+        (merged, Self { due: self.due, attempts, traces, once })
     }
 }

@@ -5,7 +5,7 @@
 //! again and replaces the stored ones. Whether a log record is found here changes the work only, not the stored trace.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -31,6 +31,9 @@ const MAX_TRACE_BYTES: usize = 256 * 1024;
 const MAX_TRACE_ROWS: usize = 64;
 /// Memory in bytes of a row in addition to its log records and span IDs, approximate.
 const ROW_BYTES: usize = 200;
+
+/// The OpenTelemetry IDs of a trace and of a span.
+type OtelKey = ([u8; 16], [u8; 8]);
 
 /// Log records by tenant and trace.
 #[derive(Debug)]
@@ -91,19 +94,31 @@ impl RecentRecords {
         });
     }
 
-    /// Forgets the log records of a removed trace.
-    pub fn remove(&self, tenant: Uuid, trace: Uuid) {
-        self.0.invalidate(&(tenant, trace));
+    /// Removes the rows whose log records name only held spans of a request, and returns them.
+    pub fn take(&self, tenant: Uuid, held: &[HeldSpan]) -> RecordsOfSpans {
+        let mut traces: BTreeMap<[u8; 16], HashSet<[u8; 8]>> = BTreeMap::new();
+        for span in held {
+            if self.0.contains_key(&(tenant, Uuid::from_bytes(span.trace_id))) {
+                traces.entry(span.trace_id).or_default().insert(span.span_id);
+            }
+        }
+        let mut found = RecordsOfSpans::default();
+        for (trace_id, spans) in traces {
+            let rows = self.take_rows(tenant, Uuid::from_bytes(trace_id), &spans);
+            if !rows.is_empty() {
+                found.0.push((trace_id, rows));
+            }
+        }
+        found
     }
 
     /// Removes the rows of a trace whose log records name only these spans, and returns them.
-    fn take(&self, tenant: Uuid, trace: Uuid, spans: &HashMap<[u8; 8], &HeldSpan>) -> Vec<Arc<RecordRow>> {
+    fn take_rows(&self, tenant: Uuid, trace: Uuid, spans: &HashSet<[u8; 8]>) -> Vec<Arc<RecordRow>> {
         let mut taken = Vec::new();
         _ = self.0.entry((tenant, trace)).and_compute_with(|found| {
             let Some(rows) = found.map(|it| it.into_value()) else { return Op::Nop };
             let kept: Vec<Arc<RecordRow>>;
-            (taken, kept) =
-                rows.into_iter().partition(|it| it.span_ids.iter().all(|id| spans.contains_key(id)));
+            (taken, kept) = rows.into_iter().partition(|it| it.span_ids.iter().all(|id| spans.contains(id)));
             match (taken.is_empty(), kept.is_empty()) {
                 (true, _) => Op::Nop,
                 (false, true) => Op::Remove,
@@ -112,24 +127,42 @@ impl RecentRecords {
         });
         taken
     }
+}
 
-    /// Converts the held spans of a resource again, together with the log records that were received before them.
-    pub fn join(&self, tenant: Uuid, group: &mut ResourceGroup) -> JoinedTraces {
+/// Rows of log records, by trace, that name only held spans of one resource of a request.
+#[derive(Debug, Default)]
+pub struct RecordsOfSpans(Vec<([u8; 16], Vec<Arc<RecordRow>>)>);
+
+impl RecordsOfSpans {
+    /// Returns the traces and IDs of the rows.
+    pub fn rows(&self) -> Vec<(Uuid, Uuid)> {
+        let rows = |(trace, rows): &([u8; 16], Vec<Arc<RecordRow>>)| {
+            let trace = Uuid::from_bytes(*trace);
+            rows.iter().map(|it| (trace, it.id)).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(rows).collect()
+    }
+
+    /// Drops the rows that are not `stored` any more, because their trace was removed.
+    pub fn retain(&mut self, stored: &HashSet<(Uuid, Uuid)>) {
+        for (trace, rows) in &mut self.0 {
+            rows.retain(|it| stored.contains(&(Uuid::from_bytes(*trace), it.id)));
+        }
+    }
+
+    /// Converts the held spans again, together with the log records.
+    pub fn join(self, group: &mut ResourceGroup) -> JoinedTraces {
         let mut joined = JoinedTraces::default();
-        let has_records = |it: &HeldSpan| self.0.contains_key(&(tenant, Uuid::from_bytes(it.trace_id)));
-        if !group.held.iter().any(has_records) {
+        let mut converted: HashMap<OtelKey, SpanDraft> = HashMap::new();
+        if self.0.is_empty() {
             return joined;
         }
-        let mut traces: BTreeMap<[u8; 16], HashMap<[u8; 8], &HeldSpan>> = BTreeMap::new();
-        for span in &group.held {
-            traces.entry(span.trace_id).or_default().insert(span.span_id, span);
-        }
-        let mut converted: HashMap<([u8; 16], [u8; 8]), SpanDraft> = HashMap::new();
-        for (trace_id, spans) in traces {
+        let held: HashMap<OtelKey, &HeldSpan> =
+            group.held.iter().map(|it| ((it.trace_id, it.span_id), it)).collect();
+        for (trace_id, rows) in self.0 {
             let trace = Uuid::from_bytes(trace_id);
-            let rows = self.take(tenant, trace, &spans);
             // Rows that cannot be read are left to the job, which reports them.
-            let Some(drafts) = convert(&rows, &spans) else { continue };
+            let Some(drafts) = convert(&rows, |id| held.get(&(trace_id, id)).copied()) else { continue };
             converted.extend(drafts.into_iter().map(|(id, draft)| ((trace_id, id), draft)));
             let rows = rows.iter().map(|row| JoinedRecords {
                 id: row.id,
@@ -147,9 +180,9 @@ impl RecentRecords {
 }
 
 /// Converts the spans that the log records of these rows name. Returns `None` if one of them cannot be converted.
-fn convert(
+fn convert<'a>(
     rows: &[Arc<RecordRow>],
-    spans: &HashMap<[u8; 8], &HeldSpan>,
+    held_span: impl Fn([u8; 8]) -> Option<&'a HeldSpan>,
 ) -> Option<Vec<([u8; 8], SpanDraft)>> {
     let mut join = LogJoin::default();
     let mut ids = BTreeSet::new();
@@ -159,7 +192,7 @@ fn convert(
     }
     ids.into_iter()
         .map(|id| {
-            join.add_span(id, spans.get(&id)?.data());
+            join.add_span(id, held_span(id)?.data());
             Some((id, join.convert(id).ok()??))
         })
         .collect()
@@ -189,10 +222,6 @@ mod tests {
         RecordData { count: 1, decoded_bytes: 0, data: vec![0; bytes], span_ids: Some(vec![[span; 8]]) }
     }
 
-    fn held(span: u8) -> HeldSpan {
-        HeldSpan { trace_id: [1; 16], span_id: [span; 8], shared: Arc::from([]), span: Vec::new() }
-    }
-
     #[test]
     fn rows_are_taken_when_all_of_their_spans_are_there() {
         let (recent, tenant, trace) = (RecentRecords::default(), Uuid::from_u128(1), Uuid::from_u128(2));
@@ -201,18 +230,23 @@ mod tests {
         recent.add(tenant, (trace, Uuid::from_u128(6)), both);
         recent.add(tenant, (trace, Uuid::from_u128(7)), RecordData { span_ids: None, ..records(3, 10) });
         let ids = |trace: Uuid, spans: &[u8]| {
-            let held: Vec<HeldSpan> = spans.iter().map(|it| held(*it)).collect();
-            let spans = held.iter().map(|it| (it.span_id, it)).collect();
-            recent.take(tenant, trace, &spans).iter().map(|it| it.id.as_u128()).collect::<Vec<_>>()
+            let spans = spans.iter().map(|it| [*it; 8]).collect();
+            recent.take_rows(tenant, trace, &spans).iter().map(|it| it.id.as_u128()).collect::<Vec<_>>()
         };
         assert_eq!(ids(trace, &[4]), [0; 0]);
         assert_eq!(ids(Uuid::from_u128(9), &[3, 4]), [0; 0]);
         assert_eq!(ids(trace, &[3]), [5]);
         assert_eq!(ids(trace, &[3, 4]), [6]);
         assert_eq!(ids(trace, &[3, 4]), [0; 0]);
-        recent.add(tenant, (trace, Uuid::from_u128(8)), records(3, 10));
-        recent.remove(tenant, trace);
-        assert_eq!(ids(trace, &[3]), [0; 0]);
+    }
+
+    #[test]
+    fn further_log_records_do_not_prolong_the_time_of_the_first() {
+        let now = Instant::now();
+        let at_first = FromFirstRow.expire_after_create(&Default::default(), &Vec::new(), now);
+        assert_eq!(at_first, Some(KEPT_FOR));
+        let left = Some(Duration::from_secs(7));
+        assert_eq!(FromFirstRow.expire_after_update(&Default::default(), &Vec::new(), now, left), left);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use entities::{
     body,
     held_input::{self, HeldKind},
+    job,
 };
 use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
 use prost::Message;
@@ -406,16 +407,29 @@ on_both_databases! {
     }
 
     async fn copies_of_a_span_in_a_request_do_not_lose_its_log_records(app: TestApp) {
-        let key = app.full_key();
-        send_spans(&key, &request(&spans()[..1])).await;
-        send_logs(&key, notes().iter().filter(|it| it.0 == 2 || it.0 == 4).map(record).collect()).await;
+        let records: Vec<Value> = notes().iter().filter(|it| it.0 == 2 || it.0 == 4).map(record).collect();
         let mut body = request(&spans()[1..2]);
         let other = request([&spans()[1], &spans()[3]]);
         body["resourceSpans"].as_array_mut().unwrap().push(other["resourceSpans"][0].clone());
-        send_spans(&key, &body).await;
+        for is_known in [true, false] {
+            let (_, key) = app.other_tenant(Plan::Enterprise).await;
+            if is_known {
+                send_spans(&key, &request(&spans()[..1])).await;
+            }
+            send_logs(&key, records.clone()).await;
+            send_spans(&key, &body).await;
+            settle(app).await;
+            let found = read(&key).await["trace"]["spans"].to_string();
+            assert!(found.contains("capital of France") && found.contains("Hello"), "{is_known}: {found}");
+        }
+    }
+
+    async fn repeated_span_of_a_request_gets_its_log_records(app: TestApp) {
+        let key = app.full_key();
+        send_spans(&key, &request([&spans()[1], &spans()[1]])).await;
+        send_logs(&key, notes().iter().filter(|it| it.0 == 2).map(record).collect()).await;
         settle(app).await;
-        let found = read(&key).await["trace"]["spans"].to_string();
-        assert!(found.contains("capital of France") && found.contains("Hello"), "{found}");
+        assert_eq!(read(&key).await["trace"]["output"], "Paris");
     }
 
     async fn complete_span_is_not_replaced_by_its_copy(app: TestApp) {
@@ -488,6 +502,21 @@ on_both_databases! {
         send_spans(&key, &trace_request(false)).await;
         settle(app).await;
         assert!(read(&key).await["trace"]["spans"].to_string().len() < 20_000);
+    }
+
+    async fn waiting_log_record_has_one_job(app: TestApp) {
+        let key = app.full_key();
+        send_logs(&key, notes().iter().filter(|it| it.0 == 2).map(record).collect()).await;
+        for span in 10..14 {
+            let child = Span::new(TRACE_ID, span, "chat", TEST_START_MICROS).under(2).calls("gpt-4o", 8, 3);
+            send_spans(&key, &request([&child])).await;
+            app.drain().await;
+        }
+        let jobs = job::Entity::find().all(&app.app.db.write).await.unwrap();
+        assert_eq!(jobs.iter().filter(|it| it.kind == "join_logs").count(), 1, "{jobs:?}");
+        send_spans(&key, &request(&spans()[1..2])).await;
+        app.drain().await;
+        assert!(read(&key).await["trace"]["spans"].to_string().contains("Paris"));
     }
 
     async fn removed_trace_takes_its_held_input_along(app: TestApp) {

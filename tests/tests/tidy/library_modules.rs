@@ -304,6 +304,7 @@ const STORE_MODULES: &[Arrows<'_>] = &[
             "db",
             "error",
             "evaluations",
+            "held_input",
             "ids",
             "jobs",
             "memory",

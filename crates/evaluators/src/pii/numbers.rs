@@ -401,3 +401,21 @@ fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> 
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::first_digit;
+
+    #[test]
+    fn first_digit_is_found_beside_all_bytes() {
+        for byte in 0..=u8::MAX {
+            for place in 0..20 {
+                let mut bytes = [byte; 20];
+                bytes[place] = b'7';
+                let expected = if byte.is_ascii_digit() { 0 } else { place };
+                assert_eq!(first_digit(&bytes), Some(expected), "{byte} {place}");
+            }
+            assert_eq!(first_digit(&[byte; 20]).is_some(), byte.is_ascii_digit());
+        }
+    }
+}

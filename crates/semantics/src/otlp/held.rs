@@ -3,7 +3,10 @@
 //! Instrumentations send all messages of a call in the same way. So a span that has an input or an output, and has not failed,
 //! is not held: its own texts take precedence.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use opentelemetry_proto::tonic::{common::v1::InstrumentationScope, resource::v1::Resource, trace::v1::Span};
 use prost::Message;
@@ -83,17 +86,39 @@ impl ScopeHolder {
     }
 }
 
-/// Keeps held spans whose ID occurs once: of spans with the same ID, the first one is stored, and it may be another one.
+/// Keeps one held span of each ID. Of spans with one ID, the first one is stored. If they differ, it may be another one than
+/// the held one, so none is kept.
 pub(super) fn retain_unique(held: &mut Vec<HeldSpan>, spans: &[SpanDraft]) {
-    let mut copies: HashMap<([u8; 16], [u8; 8]), usize> =
-        held.iter().map(|it| ((it.trace_id, it.span_id), 0)).collect();
-    if copies.is_empty() {
+    if held.is_empty() {
         return;
     }
+    let mut copies: HashMap<([u8; 16], [u8; 8]), usize> = HashMap::with_capacity(held.len());
     for span in spans {
-        copies.entry((span.trace_id, span.span_id)).and_modify(|it| *it += 1);
+        *copies.entry((span.trace_id, span.span_id)).or_default() += 1;
     }
-    held.retain(|it| copies.get(&(it.trace_id, it.span_id)) == Some(&1));
+    // The first held span of each ID, and the number of held spans that are equal to it.
+    let mut firsts: HashMap<([u8; 16], [u8; 8]), (HeldSpan, usize)> = HashMap::with_capacity(held.len());
+    let mut ids = Vec::with_capacity(held.len());
+    for span in held.drain(..) {
+        let id = (span.trace_id, span.span_id);
+        match firsts.entry(id) {
+            Entry::Vacant(entry) => {
+                ids.push(id);
+                entry.insert((span, 1));
+            }
+            Entry::Occupied(mut entry) => {
+                let (first, equal) = entry.get_mut();
+                *equal += usize::from(*first == span);
+            }
+        }
+    }
+    for id in ids {
+        if let Some((span, equal)) = firsts.remove(&id)
+            && copies.get(&id) == Some(&equal)
+        {
+            held.push(span);
+        }
+    }
 }
 
 impl HeldSpan {

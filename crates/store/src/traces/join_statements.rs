@@ -83,7 +83,7 @@ impl JoinStatements for SqliteStore<'_> {
     }
 
     async fn remove_held(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        self.run_on_pairs("DELETE FROM held_input", ["trace_id", "id"], tenant, rows).await
+        self.run_on_held("DELETE FROM held_input", tenant, rows).await
     }
 
     async fn remove_events_of(&mut self, tenant: Uuid, spans: &[(Uuid, Uuid)]) -> sqlx::Result<()> {

@@ -36,7 +36,7 @@ pub struct StoredGroup<'a> {
     pub merged: &'a [trace::Model],
     /// Tenants and ids of long traces to which spans were added. A job recomputes their rows.
     pub long: &'a [(Uuid, Uuid)],
-    /// Tenants and ids of traces with held spans and with log records that were not joined.
+    /// Tenants and ids of traces with held spans and with log records that were not joined, without long traces.
     pub awaited: &'a [(Uuid, Uuid)],
     /// The time of the commit, microseconds.
     pub now: i64,

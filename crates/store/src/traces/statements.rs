@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     bulk::{self, Bulk, OnConflict},
+    held_input::{MAX_PAIRS, joined_with_pairs},
     quotas::{self, Quota},
     trace_ids,
 };
@@ -118,6 +119,23 @@ impl SqliteStore<'_> {
             }
         }
         Ok(rows)
+    }
+
+    /// Executes a statement on held input with these traces and IDs.
+    pub(super) async fn run_on_held(
+        &mut self,
+        sql: &str,
+        tenant: Uuid,
+        rows: &[(Uuid, Uuid)],
+    ) -> sqlx::Result<()> {
+        for rows in rows.chunks(MAX_PAIRS) {
+            let rows: Vec<(Uuid, Uuid)> = bulk::padded(rows).collect();
+            let sql = format!("{sql} WHERE rowid IN (SELECT held.rowid {})", joined_with_pairs(rows.len()));
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant);
+            let query = rows.into_iter().fold(query, |query, (trace, id)| query.bind(trace).bind(id));
+            query.execute(&mut *self.0).await?;
+        }
+        Ok(())
     }
 
     /// Executes a statement on the rows of a tenant in which two columns have one of these pairs of values. SQLite searches
@@ -264,7 +282,7 @@ impl WriteStatements for SqliteStore<'_> {
     }
 
     async fn mark_joined(&mut self, tenant: Uuid, rows: &[(Uuid, Uuid)]) -> sqlx::Result<()> {
-        self.run_on_pairs(MARK_JOINED, ["trace_id", "id"], tenant, rows).await
+        self.run_on_held(MARK_JOINED, tenant, rows).await
     }
 
     async fn traces_with_open_records(&mut self, tenant: Uuid, traces: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {

@@ -130,8 +130,8 @@ struct Group<'a> {
     now: i64,
     /// Tenants and ids of long traces to which spans were added.
     long: Vec<(Uuid, Uuid)>,
-    /// Traces and IDs of the log records of each tenant that the stored spans were converted with.
-    joined: BTreeMap<Uuid, Vec<(Uuid, Uuid)>>,
+    /// Traces and IDs of the log records of each tenant with which the spans of late chunks were converted.
+    late_joined: BTreeMap<Uuid, Vec<(Uuid, Uuid)>>,
     /// Changes to the metrics of each tenant.
     deltas: BTreeMap<Uuid, Delta>,
     /// The jobs that were enqueued.
@@ -154,7 +154,7 @@ impl<'a> Group<'a> {
             keys,
             now,
             long: Vec::new(),
-            joined: BTreeMap::new(),
+            late_joined: BTreeMap::new(),
             deltas: BTreeMap::new(),
             jobs: Vec::new(),
         }
@@ -190,7 +190,7 @@ impl<'a> Group<'a> {
 
     /// Marks the log records that the stored spans were converted with.
     async fn mark_joined(&mut self, store: &mut impl WriteStatements, late: &[usize]) -> sqlx::Result<()> {
-        let mut joined = std::mem::take(&mut self.joined);
+        let mut joined = std::mem::take(&mut self.late_joined);
         for chunk in self.inserted(late).filter(|it| !it.joined.is_empty()) {
             let rows = chunk.joined.iter().map(|it| (chunk.trace.id, it.id));
             joined.entry(chunk.trace.tenant_id).or_default().extend(rows);
@@ -201,14 +201,16 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// Returns the tenants and IDs of the traces with held spans and with log records that were not joined.
+    /// Returns the tenants and IDs of the traces with held spans and with log records that were not joined. Long traces are left
+    /// out: the statement reads all held rows of a trace.
     async fn traces_with_open_records(
         &self,
         store: &mut impl WriteStatements,
     ) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
         let mut held: BTreeMap<Uuid, BTreeSet<Uuid>> = BTreeMap::new();
         for (chunk, outcome) in self.chunks.iter().zip(&self.outcomes) {
-            if !chunk.held.is_empty() && matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged) {
+            let is_stored = matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged);
+            if is_stored && !chunk.held.is_empty() && !self.long.contains(&key(&chunk.trace)) {
                 held.entry(chunk.trace.tenant_id).or_default().insert(chunk.trace.id);
             }
         }
@@ -381,7 +383,7 @@ impl<'a> Group<'a> {
         let mut ids: Vec<Uuid> = late.iter().map(|it| self.chunks[*it].trace.id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let joined = self.joined.entry(tenant).or_default();
+        let joined = self.late_joined.entry(tenant).or_default();
         let stored: HashMap<Uuid, trace::Model> =
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {

@@ -12,7 +12,7 @@ use axum::{
     response::Response,
 };
 use semantics::otlp::DecodedExport;
-use store::{rates::RateBucket, traces::ChunkOutcome};
+use store::{held_input, rates::RateBucket, traces::ChunkOutcome};
 
 use crate::{
     access::{Access, Caller, Keys},
@@ -74,8 +74,14 @@ pub async fn traces(
     for mut group in decoded.groups {
         let project_id = projects.of_resource(&app, &caller, group.project_name.as_deref()).await?;
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
+        let mut records = app.recent_records.take(caller.tenant_id, &group.held);
+        let found = records.rows();
+        if !found.is_empty() {
+            let stored = held_input::stored(&app.db, caller.tenant_id, &found).await;
+            records.retain(&stored.map_err(anyhow::Error::from)?);
+        }
         let _permit = app.decoding_permits.acquire().await.map_err(|_| stopping())?;
-        let joined = app.recent_records.join(caller.tenant_id, &mut group);
+        let joined = records.join(&mut group);
         let mut chunks = to_chunks(group.spans, receipt, &prices).map_err(anyhow::Error::from)?;
         hold_spans(&mut chunks, &group.held, receipt).map_err(anyhow::Error::from)?;
         joined.add_to(&mut chunks);

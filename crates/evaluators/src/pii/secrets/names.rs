@@ -122,8 +122,13 @@ pub(crate) fn may_have_secret_key(text: &str) -> bool {
         if bytes[quote] != b'"' {
             return false;
         }
-        // A stem may begin in the text that was examined with the key before.
-        let start = quote.saturating_sub(MAX_KEY_BYTES).max(examined).saturating_sub(MAX_STEM_BYTES);
+        let mut start = quote.saturating_sub(MAX_KEY_BYTES + MAX_STEM_BYTES).max(examined);
+        match memchr::memrchr2(b'"', b'\\', &bytes[start..quote]).map(|it| start + it) {
+            Some(at) if bytes[at] == b'"' && bytes[..at].last() != Some(&b'\\') => start = at,
+            // With escapes, the key is longer than its text.
+            Some(_) => start = examined,
+            None => {}
+        }
         examined = quote;
         stems.find(Input::new(text).range(start..quote)).is_some()
     })
@@ -290,11 +295,19 @@ mod tests {
             r#"{"keys_of":1}"#,
             r#"{"a":{"b":1,"c":"d:e","token"  :1}}"#,
             r#"{"a":"[{\\\"secret\\\" : 1}]"}"#,
+            &format!(r#"{{"password{}":1}}"#, "\\\"".repeat(100)),
         ] {
             assert!(may_have_secret_key(text), "{text}");
         }
         assert!(SECRET_NAME_STEMS.iter().all(|it| it.len() <= MAX_STEM_BYTES));
-        for text in [r#"{"a":"the password"}"#, r#"["token", "key key"]"#, "secret", "::", ":"] {
+        for text in [
+            r#"{"a":"the password"}"#,
+            r#"{"a":"the password","b":1}"#,
+            r#"["token", "key key"]"#,
+            "secret",
+            "::",
+            ":",
+        ] {
             assert!(!may_have_secret_key(text), "{text}");
         }
     }
