@@ -12,8 +12,8 @@ use super::{ISSUED_KEYS, issued_marks, named_marks};
 pub(in super::super) const MIN_ISSUED_BYTES: usize = 20;
 /// Prefixes of secrets that may be shorter, or contain other characters.
 const SHORT_MARKS: [&str; 2] = ["://", "-----BEGIN "];
-/// Parts of the names of secrets. Each name has one of them, or is [`SHORT_NAME`]. No two begin with the same four bytes. The
-/// search for a few parts of four bytes or more is twice as fast as the one for all names.
+/// Parts of the names of secrets. Each name has one of them, or is [`SHORT_NAME`]. No two begin with the same four bytes. A
+/// search for at most 32 patterns of at least four bytes reads more bytes at once than one for all names.
 const NAME_PARTS: [&str; 25] = [
     "_key", "-key", "apik", "api ", "sske", "s ke", "atek", "secr", "toke", "cred", "oriz", "arer", "assw",
     "assp", "assc", "_pas", "-pas", "kenn", "señ", "mot ", "senh", "wach", "роль", "密码", "スワ",
@@ -190,13 +190,20 @@ mod tests {
         }
     }
 
+    /// With a search that reads the text again from each part, this test would not end.
     #[test]
-    fn parts_of_names_in_a_long_text_take_linear_time() {
+    fn names_in_long_texts_of_parts_are_those_of_the_complete_search() {
         let Some(search) = &*MARK_SEARCH else { panic!("no search") };
-        for part in NAME_PARTS.iter().chain(&["-pass", "api token"]) {
+        for part in NAME_PARTS.iter().chain(&["-pass", "api token", "pwd"]) {
+            let text = part.repeat(400_000 / part.len());
             let mut marks = Vec::new();
-            add_names(search, &part.repeat(1_000_000 / part.len()), &mut marks);
-            assert!(marks.len() <= 1_000_000, "{part}");
+            add_names(search, &text, &mut marks);
+            marks.sort_unstable();
+            let complete = search.names.find_overlapping_iter(&text);
+            let mut expected: Vec<(usize, usize)> =
+                complete.map(|it| (ISSUED_KEYS.len() + it.pattern().as_usize(), it.start())).collect();
+            expected.sort_unstable();
+            assert!(marks == expected, "{part}");
         }
     }
 
